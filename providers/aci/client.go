@@ -41,9 +41,9 @@ func newClient(c Config, credential azcore.TokenCredential, http *http.Client) (
 	options := &arm.ClientOptions{
 		ClientOptions: policy.ClientOptions{
 			Cloud: c.Cloud.sdk(), Transport: http, Telemetry: policy.TelemetryOptions{ApplicationID: "virtual-kubelet-aci"},
-			Retry: policy.RetryOptions{MaxRetries: -1}, // the node waits, as long as ACI says
+			Retry: policy.RetryOptions{MaxRetries: -1}, // the node waits for the time that ACI names
 		},
-		DisableRPRegistration: true, // it would need a right that nothing else needs
+		DisableRPRegistration: true, // registration would need a right that no other request needs
 	}
 	var errs [4]error
 	out.groups, errs[0] = aci.NewContainerGroupsClient(c.SubscriptionID, credential, options)
@@ -130,7 +130,7 @@ func (c *client) stop(ctx context.Context, name string) error {
 func (c *client) restart(ctx context.Context, name string) error {
 	_, err := c.groups.BeginRestart(ctx, c.group, name, nil)
 	var said *azcore.ResponseError
-	if err == nil || errors.As(err, &said) && said.StatusCode == http.StatusAccepted { // as of newer versions of the API
+	if err == nil || errors.As(err, &said) && said.StatusCode == http.StatusAccepted { // newer versions of the API answer 202
 		return nil
 	}
 	return explain("restart container group "+name, err)
@@ -207,5 +207,5 @@ func (c *client) quota(ctx context.Context, region string) (left, limit int, err
 			}
 		}
 	}
-	return 1, 1, nil // it is not said
+	return 1, 1, nil // the answer has no quota of groups
 }

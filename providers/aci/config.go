@@ -86,7 +86,7 @@ type Config struct {
 	// Requests limits the requests to ACI for the states of pods.
 	Requests Requests `json:"requests,omitzero"`
 
-	asAzureACI bool // it is a file of azure-aci, or its variables
+	asAzureACI bool // the configuration is a file of azure-aci, or its variables
 }
 
 // Cloud is an Azure.

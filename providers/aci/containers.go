@@ -28,11 +28,11 @@ import (
 // resolved is a pod with everything from elsewhere that its group needs.
 type resolved struct {
 	*service.Inputs
-	defaults     Resources                  // of containers that ask for nothing
+	defaults     Resources                  // of containers without requests
 	network      Network                    // of the configuration
 	shares       map[string]*corev1.Secret  // by volume; the accounts of Azure Files
-	secretEnv    map[string]map[string]bool // by container; variables whose values are secret
-	entrypoints  map[string][]string        // by container; of the images of those with arguments alone
+	secretEnv    map[string]map[string]bool // by container; variables with secret values
+	entrypoints  map[string][]string        // by container; of the images of containers with arguments, but without a command
 	seccomp      map[string]string          // by container; profiles in base64
 	workspaceKey string
 	kubeconfig   string // of kube-proxy; "" if the group has none

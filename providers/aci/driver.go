@@ -32,7 +32,7 @@ const followEvery = 2 * time.Second
 type pace struct {
 	busy, rest, follow time.Duration
 	eager              bool
-	http               *http.Client // nil is that of the configuration
+	http               *http.Client // nil is the client of the configuration
 }
 
 // driver is ACI for the kit.

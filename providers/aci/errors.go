@@ -45,7 +45,7 @@ var advice = map[string]string{
 // tests check this table with them.
 var mendable = []string{
 	"MultipleErrorsOccurred",                                                                                                   // one of them may be any
-	"StorageAccount",                                                                                                           // a share, its key, and who may reach it
+	"StorageAccount",                                                                                                           // a share, its key, and the access to the share
 	"NotAvailable", "Quota", "Capacity", "LimitReached", "OperationNotAllowed", "AllocationFailed", "DoesNotAllowProvisioning", // DnsNameLabelNotAvailable is one of them
 	"FailedIdentityOperation", "Timeout", "TooManyRequests", "Conflict", "InProgress", "BeingDeleted", // another try may do
 	"InvalidApiVersionParameter", "NoRegisteredProviderFound", "LinkedInvalidPropertyId", "InvalidResourceReference", "NotRegistered", "Registration",
@@ -100,6 +100,6 @@ func said(body []byte) (code, message string) {
 	var said struct {
 		Error struct{ Code, Message string }
 	}
-	_ = json.Unmarshal(body, &said) // one that is no JSON says nothing
+	_ = json.Unmarshal(body, &said) // a body other than JSON has no code
 	return said.Error.Code, said.Error.Message
 }

@@ -72,7 +72,7 @@ func (d *driver) refusedCreate(ctx context.Context) error {
 	case err == nil:
 		return d.client.delete(ctx, nobody)
 	case azlogin.StatusOf(err) == http.StatusBadRequest && advice[azlogin.CodeOf(err)] == "":
-		return nil // as it was meant to be: the group cannot be, and all that comes before is right
+		return nil // the expected refusal: the group cannot exist, and all earlier checks passed
 	}
 	return err
 }

@@ -23,7 +23,7 @@ import (
 func (d *driver) Exec(ctx context.Context, in service.Target[instance], command []string, attach api.AttachIO) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	size := shellexec.FirstSize(ctx, attach) // until it ends: ACI has no request that changes it
+	size := shellexec.FirstSize(ctx, attach) // for the whole session: ACI has no request that changes the size
 	answer, err := d.client.exec(ctx, value(in.Instance.group.Name), in.Container, aci.ContainerExecRequest{
 		Command: new(shell), TerminalSize: &aci.ContainerExecRequestTerminalSize{Rows: new(int32(cmp.Or(size.Height, 24))), Cols: new(int32(cmp.Or(size.Width, 80)))},
 	})
@@ -38,7 +38,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	if response != nil && response.Body != nil {
 		defer response.Body.Close()
 	}
-	if err != nil { // the error may have the URI, which lets in whoever has it
+	if err != nil { // the error may have the URI, which gives access to the session
 		return fmt.Errorf("the session of ACI cannot be opened: %w", quietly(err))
 	}
 	defer conn.Close()
@@ -75,7 +75,7 @@ func (s *session) run(ctx context.Context, password string, command []string) er
 		o.Stdout = w
 	}
 	e := shellexec.New(o)
-	go func() { // it ends with the session
+	go func() { // ends with the session
 		_ = e.Send(ctx, s.attach.Stdin(), func(data []byte) error { return s.conn.WriteMessage(websocket.BinaryMessage, data) })
 	}()
 	return s.receive(ctx, e)

@@ -54,7 +54,7 @@ const (
 type instance struct {
 	group *aci.ContainerGroup
 	pod   identity.Pod
-	at    time.Time // when it said so
+	at    time.Time // when ACI reported this state
 	ends  bool      // its containers are to end or to be restarted
 }
 
@@ -62,14 +62,14 @@ type instance struct {
 type view struct {
 	instance
 	provisioning string        // by the last list
-	began        time.Time     // when it was made, seen first, or asked to go
-	looked       time.Time     // zero if it was made and not looked at yet
+	began        time.Time     // when the group was made, first seen, or asked to stop
+	looked       time.Time     // zero for a new group before the first look
 	again        time.Duration // after which an unsettled group is looked at again
-	failing      bool          // the last look at it failed
+	failing      bool          // the last look at the group failed
 	stopping     bool
-	ran          time.Time // when the last container had started that is to end
-	lacked       int       // lists in a row that lack it while it stops
-	absent       bool      // ACI said so when it was asked for it
+	ran          time.Time // the latest start of a container before its end was requested
+	lacked       int       // lists in a row without the stopping group
+	absent       bool      // ACI reported that the group does not exist
 }
 
 // groups reads the groups of a node from ACI.
@@ -77,13 +77,13 @@ type groups struct {
 	client *client
 	owner  identity.Owner
 	budget *rate.Limiter      // requests at rest
-	gone   func(identity.Pod) // is told that a group that was stopped is not there
-	eager  bool               // looks at every group in each round, for tests of what is not about requests
+	gone   func(identity.Pod) // is called when a stopped group no longer exists
+	eager  bool               // looks at every group in each round, for tests that do not count requests
 
 	mu     sync.Mutex       // not held while ACI is asked
 	views  map[string]*view // guarded by mu; by the names of groups
 	listed time.Time        // guarded by mu; when the last list was asked for
-	pages  int              // guarded by mu; of it
+	pages  int              // guarded by mu; of the last list
 	failed bool             // guarded by mu; the last request
 }
 
@@ -181,7 +181,7 @@ func (g *groups) round(ctx context.Context) ([]instance, error) {
 	defer g.mu.Unlock()
 	var all []instance
 	for name, v := range g.views {
-		seen := !v.absent && !v.looked.Before(asked) // lists are late, and what was seen since is there
+		seen := !v.absent && !v.looked.Before(asked) // lists are late: a group seen after the list was requested still exists
 		if names[name] || seen || list && !v.absent && !v.stopping {
 			all = append(all, v.instance)
 		} else if list && v.stopping {
@@ -244,10 +244,10 @@ func (g *groups) names(ctx context.Context) (names map[string]bool, missing []st
 	for name, v := range g.views {
 		switch {
 		case names[name]:
-		case v.stopping: // round counts it
+		case v.stopping: // round counts stopping groups
 		case v.absent:
 			delete(g.views, name)
-		case lacks < together && (v.settled() || asked.Sub(v.began) > haste): // one that was just made may only be late
+		case lacks < together && (v.settled() || asked.Sub(v.began) > haste): // a new group may only be late
 			lacks++
 			missing = append(missing, name)
 		}
@@ -298,7 +298,7 @@ func (g *groups) due(now time.Time) (names []string) {
 		switch {
 		case g.eager:
 			names = append(names, name)
-		case v.stopping: // lists tell when it is gone
+		case v.stopping: // lists show the end of a stopping group
 		case over(stateOf(v.group)):
 		case !v.settled() && now.Sub(v.began) < haste:
 			creating := v.provisioning == "" || !over(v.provisioning)
@@ -374,7 +374,7 @@ func (g *groups) unreadable(ctx context.Context, name string, err error) bool {
 	if !v.failing {
 		log.G(ctx).WithError(err).WithField("pod", v.pod.Namespace+"/"+v.pod.Name).WithField("podUID", string(v.pod.UID)).Warn("The pod stays as it was seen last: its container group cannot be read")
 	}
-	v.failing, v.looked = true, time.Now() // the others come before it is asked for again
+	v.failing, v.looked = true, time.Now() // the other groups come before the next look at this group
 	return true
 }
 

@@ -48,7 +48,7 @@ func (k KubeProxy) kubeconfig(ctx context.Context, in *service.Inputs, account s
 			return "", errors.New("network.kubeProxy.kubeconfig: the file is empty")
 		}
 		in.Hide(text)
-		if file, err := clientcmd.Load([]byte(text)); err == nil { // else it is for kube-proxy to say
+		if file, err := clientcmd.Load([]byte(text)); err == nil { // otherwise kube-proxy reports the error
 			for _, of := range file.AuthInfos {
 				in.Hide(of.Token, of.Password, string(of.ClientKeyData))
 			}
@@ -65,7 +65,7 @@ func (k KubeProxy) kubeconfig(ctx context.Context, in *service.Inputs, account s
 	token := strings.TrimSpace(string(read[1]))
 	server := k.APIServer
 	if !strings.Contains(server, "://") {
-		server = "https://" + server // as azure-aci takes it
+		server = "https://" + server // the default of azure-aci
 	}
 	const name = "virtual-kubelet"
 	text, err := json.Marshal(clientcmdapi.Config{

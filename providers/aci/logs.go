@@ -52,7 +52,7 @@ func (d *driver) ended(of service.Target[instance]) bool {
 		return false
 	}
 	again := true
-	_ = service.Containers(pod, func(c *corev1.Container, _ bool, _ *field.Path) error { // it returns no error
+	_ = service.Containers(pod, func(c *corev1.Container, _ bool, _ *field.Path) error { // the callback returns no error
 		if c.Name == of.Container {
 			again = podstatus.RestartsAfter(pod, c, now.State.Terminated.ExitCode)
 		}

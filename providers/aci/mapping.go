@@ -130,7 +130,7 @@ func (m mapping) network(pod *corev1.Pod, out *aci.ContainerGroupPropertiesPrope
 	}
 	if n.isPublic() {
 		var ports []*aci.Port
-		for _, c := range out.Containers { // whose ports are different
+		for _, c := range out.Containers { // the ports of the containers differ
 			for _, p := range c.Properties.Ports {
 				ports = append(ports, &aci.Port{Port: p.Port, Protocol: new(aci.ContainerGroupNetworkProtocol(*p.Protocol))})
 			}

@@ -33,7 +33,7 @@ type monitor struct {
 	pipeline runtime.Pipeline
 	config   Config
 
-	mu    sync.Mutex       // held while Azure Monitor is asked, so that two who ask are one
+	mu    sync.Mutex       // held during a request to Azure Monitor, so that two callers share one request
 	asked time.Time        // guarded by mu
 	last  map[string]usage // guarded by mu; by group and container
 }

@@ -53,7 +53,7 @@ func (c *Cloud) take(name string) error {
 		return fmt.Errorf("cloud %q: is not known: set cloud.endpoint and cloud.authority", name)
 	}
 	if !known || of.ActiveDirectoryAuthorityHost == cloud.AzurePublic.ActiveDirectoryAuthorityHost {
-		return nil // what is said is complete, or the default is the same
+		return nil // the settings are complete, or have the default value
 	}
 	if c.Endpoint == "" { // an audience goes with its endpoint
 		c.Endpoint, c.Audience = of.Services[cloud.ResourceManager].Endpoint, cmp.Or(c.Audience, of.Services[cloud.ResourceManager].Audience)
@@ -70,7 +70,7 @@ func (c Config) withLogFile() (Config, error) {
 		return c, fmt.Errorf("aci provider: logAnalytics.file: %w", err)
 	}
 	var f LogAnalytics
-	if err := json.Unmarshal(azlogin.WithoutMark(data), &f); err != nil { // the error may quote what the file has
+	if err := json.Unmarshal(azlogin.WithoutMark(data), &f); err != nil { // the error may quote the file
 		return c, fmt.Errorf(`aci provider: logAnalytics.file: %s: want {"workspaceID": "…", "workspaceKey": "…"}`, w.File)
 	}
 	w.WorkspaceID = cmp.Or(w.WorkspaceID, f.WorkspaceID)

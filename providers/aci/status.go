@@ -94,12 +94,12 @@ func observe(g *aci.ContainerGroup, at time.Time) podstatus.Pod {
 	switch state := stateOf(g); state {
 	case stateSucceeded:
 		out.Ended = true
-	case stateStopped, stateTerminated: // somebody stopped it, and nothing starts it again: exit codes tell
+	case stateStopped, stateTerminated: // stopped by a user, and never started again: the exit codes decide
 		out.Ended = true
 		out.Reason, out.Message = reasonStopped, "the container group is "+state
 	case stateFailed:
 		out.Ended, out.Failed = true, true
-		if !exited(out.Containers) { // else a container tells why
+		if !exited(out.Containers) { // otherwise the exit of a container is the reason
 			out.Reason, out.Message = reasonFailed, cmp.Or(lastWarning(p), "ACI says no more")
 		}
 	case stateCanceled:
@@ -112,11 +112,11 @@ func observe(g *aci.ContainerGroup, at time.Time) podstatus.Pod {
 		out.Message = "the container group is " + state
 	case stateAccepted, statePending, stateCreating, statePreProvisioned, stateRepairing, stateUpdating:
 		out.Message = lastWarning(p)
-	case stateRunning, stateStopping, stateDeleting, stateNotSpecified: // its containers tell
-	default: // a state that is not known says nothing
+	case stateRunning, stateStopping, stateDeleting, stateNotSpecified: // the states of the containers decide
+	default: // an unknown state has no meaning
 	}
 	if out.Ended {
-		for i := range out.Containers { // nobody knows how those ended that ran
+		for i := range out.Containers { // the exit codes of running containers are unknown
 			if c := &out.Containers[i]; c.State == podstatus.Running {
 				c.State = podstatus.Exited
 			}
@@ -145,7 +145,7 @@ func container(group, name string, now, before *aci.ContainerState, restarts int
 			out.State, out.Run = podstatus.Running, podstatus.Run{StartedAt: value(now.StartTime)}
 		case stateTerminated, stateSucceeded, stateFailed, stateCanceled, stateStopped:
 			out.State, out.Run = podstatus.Exited, run(now)
-		default: // Waiting, Pending, Creating, and what is not known
+		default: // Waiting, Pending, Creating, and unknown states
 			out.Reason, out.Message = reason(now)
 		}
 	}
@@ -200,7 +200,7 @@ func ready(events []*aci.Event, p *aci.ContainerProbe, since, at time.Time) bool
 	or := func(n *int32, or int32) time.Duration { return time.Duration(cmp.Or(value(n), or)) * time.Second }
 	round := or(p.PeriodSeconds, 10) + or(p.TimeoutSeconds, 1)
 	if at.Sub(since) < or(p.InitialDelaySeconds, 0)+round {
-		return false // it has not been probed yet
+		return false // no probe has run yet
 	}
 	for _, e := range events {
 		message := strings.ToLower(value(e.Message))

@@ -39,7 +39,7 @@ func (r resolved) volume(v *corev1.Volume, at *field.Path) (*aci.Volume, error) 
 			}
 			out.Secret[f.Path] = new(base64.StdEncoding.EncodeToString(f.Data))
 		}
-		if len(out.Secret) == 0 { // ACI wants a file: of optional objects that are not there, there is none
+		if len(out.Secret) == 0 { // ACI requires a file, and missing optional objects have none
 			out.Secret, out.EmptyDir = nil, map[string]any{}
 		}
 	case v.EmptyDir != nil:
@@ -74,7 +74,7 @@ const csiDriver = "file.csi.azure.com"
 // share is a share of Azure Files.
 type share struct {
 	name, secret string
-	namespace    string // of the secret; "" is that of the pod
+	namespace    string // of the secret; "" is the namespace of the pod
 	secretAt     *field.Path
 	readOnly     bool
 }
@@ -130,7 +130,7 @@ func shareOfClaim(volume *corev1.PersistentVolume, at *field.Path) (share, error
 	for name, value := range csi.VolumeAttributes {
 		attributes[strings.ToLower(name)] = value
 	}
-	handle := append(strings.Split(csi.VolumeHandle, "#"), "", "") // GROUP#ACCOUNT#SHARE, of one that the driver has made
+	handle := append(strings.Split(csi.VolumeHandle, "#"), "", "") // GROUP#ACCOUNT#SHARE, for a share made by the driver
 	account := cmp.Or(attributes["storageaccount"], handle[1])
 	out.name = cmp.Or(attributes["sharename"], handle[2])
 	out.secret, out.namespace = attributes["secretname"], attributes["secretnamespace"]

@@ -64,9 +64,9 @@ func tooOld(ctx context.Context, client *Client) map[capability.Feature]string {
 	defer cancel()
 	runtime, err := client.Version(ctx, "v1")
 	if err != nil {
-		return nil // the node is not ready until it answers
+		return nil // the node is not ready until the runtime answers
 	}
-	has, err := utilversion.ParseGeneric(runtime.RuntimeVersion) // distributions add to it
+	has, err := utilversion.ParseGeneric(runtime.RuntimeVersion) // distributions append text to the version
 	if err != nil {
 		return nil
 	}

@@ -32,7 +32,7 @@ func noHostPorts(ctx context.Context, client *Client) map[capability.Feature]str
 	defer cancel()
 	answer, err := client.Status(ctx, true)
 	if err != nil {
-		return nil // the node is not ready until it answers
+		return nil // the node is not ready until the runtime answers
 	}
 	var all networks
 	if err := json.Unmarshal([]byte(answer.GetInfo()["cniconfig"]), &all); err != nil {

@@ -77,7 +77,7 @@ func New(ctx context.Context, in cli.ProviderInput, c Config) (*provider, error)
 		AllowedUnsafeSysctls: c.AllowedUnsafeSysctls, RuntimeHandler: c.handler, Lacks: lacks(ctx, client), Notes: notes,
 	})
 	if err != nil {
-		_ = client.Close(context.Background()) // nothing was called yet
+		_ = client.Close(context.Background()) // no call has been made yet
 		return nil, fmt.Errorf("make the provider cri: %w", err)
 	}
 	return &provider{Runtime: pods, client: client}, nil

@@ -51,7 +51,7 @@ func (c *Client) UpdateRuntimeConfig(ctx context.Context, config *runtimeapi.Run
 // GetContainerEvents sends the runtime's events until the stream ends, always with an error: io.EOF if the
 // runtime ended it, Unimplemented if it has no events. The caller must list the changes between two streams.
 func (c *Client) GetContainerEvents(ctx context.Context, events chan *runtimeapi.ContainerEventResponse, connected func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
-	ctx, cancel := context.WithCancel(ctx) // so that the stream ends with this function, whatever ends it
+	ctx, cancel := context.WithCancel(ctx) // so that every return of this function ends the stream
 	defer cancel()
 	stream, err := c.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
 	if err != nil {

@@ -43,7 +43,7 @@ func newClient(endpoint, region string, next http.RoundTripper, key sign.KeySour
 		endpoint: strings.TrimSuffix(endpoint, "/"), region: region, now: now,
 		http: &http.Client{
 			Transport: sign.SignedACS3(next, key, now), Timeout: callTimeout,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would take the credentials along
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect would take the credentials along
 		},
 	}
 }

@@ -116,7 +116,7 @@ func environment(c *corev1.Container, at *field.Path) (out []variable, err error
 		case from == nil:
 			v.Value = &e.Value
 		case from.FieldRef != nil && slices.Contains(addresses, from.FieldRef.FieldPath):
-			v.FieldRef.FieldPath = "status.podIP" // ECI has no other, and a group has one address, which is that of its machine too
+			v.FieldRef.FieldPath = "status.podIP" // ECI has no other source, and a group has one address, also for its machine
 		default:
 			return nil, errdefs.InvalidInputf("%s: variable %s: ECI has no such source", at.Index(i), e.Name)
 		}

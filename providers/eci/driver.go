@@ -25,7 +25,7 @@ type driver struct {
 	groups  *groups
 	mapping mapping
 	shells  shells
-	roots   *x509.CertPool // of sessions too; nil for those of this machine
+	roots   *x509.CertPool // also for sessions; nil means the roots of this machine
 	pods    corev1listers.PodLister
 	kit     *service.Provider[instance]
 }
@@ -81,7 +81,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 		return instance{}, service.NotMade(err)
 	}
 	pod := identity.Of(in.Pod)
-	d.groups.expect(pod) // before ECI has it: a list may be faster than the answer
+	d.groups.expect(pod) // before the request: a list may be faster than the answer
 	if lost := d.groups.before(in.Pod); lost != "" {
 		if i, found, err := d.Find(ctx, in.Pod); found || err != nil {
 			return i, err

@@ -57,7 +57,7 @@ func (e *apiError) Error() string {
 // not say whether the request was done.
 func errorOf(action string, answer *http.Response, data []byte, now time.Time) error {
 	e := &apiError{action: action, status: answer.StatusCode}
-	_ = json.Unmarshal(data, e) // one that is no JSON says nothing
+	_ = json.Unmarshal(data, e) // a body other than JSON has no code
 	e.Message = strings.TrimSpace(e.Message)
 	e.hint = e.explain(answer.Header, now)
 	after, _ := strconv.Atoi(answer.Header.Get("Retry-After"))

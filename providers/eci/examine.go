@@ -51,9 +51,9 @@ func (d *driver) dryRun(ctx context.Context) error {
 	err := d.client.call(ctx, "CreateContainerGroup", request, &answer)
 	var said *apiError
 	if errors.As(err, &said) && strings.HasPrefix(said.Code, "DryRun") {
-		return nil // ECI would do it
+		return nil // ECI would make the group
 	}
-	if err == nil && answer.ContainerGroupID != "" { // it was done all the same
+	if err == nil && answer.ContainerGroupID != "" { // ECI made the group despite the dry run
 		return d.client.call(ctx, "DeleteContainerGroup", groupRequest{ContainerGroupID: answer.ContainerGroupID}, nil)
 	}
 	return err

@@ -33,7 +33,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	size := shellexec.FirstSize(ctx, attach) // nobody says how to pass on the others
+	size := shellexec.FirstSize(ctx, attach) // no documentation tells how to send later sizes
 	if shell {
 		s.useShell(command, size.Height, size.Width)
 	}

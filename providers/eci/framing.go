@@ -20,7 +20,7 @@ const (
 	channelInput byte = iota
 	channelOutput
 	channelErrors
-	channelSize // of a terminal; nobody describes what follows
+	channelSize // of a terminal; the format of its content is not documented
 	channelExit
 )
 
@@ -33,7 +33,7 @@ type framing struct {
 	mu       sync.Mutex
 	channels bool          // guarded by mu
 	told     bool          // guarded by mu; the first message came
-	first    chan struct{} // guarded by mu; closed by the first message, and nil until it is asked for
+	first    chan struct{} // guarded by mu; closed by the first message; nil until the first caller waits
 }
 
 // came returns a channel that is closed by the first message. The caller holds mu.

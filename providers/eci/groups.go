@@ -16,7 +16,7 @@ import (
 type instance struct {
 	seen
 	pod     identity.Pod
-	created time.Time // zero if nobody asked
+	created time.Time // zero before ECI was asked for the details
 }
 
 // expectation is a requested group.
@@ -37,7 +37,7 @@ type groups struct {
 	mu       sync.Mutex             // not held while ECI is asked
 	expected map[string]expectation // guarded by mu; by the names of groups
 	had      map[string]instance    // guarded by mu; by the IDs of groups
-	made     map[string]string      // guarded by mu; the IDs of groups that a create gave, by their names
+	made     map[string]string      // guarded by mu; the IDs of created groups, by their names
 	removed  map[string]time.Time   // guarded by mu; when ECI accepted the delete of a group, by its ID
 }
 

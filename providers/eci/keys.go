@@ -78,7 +78,7 @@ func renewed(ask func(context.Context) (temporary, error), now func() time.Time)
 		case failed == nil:
 			have, err, renew = next, nil, at.Add(next.ends.Sub(at)*9/10)
 			return have.key, nil
-		case ctx.Err() != nil: // who has gone says nothing of the service
+		case ctx.Err() != nil: // the caller has left, so the error says nothing about the service
 			return sign.Key{}, failed
 		}
 		err, renew = failed, at.Add(keyRetry)
@@ -116,7 +116,7 @@ func (o oidc) ask(ctx context.Context) (temporary, error) {
 	fail := func(err error) (temporary, error) {
 		return temporary{}, fmt.Errorf("take the role %s by OIDC at %s: %w", o.config.RoleARN, o.config.Endpoint, err)
 	}
-	token, err := os.ReadFile(o.config.TokenFile) // it is replaced before it ends
+	token, err := os.ReadFile(o.config.TokenFile) // the file is replaced before the token expires
 	if err != nil {
 		return fail(err)
 	}

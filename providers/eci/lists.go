@@ -134,7 +134,7 @@ func (g *groups) complete(ctx context.Context, states []groupStatus) (all []inst
 			i.pod, ok = e.pod, expected
 		}
 		i.status = s
-		double := names[s.Name] > 1 && i.created.IsZero() // who was first is the pod
+		double := names[s.Name] > 1 && i.created.IsZero() // the creation times decide which of the groups belongs to the pod
 		if !ok || double || g.tellsOfInits(i) {
 			ask = append(ask, s.ContainerGroupID)
 		}
@@ -151,7 +151,7 @@ func (g *groups) complete(ctx context.Context, states []groupStatus) (all []inst
 		if d == nil && i.pod.UID == "" {
 			return nil, fmt.Errorf("DescribeContainerGroups: ECI tells nothing of group %s, which is in its list: look at the right eci:DescribeContainerGroups", i.status.ContainerGroupID)
 		}
-		if d == nil { // what is known of it stays: one group must not hide all others
+		if d == nil { // the last known state stays: one group must not hide all others
 			continue
 		}
 		i.details, i.created = d, parseTime(d.CreationTime)
@@ -171,7 +171,7 @@ func (g *groups) tellsOfInits(i instance) bool {
 	if !g.hasInits(i.pod) {
 		return false
 	}
-	if i.status.Status == stateTerminating { // it may be in one list and not in the other
+	if i.status.Status == stateTerminating { // a terminating group may be missing in one of the lists
 		return false
 	}
 	settled := i.status.Status == stateRunning || i.status.ended()

@@ -35,7 +35,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api
 			}
 			var answer logAnswer
 			err := d.client.call(ctx, "DescribeContainerLog", ask, &answer)
-			ask.Tail = mostLines // of those that come, all
+			ask.Tail = mostLines // later reads ask for as many lines as possible
 			return logs.Stamped(answer.Content), err
 		},
 	}.Open(ctx, opts, d.client.now())

@@ -157,7 +157,7 @@ func cannot(pod *corev1.Pod, spec *field.Path) error {
 
 // network sets the names and addresses that a group knows.
 func (out *createRequest) network(pod *corev1.Pod) {
-	out.DNSPolicy = string(corev1.DNSDefault) // that of the VPC: services of the cluster have no names there
+	out.DNSPolicy = string(corev1.DNSDefault) // the DNS of the VPC: services of the cluster have no names there
 	if pod.Spec.DNSPolicy == corev1.DNSNone {
 		out.DNSPolicy = string(corev1.DNSNone)
 	}

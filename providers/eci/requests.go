@@ -30,7 +30,7 @@ type createRequest struct {
 	TerminationGracePeriodSeconds *int64
 	ActiveDeadlineSeconds         int64
 	SecurityContext               groupSecurity
-	HostSecurityContext           groupSecurity // of sysctls that are not safe
+	HostSecurityContext           groupSecurity // for unsafe sysctls
 	AutoMatchImageCache           *bool
 
 	// By annotations.

@@ -99,7 +99,7 @@ func (s *session) write(data []byte) error {
 func (s *session) send(ctx context.Context) {
 	in := s.attach.Stdin()
 	if s.shell != nil {
-		_ = s.shell.Send(ctx, in, s.write) // it ends with the session
+		_ = s.shell.Send(ctx, in, s.write) // ends with the session
 		return
 	}
 	if in == nil || s.framing.wait(ctx) != nil {
@@ -128,7 +128,7 @@ func (s *session) beat(ctx context.Context) {
 		err := s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(execBeat))
 		s.mu.Unlock()
 		if err != nil {
-			s.conn.Close() // so that nobody waits for the rest
+			s.conn.Close() // unblocks the readers of the connection
 			return
 		}
 	}
@@ -201,7 +201,7 @@ func (s *session) errors() io.Writer {
 		return to
 	}
 	if s.shell != nil {
-		return io.Discard // in the output it could come between the bytes by which the shell tells the end
+		return io.Discard // in the output, these bytes could split the end mark of the shell
 	}
 	return s.output()
 }

@@ -38,7 +38,7 @@ func (s *shells) has(ctx context.Context, c *client, group, container, run strin
 	switch {
 	case err == nil:
 		has = strings.Contains(answer.SyncResponse, mark)
-	case errors.As(err, &said) && said.status == http.StatusBadRequest && !said.throttled(): // how ECI says that there is no shell is not documented
+	case errors.As(err, &said) && said.status == http.StatusBadRequest && !said.throttled(): // the answer of ECI for a missing shell is not documented
 	default:
 		return false, err
 	}

@@ -75,11 +75,11 @@ func observe(s seen) podstatus.Pod {
 	case stateExpired:
 		out.Ended, out.Failed = true, true
 		out.Reason, out.Message = reasonExpired, "ECI has taken the group back: its price or its time was over"
-	case stateRunning, stateRestarting, stateUpdating, stateTerminating: // its containers tell
-	default: // a state that is not known says nothing
+	case stateRunning, stateRestarting, stateUpdating, stateTerminating: // the states of the containers decide
+	default: // an unknown state has no meaning
 	}
 	if out.Ended {
-		for i := range out.Containers { // nobody knows how those ended that ran
+		for i := range out.Containers { // the exit codes of running containers are unknown
 			if c := &out.Containers[i]; c.State == podstatus.Running {
 				c.State = podstatus.Exited
 			}

@@ -106,7 +106,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fault.Answer(w, r)
 	case fault.Lose:
 		f.next.ServeHTTP(&discard{header: http.Header{}}, r)
-		panic(http.ErrAbortHandler) // net/http cuts the connection, and logs nothing
+		panic(http.ErrAbortHandler) // net/http cuts the connection without a log entry
 	default:
 		f.next.ServeHTTP(w, r)
 	}

@@ -52,7 +52,7 @@ func accessOf(c Config) ([]func(*awsconfig.LoadOptions) error, error) {
 		if err != nil {
 			return nil, fmt.Errorf("fargate provider: caFile: %w", err)
 		}
-		options = append(options, func(o *awsconfig.LoadOptions) error { // it is read each time
+		options = append(options, func(o *awsconfig.LoadOptions) error { // each call needs a new reader, because the SDK reads it to its end
 			return awsconfig.WithCustomCABundle(bytes.NewReader(authorities))(o)
 		})
 	}

@@ -41,13 +41,13 @@ type channel struct {
 	attach api.AttachIO
 	shell  *shellexec.Exec
 	stderr io.Writer
-	last   string // what the other end said when it closed
-	next   int64  // the number of the message that is expected
+	last   string // the closing message of the other end
+	next   int64  // the number of the next expected message
 
 	ready chan struct{} // closed after the handshake
-	room  chan struct{} // holds what is under way
+	room  chan struct{} // holds unacknowledged messages
 
-	ending sync.Once // for the message that ends the session
+	ending sync.Once // guards the closing message
 
 	mu      sync.Mutex
 	number  int64                 // guarded by mu; of the next message
@@ -93,7 +93,7 @@ func (c *channel) run(ctx context.Context) error {
 			break
 		}
 		if f, broken := unmarshal(data); broken == nil && f.kind == typeAck {
-			_, _ = c.take(f) // it never fails
+			_, _ = c.take(f) // take never fails for an acknowledgement
 		}
 	}
 	return err
@@ -117,7 +117,7 @@ func (c *channel) copy(ctx context.Context) error {
 		}
 		f, err := unmarshal(data)
 		if err != nil {
-			continue // without an acknowledgement it is sent again
+			continue // the other end sends a message without an acknowledgement again
 		}
 		if ctx.Err() != nil && f.kind != typeAck {
 			return ctx.Err()
@@ -135,7 +135,7 @@ func (c *channel) copy(ctx context.Context) error {
 // number like every other message: the agent skips a number that it has seen.
 func (c *channel) terminate() {
 	c.ending.Do(func() {
-		_ = c.conn.SetReadDeadline(time.Now().Add(2 * againAfter)) // a message that gets lost is sent again once
+		_ = c.conn.SetReadDeadline(time.Now().Add(2 * againAfter)) // time for one repetition of a lost message
 		_ = c.send(payloadFlag, binary.BigEndian.AppendUint32(nil, terminate))
 	})
 }
@@ -157,12 +157,12 @@ func (c *channel) take(f frame) (over bool, err error) {
 		}
 	case typeClosed:
 		var said struct{ Output string }
-		_ = json.Unmarshal(f.data, &said) // what it says is for people
+		_ = json.Unmarshal(f.data, &said) // the text is for users, and may be missing
 		c.last = strings.TrimSpace(said.Output)
 		return true, nil
 	case typeOutput:
 		if f.number > c.next {
-			return false, nil // one before it is missing: both are sent again
+			return false, nil // an earlier message is missing: the other end sends both again
 		}
 		if err := c.acknowledge(f); err != nil {
 			return false, err
@@ -198,7 +198,7 @@ func (c *channel) payload(f frame) (over bool, err error) {
 	case payloadExitCode:
 		var code int
 		if _, err := fmt.Sscan(string(f.data), &code); err != nil {
-			return false, nil // the shell tells it
+			return false, nil // the shell reports the exit code
 		}
 		c.shell.End(code)
 		return true, nil
@@ -245,7 +245,7 @@ func (c *channel) feed(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	_ = c.shell.Send(ctx, c.attach.Stdin(), func(data []byte) error { // it ends with the session
+	_ = c.shell.Send(ctx, c.attach.Stdin(), func(data []byte) error { // ends with the session
 		for part := range slices.Chunk(data, mostInput) {
 			select {
 			case c.room <- struct{}{}:

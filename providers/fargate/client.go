@@ -96,7 +96,7 @@ type usage struct {
 // listedSecret is a secret as Secrets Manager lists it.
 type listedSecret struct {
 	name string
-	used time.Time // when it was read last, to the day, or written
+	used time.Time // when the secret was last read (with the precision of a day) or written
 }
 
 // client has the services themselves.
@@ -124,7 +124,7 @@ func newClient(ctx context.Context, c Config) (*client, error) {
 	}
 	access.Credentials = aws.NewCredentialsCache(&rereader{options: options, now: access.Credentials})
 	line := &http.Client{Timeout: patience}
-	if c, ok := access.HTTPClient.(*awshttp.BuildableClient); ok { // it has what AWS_CA_BUNDLE names, and no way to end connections
+	if c, ok := access.HTTPClient.(*awshttp.BuildableClient); ok { // this client has the certificates of AWS_CA_BUNDLE, and no way to close connections
 		line.Transport = c.GetTransport()
 	}
 	access.HTTPClient = line
@@ -154,7 +154,7 @@ func (c *client) run(ctx context.Context, in *ecs.RunTaskInput) (types.Task, err
 	switch {
 	case err != nil:
 		said := kind(err, doing)
-		if errdefs.IsInvalidInput(said) || errdefs.IsNotFound(said) { // ECS took the definition: what is wrong is of the node, and passes
+		if errdefs.IsInvalidInput(said) || errdefs.IsNotFound(said) { // ECS accepted the definition: the problem belongs to the node, and passes
 			said = errdefs.RetryAfter(fmt.Errorf("%s: %w", doing, err), unsaid)
 		}
 		return types.Task{}, said

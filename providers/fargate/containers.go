@@ -33,8 +33,8 @@ type builder struct {
 	config Config
 	arns   map[string]string // of secrets, by container
 	wait   []types.ContainerDependency
-	last   []types.ContainerDependency // of the container that ends the task; nil if there is none
-	ports  map[string]bool             // that a container has declared
+	last   []types.ContainerDependency // of the container whose end ends the task; nil if there is none
+	ports  map[string]bool             // ports declared by containers
 }
 
 // container returns the definition of a container. The caller asks for containers in the order in which they
@@ -79,7 +79,7 @@ func (b *builder) container(c *corev1.Container, init bool, at *field.Path) (typ
 		k.RestartPolicy = restarts(corev1.RestartPolicyAlways)
 		share(&k, c)
 		b.after(c, types.ContainerConditionStart)
-	default: // with what the others have: ECS adds up shares, as if all ran together
+	default: // without a share: ECS adds up all shares, as if all containers ran together
 		b.after(c, types.ContainerConditionSuccess)
 	}
 	return k, nil

@@ -44,7 +44,7 @@ type driver struct {
 	client    services
 	mapping   mapping
 	pods      corev1listers.PodLister // of the cluster; nil: they are not known
-	recorder  record.EventRecorder    // nil: nobody reads events
+	recorder  record.EventRecorder    // nil: no events are recorded
 	kit       *service.Provider[ecstypes.Task]
 	inquiries inquiries
 	made      made
@@ -105,7 +105,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (ecstypes.Task,
 	}
 	task, err := d.client.run(ctx, request)
 	if wasRefused(err) {
-		d.made.forget() // somebody may have removed what is kept in mind
+		d.made.forget() // a remembered object may have been removed
 	}
 	switch {
 	case saysAgain(err):
@@ -172,7 +172,7 @@ func (d *driver) keep(ctx context.Context, in *service.Inputs) (map[string]strin
 	for as, s := range secrets {
 		in.Hide(s.text)
 		d.sweeper.uses.use(d.sweeper.now(), s.name)
-		if err := d.kit.Keep(ctx, s.name); err != nil { // an earlier create may have left it
+		if err := d.kit.Keep(ctx, s.name); err != nil { // an earlier create may have left the secret
 			return nil, err
 		}
 		keep := func() (string, error) { return d.client.keep(ctx, s) }

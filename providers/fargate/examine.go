@@ -34,7 +34,7 @@ var vcpuQuotas = map[string]string{OnDemand: "L-3032A538", Spot: "L-36FBB829"}
 // Examine implements service.Examiner. It changes nothing: it tries the rights on things that do not exist.
 func (d *driver) Examine(ctx context.Context) error {
 	if err := d.client.ping(ctx); err != nil {
-		return err // and so would all that follows
+		return err // all later checks would fail too
 	}
 	var problems []error
 	if _, err := d.client.started(ctx, d.mapping.startedBy()); err != nil {
@@ -50,7 +50,7 @@ func (d *driver) examineLog(ctx context.Context) error {
 	}
 	_, _, err := d.client.log(ctx, d.config.LogGroup, streamPrefix+"/doctor", "", time.Time{})
 	switch {
-	case errdefs.IsNotFound(err) && strings.Contains(err.Error(), "log group"): // and not the stream, which is nobody's
+	case errdefs.IsNotFound(err) && strings.Contains(err.Error(), "log group"): // the group is missing, not only the stream, which never exists
 		return fmt.Errorf("%w: make the group, or configure logGroup: a task whose group is not there does not start", err)
 	case errdefs.IsNotFound(err):
 		return nil
@@ -183,7 +183,7 @@ func (c *client) examineNetwork(ctx context.Context, conf Config) error {
 		action, list, field string
 		ids                 []string
 	}{{"DescribeSubnets", "SubnetId", "subnets", conf.Subnets}, {"DescribeSecurityGroups", "GroupId", "securityGroups", conf.SecurityGroups}} {
-		for _, id := range ask.ids { // one by one: an answer names the first one that is not there
+		for _, id := range ask.ids { // separately, because an answer names only the first missing one
 			form := url.Values{"Action": {ask.action}, "Version": {"2016-11-15"}, ask.list + ".1": {id}}
 			if err := c.signed.query(ctx, "ec2", host, conf.Region, form, &struct{}{}); err != nil && !denied(err) {
 				problems = append(problems, fmt.Errorf("look for %s of %s: %w: configure an existing one in the VPC and the region, or make it", id, ask.field, err))

@@ -49,7 +49,7 @@ type frame struct {
 
 // newID returns the ID of a new message: a random UUID.
 func newID() (id [16]byte) {
-	_, _ = rand.Read(id[:]) // it never fails
+	_, _ = rand.Read(id[:]) // rand.Read never fails
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
 	return id
 }

@@ -115,7 +115,7 @@ func (c *client) key(ctx context.Context, cluster string) ([]byte, error) {
 		return key, err
 	}
 	key = make([]byte, 32)
-	_, _ = rand.Read(key) // it never fails
+	_, _ = rand.Read(key) // rand.Read never fails
 	_, err = c.secrets.CreateSecret(ctx, &secretsmanager.CreateSecretInput{
 		Name: &name, SecretBinary: key, Description: aws.String("Key of the names of secrets of pods, by Virtual Kubelet"),
 		Tags: []smtypes.Tag{{Key: aws.String(identity.TagCluster), Value: &cluster}},

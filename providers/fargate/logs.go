@@ -55,7 +55,7 @@ type stream struct {
 // Next implements logs.Source.
 func (s *stream) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 	for {
-		over := s.over() // asked before the lines: what is written until then is among them
+		over := s.over() // read before the lines, so that the lines include everything written until then
 		lines, token, err := s.driver.client.log(ctx, s.driver.config.LogGroup, s.name, s.token, s.since)
 		if err != nil && !errdefs.IsNotFound(err) { // a stream is made with the first line
 			return nil, err

@@ -152,7 +152,7 @@ func (m mapping) task(pod *corev1.Pod, definition string) (*ecs.RunTaskInput, er
 		}},
 	}
 	if provider == OnDemand && m.config.CapacityProvider != OnDemand {
-		in.LaunchType = types.LaunchTypeFargate // ECS refuses a strategy in a cluster that was not given its capacity providers
+		in.LaunchType = types.LaunchTypeFargate // ECS refuses a strategy in a cluster without capacity providers
 	} else {
 		in.CapacityProviderStrategy = []types.CapacityProviderStrategyItem{{CapacityProvider: &provider, Weight: 1}}
 	}
@@ -180,7 +180,7 @@ func (m mapping) tags(pod identity.Pod, own bool) (out []types.Tag) {
 // StopTask deletes its tags.
 const (
 	groupPlain = "vk-pod-"
-	groupOwn   = "vk-own-secret-" // of tasks with a secret that ends with them
+	groupOwn   = "vk-own-secret-" // of tasks with a secret of their own, which is deleted with them
 )
 
 // group returns the name of the task group of a pod.

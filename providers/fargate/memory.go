@@ -29,9 +29,9 @@ type inquiries struct {
 // inquiry records the last request for a task, and its result.
 type inquiry struct {
 	at      time.Time
-	missing int  // answers in a row that ECS has no such task
-	foreign bool // it has ended, and is of no pod of this node
-	left    bool // it has ended, and what is of its pod alone is to be removed
+	missing int  // answers in a row without this task
+	foreign bool // the task has ended, and belongs to no pod of this node
+	left    bool // the task has ended, and resources of its pod remain to be removed
 }
 
 // set changes the record of a task, and returns the record before the change.
@@ -111,7 +111,7 @@ const remembered = 4096
 
 // made records existing definitions and secrets, so that a replica costs no request for them.
 type made struct {
-	turn chan struct{} // held while something is looked for or made, so that many replicas do it once
+	turn chan struct{} // held during a lookup or a create, so that many replicas cause only one
 
 	mu     sync.Mutex
 	shared map[string]string // guarded by mu; ARNs of definitions by family and of secrets by name, and the key of names
@@ -120,7 +120,7 @@ type made struct {
 
 // kept is the last stored version of a secret of one pod.
 type kept struct {
-	text [sha256.Size]byte // what its text sums up to
+	text [sha256.Size]byte // the digest of its text
 	arn  string
 }
 
@@ -137,7 +137,7 @@ func (m *made) mine(s secret, keep func() (string, error)) (string, error) {
 	arn, err := keep()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.own, s.name) // one that failed may be there all the same
+	delete(m.own, s.name) // after a failure, the stored text is unknown
 	if err == nil {
 		if m.own == nil || len(m.own) >= remembered {
 			m.own = map[string]kept{}

@@ -13,6 +13,6 @@ func (d *driver) ConfigureNode(_ context.Context, n *corev1.Node) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}
-	n.Labels["eks.amazonaws.com/compute-type"] = "fargate" // the agents of EKS keep away from nodes that have it
+	n.Labels["eks.amazonaws.com/compute-type"] = "fargate" // the agents of EKS avoid nodes with this label
 	n.Status.NodeInfo.Architecture = map[string]string{"X86_64": "amd64", "ARM64": "arm64"}[d.config.Architecture]
 }

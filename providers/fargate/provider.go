@@ -44,7 +44,7 @@ func Provider() cli.Provider {
 		},
 		Check: func(path string) (func(*corev1.Pod) error, error) {
 			config, err := LoadConfig(path)
-			config, _ = config.complete() // what is missing there is for the node to say
+			config, _ = config.complete() // the node reports missing settings
 			return mapping{config: config}.check, err
 		},
 	}

@@ -38,8 +38,8 @@ const maxSecret = 64 << 10
 type secret struct {
 	name  string
 	owner identity.Owner // for the tags
-	text  string         // of variables, a JSON object of which a task definition names the keys
-	own   bool           // of one pod: it may change, and ends with the pod
+	text  string         // for variables, a JSON object; task definitions refer to its keys
+	own   bool           // for a single pod: the text may change, and the secret is deleted with the pod
 }
 
 // Format implements fmt.Formatter: a printed secret shows its name and no value.

@@ -70,7 +70,7 @@ func (c *client) used(ctx context.Context, since time.Time) (map[string]usage, e
 		for _, e := range out.Events {
 			var u usage
 			if json.Unmarshal([]byte(aws.ToString(e.Message)), &u) != nil {
-				continue // it is no event of a container
+				continue // not an event of a container
 			}
 			if key := u.TaskID + "/" + u.ContainerName; u.Timestamp >= newest[key].Timestamp {
 				newest[key] = u

@@ -47,7 +47,7 @@ func observe(pod *corev1.Pod, t types.Task) podstatus.Pod {
 		if k, ok := said[c.Name]; ok {
 			seen := container(c, t, k)
 			if init && !sidecar(c) {
-				seen.Run.StartedAt, seen.Run.FinishedAt = time.Time{}, time.Time{} // the times of the task are those of the others
+				seen.Run.StartedAt, seen.Run.FinishedAt = time.Time{}, time.Time{} // the times of the task are the times of the other containers
 			}
 			out.Containers = append(out.Containers, seen)
 		}
@@ -58,7 +58,7 @@ func observe(pod *corev1.Pod, t types.Task) podstatus.Pod {
 		if aws.ToString(t.DesiredStatus) == stateStopped {
 			out.Message = why
 		}
-		if takenAway(pod, t.StopCode) { // that a program ended well when it was told to is no success: the end of the task says so
+		if takenAway(pod, t.StopCode) { // an exit code of 0 after the stop signal is no success: the end of the task is the reason
 			for i := range out.Containers {
 				if c := &out.Containers[i]; c.State == podstatus.Exited {
 					c.State, c.Ready, c.Run.ExitCode, c.Run.FinishedAt = podstatus.Running, new(bool), nil, time.Time{}
@@ -70,15 +70,15 @@ func observe(pod *corev1.Pod, t types.Task) podstatus.Pod {
 	switch t.StopCode {
 	case "":
 		out.Message = why
-	case types.TaskStopCodeEssentialContainerExited: // which containers say themselves
+	case types.TaskStopCodeEssentialContainerExited: // the states of the containers have the reason
 		if always(pod) {
 			out.Failed, out.Reason = true, string(t.StopCode)
 			out.Message = "a container ended, and ECS did not start it again: " + why
 		}
 	case types.TaskStopCodeUserInitiated:
-		out.Failed = pod.DeletionTimestamp == nil // else it was the node that stopped it
+		out.Failed = pod.DeletionTimestamp == nil // otherwise the node stopped the task
 		out.Reason, out.Message = string(t.StopCode), why
-	default: // it did not start, or was taken away; also what is not known here
+	default: // the task did not start, or was reclaimed; also unknown codes
 		out.Failed, out.Reason, out.Message = true, string(t.StopCode), why
 	}
 	return out
@@ -135,8 +135,8 @@ func container(c *corev1.Container, t types.Task, k types.Container) podstatus.C
 		if c.ReadinessProbe != nil && !asksNetwork(c.ReadinessProbe) {
 			out.Ready = aws.Bool(k.HealthStatus == types.HealthStatusHealthy)
 		}
-	case state == stateStopped && strings.HasPrefix(why, cannotStart): // it never ran, as when its command is not there
-		code := int32(128) // as a kubelet has it
+	case state == stateStopped && strings.HasPrefix(why, cannotStart): // the container never ran, for example because its command does not exist
+		code := int32(128) // the exit code of a kubelet
 		out.State, out.Run = podstatus.Exited, podstatus.Run{ID: run.ID, ExitCode: &code, FinishedAt: finished(t), Reason: "StartError", Message: why}
 	case state == stateStopped && (k.ExitCode != nil || k.RuntimeId != nil):
 		out.State, out.Run = podstatus.Exited, run
@@ -144,7 +144,7 @@ func container(c *corev1.Container, t types.Task, k types.Container) podstatus.C
 		if strings.HasPrefix(why, "OutOfMemoryError") {
 			out.Run.Reason, out.Run.Message = "OOMKilled", strings.TrimPrefix(why, "OutOfMemoryError: ")
 		}
-	case state == stateStopped, state == statePending: // it did not run
+	case state == stateStopped, state == statePending: // the container did not run
 		out.Reason, out.Message = waiting(why), why
 	default:
 		out.Message = strings.TrimSpace(fmt.Sprintf("ECS says that it is %s %s", state, why))

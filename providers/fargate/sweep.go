@@ -121,7 +121,7 @@ func (d *driver) sweepDefinition(ctx context.Context, now time.Time, family stri
 	if pods[own] {
 		return nil
 	}
-	if used.IsZero() { // an earlier process has used it, and when it was registered is all that is known
+	if used.IsZero() { // an earlier process has used the definition, so only the time of its registration is known
 		definition, err := d.client.describeDefinition(ctx, family)
 		if errdefs.IsNotFound(err) {
 			return nil

@@ -107,7 +107,7 @@ func (d *driver) List(ctx context.Context) ([]ecstypes.Task, error) {
 	for _, k := range all {
 		arn := aws.ToString(k.Instance.TaskArn)
 		if ended(k.Instance) || lives[arn] && atRest(k.Instance) && !k.Stopping {
-			out = append(out, k.Instance) // what has ended does not change, and ECS forgets it while its pod may be kept
+			out = append(out, k.Instance) // an ended task does not change, and ECS may forget it earlier than the cluster
 		} else {
 			ask = append(ask, arn)
 		}
@@ -186,7 +186,7 @@ func (d *driver) wanted(t ecstypes.Task) bool {
 	switch stopped := t.StopCode == ecstypes.TaskStopCodeUserInitiated && aws.ToString(t.StoppedReason) == deleted; {
 	case !ended(t):
 		return ours
-	case ours && !stopped: // the cluster may get to know it yet
+	case ours && !stopped: // the pod may still appear in the cluster
 		return d.kit.InCluster(id) != nil
 	}
 	d.inquiries.set(aws.ToString(t.TaskArn), func(i *inquiry) { i.foreign = true })

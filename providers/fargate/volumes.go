@@ -49,7 +49,7 @@ func volumeOf(in *service.Inputs, config Config, v *corev1.Volume, at *field.Pat
 			return out, errdefs.InvalidInputf("%s: %q is none of fileSystems of this node's configuration", at.Child("nfs", "server"), id)
 		}
 		out.EfsVolumeConfiguration = mountOf(id, v.NFS.Path)
-	case v.CSI != nil: // of which launch says more
+	case v.CSI != nil: // launch has the details
 		out.ConfiguredAtLaunch = aws.Bool(true)
 	case claimed != nil && claimed.Spec.NFS != nil:
 		id, err := fileSystemOf(claimed.Spec.NFS, at.Child("persistentVolume", "nfs"))

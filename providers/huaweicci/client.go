@@ -115,7 +115,7 @@ func (p place) answers(ctx context.Context) error {
 
 func (p place) list(ctx context.Context) ([]network, error) {
 	result := p.client.Discovery().RESTClient().Get().AbsPath(p.networks()).Do(ctx)
-	if err := result.Error(); err != nil { // with what CCI says, which Raw leaves out
+	if err := result.Error(); err != nil { // with the error text of CCI, unlike Raw
 		return nil, fmt.Errorf("look at the networks of namespace %s of CCI: %w", p.config.Namespace, err)
 	}
 	var list struct {

@@ -84,7 +84,7 @@ type Config struct {
 	QPS   int `json:"qps,omitempty"`
 	Burst int `json:"burst,omitempty"`
 
-	refreshEvery time.Duration    // for tests; 0: as always
+	refreshEvery time.Duration    // for tests; 0: the default
 	now          func() time.Time // for tests; nil: the machine's clock
 }
 

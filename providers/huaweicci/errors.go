@@ -27,7 +27,7 @@ type explained struct {
 // RoundTrip implements http.RoundTripper.
 func (t explained) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := t.next.RoundTrip(r)
-	if err == nil && answer.StatusCode >= 300 && answer.StatusCode < 400 { // the client would follow it, with the credentials
+	if err == nil && answer.StatusCode >= 300 && answer.StatusCode < 400 { // the client would follow the redirect with the credentials
 		_ = answer.Body.Close()
 		return nil, fmt.Errorf("CCI answers %s %s with %s to another address, which is not followed", r.Method, r.URL.Path, answer.Status)
 	}
@@ -63,7 +63,7 @@ type said struct {
 // statusOf converts an error answer to a Status of Kubernetes.
 func statusOf(answer *http.Response, data []byte, now time.Time) metav1.Status {
 	var s said
-	_ = json.Unmarshal(data, &s) // one that is no JSON says nothing
+	_ = json.Unmarshal(data, &s) // a body other than JSON has no fields
 	status := s.Status
 	if status.Kind != "Status" || status.Message == "" {
 		status = metav1.Status{Message: s.GatewayMessage}

@@ -24,7 +24,7 @@ var documented = func() map[string]map[string]string {
 		Types map[string]map[string]string `json:"types"`
 	}
 	if err := json.Unmarshal(fieldsFile, &file); err != nil || len(file.Types) == 0 {
-		panic(fmt.Sprintf("fields.json: %v", err)) // it is part of the program
+		panic(fmt.Sprintf("fields.json: %v", err)) // the file is a part of the program
 	}
 	return file.Types
 }()

@@ -50,7 +50,7 @@ func (s *stamped) Next(_ context.Context, _ bool) ([]logs.Line, error) {
 	}
 	stamp, text, found := bytes.Cut(line, []byte{' '})
 	at, err := time.Parse(time.RFC3339Nano, string(stamp))
-	if !found || err != nil { // what CCI says itself has no time
+	if !found || err != nil { // messages of CCI itself have no timestamp
 		return []logs.Line{{At: time.Now(), Text: line}}, nil
 	}
 	return []logs.Line{{At: at, Text: text}}, nil

@@ -137,7 +137,7 @@ func (c Config) onlyKnownResources(k *corev1.Container) error {
 // buy sets the size of the pod, and equal requests and limits.
 func (c Config) buy(remote *corev1.Pod) error {
 	s := &remote.Spec
-	if c.API == API10 { // whose containers have no others to share with
+	if c.API == API10 { // containers of this API share no resources
 		c.defaults(s.InitContainers)
 		c.defaults(s.Containers)
 	}
@@ -160,7 +160,7 @@ func (c Config) buy(remote *corev1.Pod) error {
 	if !ok {
 		return errdefs.InvalidInputf("the pod needs %s: CCI has no size so large, or none of such proportions", asked)
 	}
-	if c.API == API10 { // whose pods have no size of their own: it is the sum of their containers
+	if c.API == API10 { // pods of this API have no size of their own: the size is the sum of the containers
 		fill(s.Containers, bought, sum)
 	} else {
 		remote.Annotations[annotationSize] = spec(bought)

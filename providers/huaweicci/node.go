@@ -32,7 +32,7 @@ func (p *provider) Ping(ctx context.Context) error {
 		return err
 	}
 	err = p.Cluster.Ping(ctx)
-	if missing(err) { // somebody removed it
+	if missing(err) { // another client removed the namespace or network
 		select {
 		case p.gone <- struct{}{}:
 		default:

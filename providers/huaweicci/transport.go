@@ -152,7 +152,7 @@ func set(object map[string]json.RawMessage, field string, value any) error {
 type renamedEvents struct {
 	from   io.Closer
 	events *json.Decoder
-	rest   []byte // of the event that is being read
+	rest   []byte // of the current event
 }
 
 // Read implements io.Reader.

@@ -70,7 +70,7 @@ func Run(ctx context.Context, o Options) error {
 			}
 		})
 	}
-	for ctx.Err() == nil { // a lease that is lost may come back
+	for ctx.Err() == nil { // the agent may get a lost lease again
 		if err := lead(ctx, client, o); err != nil {
 			return err
 		}
@@ -83,12 +83,12 @@ func Run(ctx context.Context, o Options) error {
 
 // lead binds pods from when this agent has the lease until it has lost it.
 func lead(ctx context.Context, client kubernetes.Interface, o Options) error {
-	host, _ := os.Hostname() // a part of the name that people may know
+	host, _ := os.Hostname() // a part of the name that users may recognize
 	terms := o.terms
 	if terms.duration == 0 {
 		terms.duration, terms.deadline, terms.retry = leaseDuration, renewDeadline, retryPeriod
 	}
-	s, err := newScheduler(client, o.Config) // before the lease: one that cannot bind must not hold it
+	s, err := newScheduler(client, o.Config) // before the lease: an agent that cannot bind must not hold the lease
 	if err != nil {
 		return fmt.Errorf("admiralty agent: %w", err)
 	}
@@ -112,7 +112,7 @@ func lead(ctx context.Context, client kubernetes.Interface, o Options) error {
 		return fmt.Errorf("admiralty agent: lease: %w", err)
 	}
 	elector.Run(ctx)
-	if elector.IsLeader() || ctx.Err() == nil { // else it never had the lease
+	if elector.IsLeader() || ctx.Err() == nil { // otherwise the agent never had the lease
 		<-ended
 	}
 	return nil

@@ -19,9 +19,9 @@ import (
 // candidate is a target for the pods of one round.
 type candidate struct {
 	target *target
-	node   *room  // that it is here
+	node   *room  // the node of the target in this cluster
 	rooms  rooms  // of its own nodes
-	away   string // why it takes no pod; "" if it does
+	away   string // why the target takes no pods; "" if it takes pods
 }
 
 // newCandidates returns the targets with their free resources after the pods of the source cluster. A pod that
@@ -67,7 +67,7 @@ func (c *candidate) take(pod *corev1.Pod, there map[types.UID]bool) {
 	}
 	place, err := c.place(pod)
 	if err != nil {
-		return // its node refuses it
+		return // the node refuses the pod
 	}
 	if r, _ := c.rooms.fit(what, place); r != nil {
 		r.take(what)

@@ -108,7 +108,7 @@ func moveConstraints(pod *corev1.Pod) error {
 	if len(pod.Spec.TopologySpreadConstraints) > 0 {
 		return errdefs.InvalidInputf("spec.topologySpreadConstraints: it is not taken to the target cluster: leave it out, or set the annotation %s", annotationSpecIsHere)
 	}
-	if delete(pod.Spec.NodeSelector, admiralty.LabelProvider); len(pod.Spec.NodeSelector) == 0 { // it is of nodes here
+	if delete(pod.Spec.NodeSelector, admiralty.LabelProvider); len(pod.Spec.NodeSelector) == 0 { // the label selects nodes of this cluster
 		pod.Spec.NodeSelector = nil
 	}
 	own := remotecluster.Placement{NodeSelector: pod.Spec.NodeSelector, Affinity: pod.Spec.Affinity}

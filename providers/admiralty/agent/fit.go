@@ -38,7 +38,7 @@ func roomsOf(nodes []*corev1.Node, pods []*corev1.Pod) rooms {
 	}
 	for _, pod := range pods {
 		if r := byName[pod.Spec.NodeName]; r != nil {
-			r.take(pod.Spec.Containers[0].Resources.Requests) // all of it, by onlyRequests
+			r.take(pod.Spec.Containers[0].Resources.Requests) // after onlyRequests, the first container has all requests
 		}
 	}
 	return all

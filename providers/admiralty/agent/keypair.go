@@ -16,7 +16,7 @@ type keyPair struct {
 	cert, key string // files
 
 	mu    sync.Mutex
-	found [2]version       // guarded by mu; that were read last
+	found [2]version       // guarded by mu; the versions read last
 	pair  *tls.Certificate // guarded by mu; nil before the first
 }
 

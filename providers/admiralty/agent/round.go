@@ -54,11 +54,11 @@ func (s *scheduler) round(ctx context.Context) {
 				}
 			}
 			err := s.bind(ctx, pod, best.target.Node)
-			if isRefusal(err) { // it takes no room that others could have
+			if isRefusal(err) { // a refused pod takes no room
 				s.refuse(ctx, pod, best.target.Node, err)
 				break
 			}
-			best.take(pod, nil) // also where nobody knows: the next round asks
+			best.take(pod, nil) // also after an unknown outcome: the next round asks
 			if err != nil {
 				log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("The pod was not bound; the next round tries again")
 				time.AfterFunc(retryAfter, s.soon)

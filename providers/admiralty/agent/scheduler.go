@@ -37,10 +37,10 @@ type scheduler struct {
 	wake                      chan struct{}
 
 	// Owned by the goroutine of the rounds.
-	assumed   map[types.UID]string      // that were bound, by node, and that the watch may not show yet
-	doubtful  map[types.UID]*corev1.Pod // whose binding nobody answered
+	assumed   map[types.UID]string      // bound pods, by node, that the watch may not show yet
+	doubtful  map[types.UID]*corev1.Pod // pods with an unanswered binding
 	explained map[types.UID]explanation // why pods wait
-	refused   map[types.UID]refusal     // whose binding was refused
+	refused   map[types.UID]refusal     // pods with a refused binding
 }
 
 func newScheduler(client kubernetes.Interface, c Config) (*scheduler, error) {

@@ -79,7 +79,7 @@ func onlyRequests(o any) (any, error) {
 	switch in := o.(type) {
 	case *corev1.Pod:
 		if in.Spec.Containers == nil || in.Spec.Containers[0].Name == "" {
-			return in, nil // it was done before
+			return in, nil // the pod is already transformed
 		}
 		out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: in.Name, UID: in.UID, ResourceVersion: in.ResourceVersion, Labels: in.Labels}}
 		out.Spec.NodeName = in.Spec.NodeName
@@ -136,7 +136,7 @@ func (t *target) state() *state {
 func (t *target) alive(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, aliveWithin)
 	defer cancel()
-	one := metav1.ListOptions{Limit: 1} // what the watches need too: an API server that is ready may refuse them
+	one := metav1.ListOptions{Limit: 1} // like the lists of the watches: a ready API server may refuse them
 	_, err := t.client.CoreV1().Nodes().List(ctx, one)
 	if err == nil {
 		_, err = t.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, one)

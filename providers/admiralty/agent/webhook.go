@@ -71,7 +71,7 @@ func patchOf(pod *corev1.Pod) ([]byte, error) {
 		Path  string `json:"path"`
 		Value any    `json:"value"`
 	}
-	return json.Marshal([]operation{ // add replaces what is there
+	return json.Marshal([]operation{ // add replaces an existing value
 		{"add", "/metadata/annotations", pod.Annotations},
 		{"add", "/spec/nodeSelector", pod.Spec.NodeSelector},
 		{"add", "/spec/affinity", pod.Spec.Affinity},

@@ -10,7 +10,7 @@ type Fate string
 // The fates.
 const (
 	Never  Fate = "never"  // no change elsewhere makes the group possible
-	Mended Fate = "mended" // the operator, or the owner of an image or a share, can repair it
+	Mended Fate = "mended" // the operator, or the owner of an image or a share, can remove the cause
 	Later  Fate = "later"  // another try may do
 	Made   Fate = "made"   // a group of this name is there
 )

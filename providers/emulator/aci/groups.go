@@ -31,7 +31,7 @@ type group struct {
 	failed  string // why the group could not be started
 	ending  bool   // its deletion was asked for
 	stopped bool   // a stop was requested
-	again   bool   // the group starts again when it has ended
+	again   bool   // the group starts again after its end
 	events  map[string]event
 }
 
@@ -184,7 +184,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request, name string, data
 		case !old.asked.isUpdatedBy(&asked):
 			refuse(w, http.StatusBadRequest, codeUpdate, "The updates on container group '"+name+"' are invalid: restart policy, network, CPU and memory do not change.")
 		default:
-			s.get(w, r, name) // the same request changes nothing
+			s.get(w, r, name) // an identical request changes nothing
 		}
 		return
 	}
@@ -361,7 +361,7 @@ func (s *Server) drop(g *group) {
 
 // body returns a group without the states of its containers.
 func (s *Server) body(g *group) map[string]any {
-	data, _ := json.Marshal(g.shows) // it came from JSON
+	data, _ := json.Marshal(g.shows) // shows came from JSON
 	var out map[string]any
 	_ = json.Unmarshal(data, &out)
 	out["name"], out["type"] = g.name, "Microsoft.ContainerInstance/containerGroups"
@@ -400,7 +400,7 @@ func (s *Server) shown(ctx context.Context) ([]map[string]any, error) {
 	for _, one := range seen {
 		there[one.ID] = !one.Gone
 	}
-	for id, g := range byID { // a group that could not be started is in no fleet, and neither is a stopped one
+	for id, g := range byID { // the fleet has neither groups that failed to start nor stopped groups
 		state := "Failed"
 		if g.failed == "" {
 			state = "Succeeded"

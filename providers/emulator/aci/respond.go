@@ -15,7 +15,7 @@ func answer(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // a client that has gone gets no answer
+	_, _ = w.Write(data) // the client may be gone
 }
 
 // refuse answers with an error in the form of the resource manager.

@@ -32,7 +32,7 @@ type Processes struct {
 
 	mu   sync.Mutex
 	runs int            // guarded by mu
-	pids map[string]int // guarded by mu; of tasks that run, by their IDs
+	pids map[string]int // guarded by mu; of running tasks, by their IDs
 }
 
 // Run implements Runner.
@@ -57,7 +57,7 @@ func (p *Processes) Run(ctx context.Context, s Start) (int, error) {
 		return 0, err
 	}
 	defer output.Close()
-	words := strings.Fields(s.CommandLine)                         // it is executed without a shell
+	words := strings.Fields(s.CommandLine)                         // the command runs without a shell
 	cmd := exec.Command(filepath.Join(wd, words[0]), words[1:]...) //nolint:gosec,noctx // that is what tasks are for, and it may be stopped gently
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if _, err := os.Stat("/etc/ssh"); err == nil && os.Geteuid() == 0 {
@@ -109,7 +109,7 @@ func (p *Processes) Command(node, text string, admin bool) *exec.Cmd {
 
 func (p *Processes) kill(pid int, ended <-chan struct{}) {
 	if p.Gentle > 0 {
-		_ = syscall.Kill(-pid, syscall.SIGTERM) // it may have ended
+		_ = syscall.Kill(-pid, syscall.SIGTERM) // the process may have ended
 		select {
 		case <-ended:
 			return

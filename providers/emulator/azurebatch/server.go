@@ -358,7 +358,7 @@ func give(w http.ResponseWriter, body any) {
 		panic(err)
 	}
 	w.Header().Set("Content-Type", "application/json;odata=minimalmetadata")
-	_, _ = w.Write(data) // a client that is gone gets nothing
+	_, _ = w.Write(data) // the client may be gone
 }
 
 // refuse answers with an error as Batch has it.

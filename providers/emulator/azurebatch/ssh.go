@@ -124,7 +124,7 @@ func (s *Server) session(n *node, channel ssh.Channel, requests <-chan *ssh.Requ
 				_, _ = io.Copy(in, channel)
 				_ = in.Close()
 			}()
-			_ = cmd.Wait()                             // its code says it
+			_ = cmd.Wait()                             // the exit code has the outcome
 			code = uint32(cmd.ProcessState.ExitCode()) //nolint:gosec // of a process
 		} else {
 			_, _ = io.WriteString(channel.Stderr(), err.Error()+"\n")

@@ -62,7 +62,7 @@ type Server struct {
 	ctx context.Context //nolint:containedctx // of what runs, not of a request
 
 	mu     sync.Mutex
-	denied map[string]bool // guarded by mu; operations that the identity may not do
+	denied map[string]bool // guarded by mu; operations denied to the identity
 	jobs   []*job          // guarded by mu
 	nodes  []*node         // guarded by mu
 	logins int             // guarded by mu
@@ -148,7 +148,7 @@ type task struct {
 	exit             *int
 	failure          *Failure
 	node             *node
-	kill             context.CancelFunc // of the run that is on
+	kill             context.CancelFunc // of the current run
 	run              int                // the number of the run
 }
 
@@ -157,12 +157,12 @@ type node struct {
 	free      int
 	key       ssh.Signer
 	users     map[string]nodeUser
-	listener  net.Listener // of its SSH server; nil: nobody has asked for its address
+	listener  net.Listener // of the SSH server of the node; nil: no request has asked for its address
 }
 
 // nodeUser is a user of a machine.
 type nodeUser struct {
-	key   string // as in a file authorized_keys
+	key   string // in the format of authorized_keys
 	admin bool
 }
 
@@ -174,7 +174,7 @@ func newHostKey() ssh.Signer {
 	}
 	key, err := ssh.NewSignerFromKey(private)
 	if err != nil {
-		panic(err) // it is one
+		panic(err) // the key was just generated, and is valid
 	}
 	return key
 }

@@ -101,7 +101,7 @@ func (s *Server) register(f fields, spec corev1.PodSpec, files map[string]map[st
 			return g, true, nil
 		}
 	}
-	if id, lost := s.tokens[token]; lost && token != "" { // the token of a group that is gone
+	if id, lost := s.tokens[token]; lost && token != "" { // the token of a deleted group
 		return &group{id: id}, true, nil
 	}
 	for _, id := range disks(f) {

@@ -38,7 +38,7 @@ type Server struct {
 	mu       sync.Mutex
 	groups   []*group            // guarded by mu; the oldest first
 	made     int                 // guarded by mu; how many groups there were
-	tokens   map[string]string   // guarded by mu; the IDs of groups by the tokens of their creates, including groups that are gone
+	tokens   map[string]string   // guarded by mu; the IDs of groups by the tokens of their creates, including deleted groups
 	sessions map[string]*session // guarded by mu; by the secret of their addresses
 }
 

@@ -48,7 +48,7 @@ func message(kind string, number int64, payloadType uint32, payload []byte) []by
 	binary.BigEndian.PutUint32(out[36:], 1)
 	binary.BigEndian.PutUint64(out[40:], uint64(time.Now().UnixMilli()))
 	binary.BigEndian.PutUint64(out[48:], uint64(number))
-	_, _ = rand.Read(out[64:80]) // it never fails
+	_, _ = rand.Read(out[64:80]) // rand.Read never fails
 	sum := sha256.Sum256(payload)
 	copy(out[80:], sum[:])
 	binary.BigEndian.PutUint32(out[112:], payloadType)
@@ -89,7 +89,7 @@ func (d *dataChannel) again() {
 		d.mu.Lock()
 		for n := range d.number {
 			if m := d.unsaid[n]; m != nil {
-				_ = d.conn.WriteMessage(websocket.BinaryMessage, m) // as above
+				_ = d.conn.WriteMessage(websocket.BinaryMessage, m) // the reader sees an end
 			}
 		}
 		d.mu.Unlock()
@@ -129,7 +129,7 @@ func (d *dataChannel) read(take func(payloadType uint32, payload []byte) bool) {
 		case "input_stream_data":
 			ack, _ := json.Marshal(map[string]any{"AcknowledgedMessageType": "input_stream_data", "AcknowledgedMessageSequenceNumber": number, "IsSequentialMessage": true})
 			d.mu.Lock()
-			_ = d.conn.WriteMessage(websocket.BinaryMessage, message("acknowledge", 0, 0, ack)) // as above
+			_ = d.conn.WriteMessage(websocket.BinaryMessage, message("acknowledge", 0, 0, ack)) // the reader sees an end
 			d.mu.Unlock()
 			early[number] = m
 			for m := early[d.next]; m != nil; m = early[d.next] {
@@ -165,6 +165,6 @@ func (d *dataChannel) close(said string) {
 	}
 	data, _ := json.Marshal(map[string]any{"MessageType": "channel_closed", "SchemaVersion": 1, "Output": said})
 	d.mu.Lock()
-	_ = d.conn.WriteMessage(websocket.BinaryMessage, message("channel_closed", 0, 0, data)) // as above
+	_ = d.conn.WriteMessage(websocket.BinaryMessage, message("channel_closed", 0, 0, data)) // the reader sees an end
 	d.mu.Unlock()
 }

@@ -24,7 +24,7 @@ type definition struct {
 	size  int // in bytes
 	raw   map[string]any
 	tags  any
-	users int // the number of tasks that have not stopped
+	users int // number of tasks that have not stopped
 }
 
 type volume struct {
@@ -76,7 +76,7 @@ type containerDefinition struct {
 }
 
 func (d *definition) vcpus() float64 {
-	n, _ := strconv.Atoi(d.CPU) // check has validated it
+	n, _ := strconv.Atoi(d.CPU) // check has validated the number
 	return float64(n) / 1024
 }
 

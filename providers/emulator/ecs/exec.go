@@ -123,7 +123,7 @@ func (s *Server) channel(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	in, typed := io.Pipe()
-	defer in.Close() // it never fails
+	defer in.Close() // Close of a pipe never fails
 	t := &terminal{in: in, sizes: make(chan api.TermSize, 1)}
 	t.sizes <- api.TermSize{Width: 80, Height: 24} // the agent's first size
 	defer t.close()
@@ -138,10 +138,10 @@ func (s *Server) channel(w http.ResponseWriter, r *http.Request) {
 	shaken := make(chan struct{})
 	reads := make(chan struct{})
 	defer func() { <-reads }()
-	defer conn.Close() // it was used
+	defer conn.Close() // ends the goroutine that reads
 	end := func() bool {
 		cancel()
-		_ = typed.CloseWithError(io.EOF) // it never fails
+		_ = typed.CloseWithError(io.EOF) // CloseWithError never fails
 		return false
 	}
 	go func() {

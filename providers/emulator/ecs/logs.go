@@ -58,7 +58,7 @@ func (s *Server) copy(t *task, container string, to *stream, done chan struct{})
 	if err != nil {
 		return
 	}
-	defer log.Close() // it was read
+	defer log.Close() // an error of Close has no effect after reading
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {

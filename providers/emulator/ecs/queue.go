@@ -58,7 +58,7 @@ func (s *Server) tell(t *task) {
 		"time": time.Now().UTC().Format(time.RFC3339), "resources": []string{t.arn}, "detail": detail,
 	})
 	if err != nil {
-		return // it has only strings and numbers
+		return // the map has only strings and numbers
 	}
 	q := &s.queue
 	if q.last++; len(q.messages) < mostMessages {

@@ -43,7 +43,7 @@ func (s *Server) createSecret(body []byte) (any, error) {
 	if (in.SecretString == "") == (in.SecretBinary == nil) || len(in.SecretString) > 65536 {
 		return nil, refusal{"InvalidParameterException", "want a text or bytes, at most 65536"}
 	}
-	s.last++ // a secret that is made again has another ARN
+	s.last++ // a new secret of the same name has another ARN
 	made := &secret{arn: s.arn("secretsmanager", fmt.Sprintf("secret:%s-%06d", in.Name, s.last%1000000)), text: in.SecretString, binary: in.SecretBinary, tags: in.Tags}
 	made.created, made.changed = time.Now(), time.Now()
 	s.secrets[in.Name] = made

@@ -61,7 +61,7 @@ func (t *task) end(c containerDefinition) *corev1.ContainerStateTerminated {
 		return nil
 	case k.State.Terminated != nil:
 		return k.State.Terminated
-	case c.RestartPolicy == nil && k.LastTerminationState.Terminated != nil: // the runner starts it again, but the service does not
+	case c.RestartPolicy == nil && k.LastTerminationState.Terminated != nil: // the runner starts the container again, but the service does not
 		return k.LastTerminationState.Terminated
 	case !t.stopping.IsZero() && k.State.Running == nil && k.LastTerminationState.Terminated != nil:
 		return k.LastTerminationState.Terminated

@@ -21,11 +21,11 @@ type task struct {
 	provider                                             string // of capacity; empty for a launch type
 	definition                                           *definition
 	request                                              []byte
-	tags                                                 []any // as in the request
+	tags                                                 []any // the tags of the request
 	untagged                                             bool  // the service has deleted the tags
 	exec                                                 bool
 	created, pulled, started, stopping, stopped          time.Time
-	gone                                                 time.Time // when the runner no longer had it
+	gone                                                 time.Time // when the runner no longer had the task
 	status                                               corev1.PodStatus
 	late                                                 *late                    // the containers that wait for the end of others; nil: none
 	said                                                 string                   // its last reported state

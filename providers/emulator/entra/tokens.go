@@ -152,7 +152,7 @@ func answer(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // a client that has gone gets no answer
+	_, _ = w.Write(data) // the client may be gone
 }
 
 // Principal changes the account with the right to log in. Issued tokens stay valid unless drop is true.

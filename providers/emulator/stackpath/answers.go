@@ -43,7 +43,7 @@ func (f *failure) write(w http.ResponseWriter) {
 func write(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // nobody hears of an error
+	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
 }
 
 // Refuse answers every request so, for faults of a Front.

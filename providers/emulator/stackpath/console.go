@@ -25,7 +25,7 @@ type Console struct {
 	key    ssh.Signer
 
 	mu        sync.Mutex
-	passwords []string // guarded by mu; that were shown to it
+	passwords []string // guarded by mu; all passwords from clients
 }
 
 // NewConsole returns a console with a key of its own.
@@ -36,7 +36,7 @@ func NewConsole(s *Server) *Console {
 	}
 	key, err := ssh.NewSignerFromKey(private)
 	if err != nil {
-		panic(err) // it is one
+		panic(err) // the key was just generated, and is valid
 	}
 	return &Console{server: s, key: key}
 }

@@ -35,7 +35,7 @@ type description struct {
 
 var described = sync.OnceValue(func() (d description) {
 	if err := json.Unmarshal(fieldsFile, &d); err != nil {
-		panic(err) // it is built in
+		panic(err) // the file is built in
 	}
 	return d
 })

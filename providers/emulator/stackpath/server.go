@@ -40,15 +40,15 @@ type Server struct {
 
 	mu        sync.Mutex
 	tokens    map[string]time.Time // guarded by mu; until when they are good
-	workloads []*workload          // guarded by mu, with what they hold; the oldest first
+	workloads []*workload          // guarded by mu, with their fields; the oldest first
 	made      int                  // guarded by mu; how many workloads there were
-	streams   map[string][]string  // guarded by mu; that are open, by kind
+	streams   map[string][]string  // guarded by mu; open streams, by kind
 }
 
 // workload is a workload of the stack.
 type workload struct {
 	id, slug string
-	sent     object // as it was created
+	sent     object // the body of the create request
 	labels   map[string]any
 	consoles bool // containers are reached by the console
 	created  time.Time
@@ -79,7 +79,7 @@ func (s *Server) Left() map[string][]string {
 	left := map[string][]string{}
 	for _, w := range s.workloads {
 		seen, err := s.Fleet.Get(context.Background(), w.id)
-		if !errdefs.IsNotFound(err) && !seen.Gone { // lists may have it for a while yet
+		if !errdefs.IsNotFound(err) && !seen.Gone { // lists may show a deleted workload for a while
 			left["workloads"] = append(left["workloads"], w.id)
 		}
 	}
@@ -264,7 +264,7 @@ func (s *Server) list(r *http.Request) (object, error) {
 	defer s.mu.Unlock()
 	s.workloads = slices.DeleteFunc(s.workloads, func(w *workload) bool {
 		_, err := s.Fleet.Get(r.Context(), w.id)
-		return errdefs.IsNotFound(err) && time.Since(w.created) > time.Second // it may be on its way
+		return errdefs.IsNotFound(err) && time.Since(w.created) > time.Second // a new workload may still be on its way to the fleet
 	})
 	var out []object
 	for _, seen := range all {

@@ -151,7 +151,7 @@ func (s *Server) stop(rec *record, a *action, grace int64) {
 	}
 	rec.task, rec.after, r.stopped = "container_stopping", end, true
 	s.mu.Unlock()
-	logged, _ := s.logOf(s.Context, r, nil) // it has none
+	logged, _ := s.logOf(s.Context, r, nil) // a run without a log has no text
 	s.change(rec, func() { r.logged = logged })
 	if err := s.Fleet.Stop(s.Context, r.id, grace); err != nil && !errdefs.IsNotFound(err) {
 		s.change(rec, func() { rec.task, rec.status, rec.reason = "", "Error", err.Error() })

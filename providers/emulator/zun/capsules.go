@@ -39,7 +39,7 @@ func (s *Server) serveCapsules(r *http.Request, path []string, body object) (ans
 
 // createCapsule makes a capsule.
 func (s *Server) createCapsule(body object) (object, error) {
-	if text, is := body["template"].(string); is { // some clients send it so
+	if text, is := body["template"].(string); is { // some clients send the template as text
 		var o object
 		if json.Unmarshal([]byte(text), &o) != nil {
 			return nil, fail(http.StatusBadRequest, "failed-parse-string-to-json", "the template is no JSON")

@@ -28,21 +28,21 @@ type record struct {
 	labels     map[string]string
 	registry   string
 	created    time.Time
-	host       bool // it has been scheduled
+	host       bool // the container has been scheduled
 
 	status, reason, detail, task string
 	fixed                        bool // a test has set the state
 	runs                         []*run
 	actions                      []*action // the newest first
-	after                        func()    // what follows the end of the last run, of an action that is under way
-	begun                        func()    // what follows its begin
+	after                        func()    // continues the current action at the end of the last run
+	begun                        func()    // continues the current action at the begin of the last run
 }
 
 // run is one run of a container: a group of the fleet.
 type run struct {
 	id                string
 	status            corev1.PodStatus
-	logged            string // the log of a run that was stopped
+	logged            string // the log of a stopped run
 	stopped           bool
 	started, finished time.Time
 }
@@ -76,7 +76,7 @@ func (rec *record) reported(id string, status *corev1.PodStatus) {
 		return
 	}
 	r := rec.runs[i]
-	if r.stateOf().Terminated != nil && !rec.capsule { // it ends once
+	if r.stateOf().Terminated != nil && !rec.capsule { // a run ends once
 		return
 	}
 	r.status = *status
@@ -224,7 +224,7 @@ func (s *Server) create(query url.Values, body object) (object, error) {
 	}
 	s.records = append(s.records, rec)
 	image, known := s.Images[text(body, "image")]
-	if s.Images != nil && !known { // the container stays, and nobody goes on with it
+	if s.Images != nil && !known { // the container stays, but no action continues
 		return nil, fail(http.StatusBadRequest, "image-not-found", "Image %s could not be found.", text(body, "image"))
 	}
 	rec.host = true

@@ -45,7 +45,7 @@ type schema struct {
 var table = sync.OnceValue(func() rules {
 	var r rules
 	if err := json.Unmarshal(fieldsFile, &r); err != nil {
-		panic(err) // it is built in
+		panic(err) // the file is built in
 	}
 	return r
 })

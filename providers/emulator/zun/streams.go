@@ -69,7 +69,7 @@ func (s *Server) logOf(ctx context.Context, r *run, since *time.Time) (string, e
 		opts.SinceTime = *since
 	}
 	log, err := runner.GetContainerLogs(ctx, ns, name, "main", opts)
-	if err != nil { // it has not begun, or was stopped
+	if err != nil { // the run has not begun, or was stopped
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return r.logged, nil
@@ -130,7 +130,7 @@ func (s *Server) execute(r *http.Request, rec *record, query url.Values) (object
 	}
 	var out bytes.Buffer
 	ended := make(chan error, 1)
-	go func() { ended <- s.run(s.Context, rec, command, &streams{out: &out, err: &out}) }() // it goes on after the limit
+	go func() { ended <- s.run(s.Context, rec, command, &streams{out: &out, err: &out}) }() // the command continues after the limit
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -238,7 +238,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	}
 	conn, err := (&websocket.Upgrader{Subprotocols: []string{"binary", "base64"}}).Upgrade(w, r, nil)
 	if err != nil {
-		return // it has answered
+		return // Upgrade has answered the request
 	}
 	defer conn.Close()
 	defer func() {
@@ -258,7 +258,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 				typed.CloseWithError(io.EOF)
 				return
 			}
-			_, _ = typed.Write(data) // a command that has ended reads no more
+			_, _ = typed.Write(data) // a command that has ended reads no more input
 		}
 	}()
 	all := &frames{conn: conn}
