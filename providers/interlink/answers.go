@@ -23,7 +23,7 @@ const singleAfter = 3
 // maps has no answer.
 type answers struct {
 	has   map[types.UID]wire.PodStatus
-	lacks map[types.UID]bool // the plugin says that it does not have the pod, or leaves it out when it is asked for this pod alone
+	lacks map[types.UID]bool // the plugin denies that it has the pod, or leaves the pod out of the answer to a request for this pod alone
 	fails map[types.UID]bool // the plugin was asked for this pod alone, and fails
 }
 
@@ -47,8 +47,8 @@ func (a answers) add(pods []*corev1.Pod, said []wire.PodStatus) (left []*corev1.
 // at a time.
 type asker struct {
 	client *client
-	turned types.UID // the last pod that was asked for alone in its turn
-	parts  int       // requests in a row that the plugin answered in part
+	turned types.UID // the last pod with a request of its own in the rotation
+	parts  int       // partly answered requests in a row
 }
 
 // ask asks for pods with one request, and for each pod alone that the answer leaves out. It asks for each pod alone, too, when the plugin
@@ -71,12 +71,12 @@ func (k *asker) ask(ctx context.Context, pods []*corev1.Pod, known map[types.UID
 	}
 	whole := slices.ContainsFunc(forgotten, func(uid types.UID) bool { _, has := a.has[uid]; return has && uid != pods[0].UID })
 	var failed error
-	part, fresh := false, refused // an error is no answer that a plugin gives again
+	part, fresh := false, refused // a plugin does not repeat an error
 	for _, pod := range k.turn(alone, known, most, refused) {
 		said, err := k.client.statuses(ctx, []*corev1.Pod{stub(pod)})
 		left := err == nil && len(a.add([]*corev1.Pod{pod}, said)) > 0
 		switch {
-		case left && refused && !fresh: // the plugin may have failed for this pod, and give the answer again that it gave for another
+		case left && refused && !fresh: // the plugin may have failed for this pod, and repeat its answer for another pod
 			a.fails[pod.UID] = true
 		case left, lacksPod(err, pod.UID):
 			a.lacks[pod.UID] = true

@@ -42,7 +42,7 @@ type client struct {
 	token  func(context.Context) string
 	number atomic.Uint64
 	tls    TLS
-	probes atomic.Bool  // the plugin tells whether containers are ready
+	probes atomic.Bool  // the plugin reports the readiness of containers
 	files  atomic.Value // string; how the files of tls were at the last request
 }
 
@@ -101,7 +101,7 @@ func (c *client) do(ctx context.Context, method, path string, body any) (*http.R
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	if now := c.tls.state(); c.files.Swap(now) != now {
-		c.http.CloseIdleConnections() // they were made with files that were replaced
+		c.http.CloseIdleConnections() // the connections were made with files that have been replaced
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -246,8 +246,8 @@ func (c *client) ping(ctx context.Context) (wire.Ping, error) {
 	}
 	switch text := string(bytes.TrimSpace(data)); {
 	case text == "" || text == "null" || text == "0" || strings.HasPrefix(text, "["):
-		return ping, nil // the statuses of no pods, or what older servers say
-	case !strings.HasPrefix(text, "{"): // such as the 503 of a server whose plugin broke off after its 200, or the page of a proxy
+		return ping, nil // an empty list of statuses, or the answer of an older server
+	case !strings.HasPrefix(text, "{"): // for example the 503 of a server whose plugin stopped in the middle of an answer, or the page of a proxy
 		return ping, fmt.Errorf("interLink %s: the answer does not follow the protocol: %s", wire.PathPing, words(text))
 	}
 	if err := json.Unmarshal(data, &ping); err != nil {

@@ -60,7 +60,7 @@ type Config struct {
 	StatusInterval Duration `json:"statusInterval,omitempty"`
 
 	earlier  time.Duration // how long after the start a plugin may repeat an answer of before; 0 is keptFor
-	warnings []string      // about what a file of interLink's own says and has no meaning here
+	warnings []string      // about settings of interLink's own file that have no meaning here
 	upstream bool          // the file is of interLink's own
 }
 

@@ -40,8 +40,8 @@ type instance struct {
 	pod    identity.Pod
 	said   wire.PodStatus
 	ended  bool
-	probes bool // the plugin tells whether containers are ready
-	kept   bool // the server has no answer: the pod is as the cluster has it
+	probes bool // the plugin reports the readiness of containers
+	kept   bool // the server has no answer: the status of the cluster stays
 }
 
 // driver asks an interLink API server.
@@ -49,25 +49,25 @@ type driver struct {
 	config Config
 	client *client
 	pods   corev1listers.PodLister       // of this node; nil: they are not known
-	known  func() []poll.Known[instance] // what the server told of
+	known  func() []poll.Known[instance] // pods reported by the server
 	place  place
 
 	mu     sync.Mutex
-	wanted map[types.UID]bool // guarded by mu; pods of the cluster that the server may have, and does not tell of
+	wanted map[types.UID]bool // guarded by mu; pods of the cluster that the server may have, but does not report
 	began  bool               // guarded by mu; the server was asked for all pods of the cluster
 
 	listing sync.Mutex // held while the server is asked for all states
 	asker   asker      // guarded by listing
-	rotated types.UID  // guarded by listing; the last pod that the server was told to forget
+	rotated types.UID  // guarded by listing; the last pod that the server was asked to forget
 	stuck   bool       // guarded by listing; the server does not forget
 }
 
 // place is the state of the node and its last report.
 type place struct {
 	mu     sync.Mutex
-	node   *corev1.Node       // guarded by mu; nil before it was configured
+	node   *corev1.Node       // guarded by mu; nil before ConfigureNode
 	report func(*corev1.Node) // guarded by mu
-	taints []corev1.Taint     // guarded by mu; those of the plugin that the node was registered with
+	taints []corev1.Taint     // guarded by mu; the taints of the plugin at the registration of the node
 }
 
 // List implements service.Driver. List asks for the pods that can still change and for the pods that the server
@@ -82,12 +82,12 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 		if k.Stopping || !terminal(k.Pod.Status.Phase) {
 			pods = append(pods, k.Pod)
 		} else {
-			unanswered[k.Pod.UID] = false // it does not change any more
+			unanswered[k.Pod.UID] = false // the status of this pod does not change any more
 		}
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.UID, b.UID) })
 	forgotten := d.forget(ctx, pods, known)
-	lacked, err := d.lacked(known) // a plugin that repeats this answer must have them in it
+	lacked, err := d.lacked(known) // if the plugin repeats this answer, the answer must include these pods
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 		k, isKnown := known[pod.UID]
 		switch {
 		case has:
-			s.JobID = cmp.Or(s.JobID, k.Instance.said.JobID, pod.Annotations[wire.AnnotationJob]) // not every plugin repeats it
+			s.JobID = cmp.Or(s.JobID, k.Instance.said.JobID, pod.Annotations[wire.AnnotationJob]) // not every plugin repeats the ID of the job
 			all = append(all, d.instance(pod, s))
 		case isKnown && !said.lacks[pod.UID]:
 			unanswered[pod.UID] = said.fails[pod.UID]

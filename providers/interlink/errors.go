@@ -87,7 +87,7 @@ func doubtful(err error) bool {
 // refusal turns an answer other than 200 into an error with its kind. A 404 has no kind, because it does not
 // prove that a pod is gone.
 func refusal(resp *http.Response, session string) error {
-	data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came is said, whole or not
+	data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // the received part is enough for the message
 	inner := string(data)
 	before := len(envelope.FindString(inner))
 	if before > 0 {

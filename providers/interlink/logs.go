@@ -17,7 +17,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], o api.Co
 	log, err := d.client.logs(ctx, wire.Logs{
 		Namespace: of.Pod.Namespace, PodUID: string(of.Pod.UID), PodName: of.Pod.Name, Container: of.Container, Options: logOptions(o),
 	})
-	if absent(err) { // a log that is not there costs nothing
+	if absent(err) { // a missing log is an error of the kind not-found
 		err = errdefs.AsNotFound(err)
 	}
 	if err == nil && o.LimitBytes > 0 {

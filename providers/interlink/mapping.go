@@ -196,7 +196,7 @@ func stub(pod *corev1.Pod) *corev1.Pod {
 		return out
 	}
 	s.Spec = corev1.PodSpec{Containers: names(pod.Spec.Containers), InitContainers: names(pod.Spec.InitContainers), RestartPolicy: pod.Spec.RestartPolicy}
-	s.Status.Phase = corev1.PodRunning // of a pod in another phase the server says what it remembers, without asking the plugin
+	s.Status.Phase = corev1.PodRunning // for other phases, the server answers from memory without a request to the plugin
 	return s
 }
 

@@ -81,7 +81,7 @@ func (d *driver) Ping(ctx context.Context) error {
 	if n == nil || d.place.report == nil {
 		return nil
 	}
-	if ping.Resources == nil { // it has what it told last
+	if ping.Resources == nil { // the last reported capacity stays
 		capacity = n.Status.Capacity
 	}
 	if !slices.EqualFunc(taints, d.place.taints, func(a, b corev1.Taint) bool { return a == b }) {

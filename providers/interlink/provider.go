@@ -104,7 +104,7 @@ func newProvider(in cli.ProviderInput, config Config) (*service.Provider[instanc
 			service.PortForward: "reach the job in the network of its site",
 		},
 		Again: service.AgainMakesAnother, Unlisted: true, SeenWithin: unseenFor, EarlierWithin: cmp.Or(config.earlier, keptFor), LostFor: missingFor,
-		Busy: every, Rest: every, Idle: every, Soon: min(soon, every), Slowest: slowest, // without a pod nothing is asked
+		Busy: every, Rest: every, Idle: every, Soon: min(soon, every), Slowest: slowest, // without pods there are no requests
 		Objects: func(o node.PodObjects) node.PodObjects { return withCA{o, config.KubernetesAPI.CA} },
 		Skips:   func(v *corev1.Volume) bool { return v.Projected != nil && config.NoProjectedVolumes },
 	}, d)

@@ -74,7 +74,7 @@ type Config struct {
 	QPS   int `json:"qps,omitempty"`
 	Burst int `json:"burst,omitempty"`
 
-	refreshEvery time.Duration // for tests; 0: as always
+	refreshEvery time.Duration // for tests; 0: the default
 }
 
 // format describes the configuration file of this provider.

@@ -53,7 +53,7 @@ func newNamespaces(config Config, home *rest.Config) (*namespaces, error) {
 	resource := schema.GroupVersionResource{Group: group, Version: version, Resource: "namespacemaps"}
 	n.client = client.Resource(resource).Namespace(config.TenantNamespace)
 	n.maps = dynamicinformer.NewFilteredDynamicInformer(client, resource, config.TenantNamespace, 0, cache.Indexers{}, nil).Informer()
-	_ = n.maps.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { // it does not run yet: never fails
+	_ = n.maps.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { // never fails before the informer runs
 		n.failures.Note("", err)
 	})
 	return n, nil
@@ -159,7 +159,7 @@ func labelOf(m metav1.Object) string { return m.GetLabels()[labelRemote] }
 
 // mapped returns the remote namespace of a home namespace in a NamespaceMap, and its phase.
 func mapped(m *unstructured.Unstructured, home string) (name, phase string) {
-	found, _, _ := unstructured.NestedFieldNoCopy(m.Object, "status", "currentMapping") // of another type: the cluster has another Liqo, and nothing is mapped
+	found, _, _ := unstructured.NestedFieldNoCopy(m.Object, "status", "currentMapping") // a value of another type comes from another version of Liqo: no namespace is mapped
 	current, _ := found.(map[string]any)
 	entry, _ := current[home].(map[string]any)
 	name, _ = entry["remoteNamespace"].(string)

@@ -36,7 +36,7 @@ func (p *provider) AttachToContainer(ctx context.Context, namespace, podName, co
 		return err
 	})
 	if errors.Is(err, errRunEnded) {
-		return nil // how it ended is in the pod's status
+		return nil // the status of the pod has the outcome
 	}
 	return err
 }

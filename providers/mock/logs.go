@@ -36,7 +36,7 @@ func (p *provider) GetContainerLogs(ctx context.Context, namespace, podName, con
 		if m.last == nil && m.stage != restarting {
 			return nil, errdefs.InvalidInputf("%s has no previous run", name)
 		}
-		if m.stage != restarting { // then this run is the last that ended
+		if m.stage != restarting { // during a restart, the current run is the last ended run
 			m = *m.last
 		}
 		opts.Follow = false

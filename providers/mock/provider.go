@@ -49,7 +49,7 @@ type provider struct {
 	pods      map[types.NamespacedName]*simulated
 	addresses *addresses
 	agenda    agenda
-	reporter  *reporter // nil: nobody listens
+	reporter  *reporter // nil: no listener
 }
 
 // New returns a provider for a configuration without a file. New fills the defaults of the configuration and

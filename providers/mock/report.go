@@ -11,7 +11,7 @@ import (
 
 // reporter sends the reports. provider.mu guards it.
 type reporter struct {
-	ctx     context.Context // nobody listens any more when it has ended
+	ctx     context.Context // its end removes the listener
 	notify  func(*corev1.Pod)
 	timer   *time.Timer // begins to send when the next report is due
 	sending bool        // a goroutine does

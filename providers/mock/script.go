@@ -7,14 +7,14 @@ import "strings"
 // word is one word of a command.
 type word struct {
 	text    string
-	literal bool // it was in single quotes: variables stay as they are
+	literal bool // in single quotes: variables are not expanded
 }
 
 // statement is one command of a script.
 type statement struct {
 	words       []word
-	target      string // the file that its output goes to, if any
-	ifSucceeded bool   // it stands behind &&
+	target      string // the output file, if any
+	ifSucceeded bool   // runs only if the previous command succeeded (&&)
 }
 
 // splitScript splits a script into its commands.

@@ -19,9 +19,9 @@ type simulated struct {
 	life    life
 	address netip.Addr
 	disks   map[string]*disk // by container
-	asked   chan struct{}    // closed by DeletePod; nil while nobody waits for it
+	asked   chan struct{}    // closed by DeletePod; nil without a waiting caller
 
-	shown shown // what pod was last handed out as
+	shown shown // the last returned form of pod
 
 	// due is when the next report is to be sent; index is the place in the
 	// agenda, or -1.
@@ -82,7 +82,7 @@ func (p *provider) forget(s *simulated) {
 type shown struct {
 	pod         *corev1.Pod
 	stop        *stop
-	from, until time.Time // until is zero for one that stays the same
+	from, until time.Time // until is zero for a form that does not change
 }
 
 // holds reports whether the pod looks the same at now.

@@ -25,7 +25,7 @@ type usage struct {
 	name     string
 	started  time.Time
 	milliCPU int64   // now
-	cpu      float64 // seconds since it started
+	cpu      float64 // CPU seconds since the start
 	memory   int64   // bytes
 }
 

@@ -19,7 +19,7 @@ type answerError struct {
 	what    string
 	code    int
 	text    string
-	foreign bool // it is of something before Nomad, and says nothing about jobs
+	foreign bool // the answer comes from a proxy, not from Nomad, and says nothing about jobs
 }
 
 func (e *answerError) Error() string {

@@ -65,7 +65,7 @@ func newClient(c Config) (*client, error) {
 			Transport: &http.Transport{
 				Proxy: proxy, DialTLSContext: d.dialTLS, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
 			},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would follow with the token
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the client would follow a redirect with the token
 		},
 	}, nil
 }
@@ -113,7 +113,7 @@ func (c *client) openAt(ctx context.Context, method string, u *url.URL, body []b
 	answer, err := c.http.Do(request)
 	if err != nil {
 		var failed *url.Error
-		if errors.As(err, &failed) { // without the query, which may have a command in it
+		if errors.As(err, &failed) { // without the query, which may have a command
 			err = failed.Err
 		}
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)

@@ -38,7 +38,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (*instance, err
 		if there.hidden {
 			return nil, errors.New("the pod is being created")
 		}
-		return d.store.instance(there), nil // a list has just told of it
+		return d.store.instance(there), nil // a list has just shown the job
 	}
 	d.store.add(e)
 	d.store.mu.Unlock()
@@ -51,7 +51,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (*instance, err
 		return nil, service.NotMade(err)
 	case err != nil:
 		d.store.remove(e)
-		d.listSoon() // it may be there
+		d.listSoon() // the job may exist
 		return nil, err
 	}
 	e.hidden, e.index = false, index
@@ -85,7 +85,7 @@ func (d *driver) submit(ctx context.Context, e *entry, r request) (index uint64,
 	var written []string
 	for _, v := range r.variables {
 		err := d.client.putNew(ctx, v)
-		if errors.Is(err, errVariable) { // of a try before; if that made the job too, the Variable has what the job refers to
+		if errors.Is(err, errVariable) { // left by an earlier attempt; if that attempt made the job too, the job needs this version of the Variable
 			if index, err := d.jobOf(ctx, e); !errdefs.IsNotFound(err) {
 				return index, err == nil, err
 			}
@@ -158,7 +158,7 @@ func (d *driver) adopt(ctx context.Context, pod identity.Pod) (*entry, error) {
 	e := &entry{pod: pod, jobID: d.store.owner.jobID(string(pod.UID)), submitted: time.Now()}
 	index, err := d.jobOf(ctx, e)
 	switch {
-	case errdefs.IsInvalidInput(err): // it belongs to another pod
+	case errdefs.IsInvalidInput(err): // the job belongs to another pod
 		return nil, errdefs.AsNotFound(err)
 	case errdefs.IsNotFound(err):
 		runs, listErr := d.client.runs(ctx, e.jobID)
@@ -180,7 +180,7 @@ func (d *driver) adopt(ctx context.Context, pod identity.Pod) (*entry, error) {
 		d.store.add(e) // before the list, so that no event is missed
 	}
 	d.store.mu.Unlock()
-	return e, d.list(ctx) // what runs of it
+	return e, d.list(ctx) // finds the allocations of the job
 }
 
 // Stop implements service.Driver. The time of a pod counts each time.
@@ -192,7 +192,7 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i *instance) error {
 		var err error
 		if e, err = d.adopt(ctx, i.pod); err != nil {
 			if errdefs.IsNotFound(err) {
-				d.provider.Cache().Forget(i.pod.UID) // Nomad itself says so
+				d.provider.Cache().Forget(i.pod.UID) // Nomad itself confirms that the job does not exist
 			}
 			return err
 		}

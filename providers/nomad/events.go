@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	streamLasts = 30 * time.Second // how long a stream lasts that was a success
+	streamLasts = 30 * time.Second // the least life of a stream that counts as a success
 	listEvery   = 10 * time.Minute // in case an event got lost
-	lookEvery   = time.Second      // for what is due, and what failed
-	together    = 8                // requests about pods at the same time, and as many signals
+	lookEvery   = time.Second      // for due work and for retries
+	together    = 8                // concurrent requests about pods, and concurrent signals
 )
 
 // followEvents follows the event stream, and lists all pods each time it begins: the list has earlier changes,
@@ -32,7 +32,7 @@ func (d *driver) followEvents(ctx context.Context) {
 				return err
 			}
 			d.setDown(nil)
-			d.take(ctx, l) // events come after it
+			d.take(ctx, l) // the events that follow are newer than this list
 			return nil
 		}
 		err := d.client.events(ctx, begun, func(e event) {
@@ -46,7 +46,7 @@ func (d *driver) followEvents(ctx context.Context) {
 		err = fmt.Errorf("namespace %s: %w", d.config.Namespace, err)
 		d.setDown(err)
 		log.G(ctx).WithError(err).Warn("Changes of pods at Nomad are not seen")
-		if time.Since(opened) > streamLasts { // one that is cut at once is no success
+		if time.Since(opened) > streamLasts { // a stream that is cut at once is no success
 			pause.reset()
 		}
 		pause.wait(ctx)
@@ -61,7 +61,7 @@ func (d *driver) list(ctx context.Context) error {
 		return err
 	}
 	if d.take(ctx, l) {
-		d.listSoon() // their events until now were for nobody
+		d.listSoon() // earlier events of these jobs were ignored
 	}
 	return nil
 }

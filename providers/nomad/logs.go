@@ -95,7 +95,7 @@ func (l logReader) ended() bool {
 // logReader reads the logs of a task.
 type logReader struct {
 	d                  *driver
-	ctx                context.Context // of the request; what reads it has none
+	ctx                context.Context // of the request; the methods of io.Reader have no context
 	jobID, alloc, task string
 }
 
@@ -166,7 +166,7 @@ func (l logReader) follow(w io.Writer, from [2]int64) error {
 	defer cancel()
 	var mu sync.Mutex // of w
 	var running sync.WaitGroup
-	running.Go(func() { // lets the others go on to the end of what is there
+	running.Go(func() { // after the end of the task, lets the others read the rest
 		ticker := time.NewTicker(500 * time.Millisecond)
 		defer ticker.Stop()
 		for !l.ended() {
@@ -199,7 +199,7 @@ func (l logReader) follow(w io.Writer, from [2]int64) error {
 			for ctx.Err() == nil {
 				body, err := l.open(ctx, kind, "start", from[i], true)
 				if err == nil {
-					_ = write(body) // it ends with ctx, or is opened again where it ended
+					_ = write(body) // ends with ctx; otherwise the loop opens the log again at the same offset
 					pause.reset()
 				} else if final(err) {
 					failed[i] = err

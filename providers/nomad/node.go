@@ -37,7 +37,7 @@ func (d *driver) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) 
 	d.notifyNode, d.node = notify, d.node.DeepCopy()
 	known, found := d.placeError == nil, d.place
 	d.mu.Unlock()
-	if known { // before anybody could be told
+	if known { // the place was found before the callback was set
 		d.tellPlace(found)
 	}
 }

@@ -47,7 +47,7 @@ func (d *driver) Restart(ctx context.Context, of service.Target[*instance], _ st
 		return err
 	}
 	if grace > restartPatience {
-		return nil // the client kills it
+		return nil // the client kills the task
 	}
 	return d.client.signal(ctx, of.Instance.alloc.ID, of.Container, "SIGKILL")
 }

@@ -38,10 +38,10 @@ type taskBuilder struct {
 // task is a task under construction.
 type task struct {
 	*nomadapi.Task
-	spec   *corev1.Container // as in the pod
+	spec   *corev1.Container // the container of the pod
 	items  map[string]string // of its Variable
 	path   string            // of its Variable
-	mounts []string          // lines of a shell that put volumes into place
+	mounts []string          // shell lines that mount the volumes
 }
 
 // isSidecar reports whether an init container goes on running beside the later containers.

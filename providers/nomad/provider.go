@@ -66,16 +66,16 @@ type driver struct {
 	relist    chan struct{}
 	known     chan struct{} // closed with the first answer about clients
 	knownOnce sync.Once
-	unused    map[string]uint64 // Variables that the last sweep saw without a job, and their index; only sweep looks at it
+	unused    map[string]uint64 // Variables that the last sweep found without a job, with their index; owned by sweep
 
-	telling sync.Mutex // held while the provider is told of pods, before the lock of the store, so that it is told in the order of what happened
+	telling sync.Mutex // held during calls of the provider, before the lock of the store, so that the calls are in the order of the changes
 
 	mu         sync.Mutex
 	down       error              // guarded by mu: why the stream is not there
 	listError  error              // guarded by mu: why the last list failed
 	place      place              // guarded by mu
 	placeError error              // guarded by mu: why place is not known
-	node       *corev1.Node       // guarded by mu: as it was configured
+	node       *corev1.Node       // guarded by mu: the configured node
 	notifyNode func(*corev1.Node) // guarded by mu
 }
 

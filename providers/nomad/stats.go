@@ -32,7 +32,7 @@ func (d *driver) Stats(ctx context.Context, of []service.Target[*instance]) ([]s
 			defer func() { <-room }()
 			usage, err := d.client.stats(ctx, a.ID)
 			if err != nil {
-				return // it has just ended, or its client is away
+				return // the allocation has just ended, or its client is away
 			}
 			mu.Lock()
 			defer mu.Unlock()

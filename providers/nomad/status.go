@@ -78,7 +78,7 @@ func observe(pod *corev1.Pod, s seen) podstatus.Pod {
 		c := &pod.Spec.InitContainers[i]
 		k := container(a, c.Name)
 		switch {
-		case waits && k.State == podstatus.Running: // it runs a shell that waits
+		case waits && k.State == podstatus.Running: // a waiting task runs a shell
 			k = podstatus.Container{Name: c.Name}
 		case !k.Run.StartedAt.IsZero() && k.Run.StartedAt.Before(before):
 			k.Run.StartedAt = before
@@ -111,7 +111,7 @@ func allocation(out *podstatus.Pod, a *nomadapi.Allocation, moved, lost bool) {
 	case nomadapi.AllocClientStatusLost:
 		out.Ended, out.Failed = true, true
 		out.Reason, out.Message = reasonNodeLost, fmt.Sprintf("the client %s is lost: %s", a.NodeName, why)
-		for i := range out.Containers { // nobody knows how those ended that ran
+		for i := range out.Containers { // the exit codes of running containers are unknown
 			if k := &out.Containers[i]; k.State == podstatus.Running {
 				k.State = podstatus.Exited
 			}
@@ -150,9 +150,9 @@ func container(a *nomadapi.Allocation, name string) podstatus.Container {
 			k.Last.ID = id(s.Restarts - 1)
 		}
 	case "dead":
-		if len(runs) == 0 { // it never ran
+		if len(runs) == 0 { // the task never ran
 			reason, text := waiting(s.Events)
-			if s.Failed && reason == driverFailed { // it is not tried again, as when its command does not exist: a kubelet shows an end
+			if s.Failed && reason == driverFailed { // Nomad does not try again, for example without the command: a kubelet shows an end
 				code := int32(128)
 				k.State = podstatus.Exited
 				k.Run = podstatus.Run{ID: id(s.Restarts), FinishedAt: s.FinishedAt, ExitCode: &code, Reason: "StartError", Message: text}

@@ -20,33 +20,33 @@ type entry struct {
 	pod       identity.Pod
 	jobID     string
 	variables []string      // paths
-	grace     time.Duration // of its spec; 0: it is not known
+	grace     time.Duration // of the spec; 0: unknown
 	submitted time.Time
-	index     uint64 // of the job; a list that is older says nothing about it
-	born      uint64 // the index at which the job was made: what is older is of one before it
-	hidden    bool   // it is being submitted
-	sent      bool   // its job was; only Create looks at it
+	index     uint64 // of the job; an older list says nothing about the job
+	born      uint64 // the index at which the job was made: older objects belong to an earlier job
+	hidden    bool   // the job is being submitted
+	sent      bool   // the job was submitted; owned by Create
 
 	allocs    map[string]*nomadapi.Allocation
-	awaySince time.Time // when it was first seen that a client is away, by the clock here
+	awaySince time.Time // when the loss of a client was first seen, by the clock of this process
 	blocked   *nomadapi.Evaluation
 
-	asked    bool      // Nomad is being told to stop it
-	deleted  bool      // its pod is to go: until then Nomad keeps what became of it
-	stopping bool      // Nomad was told to stop it
-	halted   bool      // others told Nomad to stop it, or a process before this one
-	purged   bool      // others made Nomad forget the job, while it still ran
-	endsBy   time.Time // when its tasks have ended, if Nomad forgot the allocations too and tells no more of them
-	stopEval string    // the evaluation that does so, "" when it has
-	evals    []string  // evaluations that are over: the stream may be faster than the answer that names one
+	asked    bool      // the request to stop the job is under way
+	deleted  bool      // the pod is being deleted: until then Nomad keeps the ended job
+	stopping bool      // Nomad has accepted the stop
+	halted   bool      // another client has stopped the job, or an earlier process
+	purged   bool      // another client purged the job while it still ran
+	endsBy   time.Time // when the tasks must have ended, if Nomad forgot the allocations and reports their end no more
+	stopEval string    // the evaluation of the stop; "" after its end
+	evals    []string  // ended evaluations: the stream may be faster than the answer with the ID
 	killAt   time.Time // zero: the client kills
 	lost     bool      // its client was away for too long
-	busy     bool      // a request about it is under way
+	busy     bool      // a request about the pod is under way
 	skipped  bool      // something else may have become due meanwhile
 	failed   map[string]failure
 	killing  bool // a signal is under way
 	killWait time.Duration
-	askedIP  string // the allocation that was asked for its address
+	askedIP  string // the allocation whose address was requested
 }
 
 // first returns the allocation that is the pod, and whether Nomad made others.
@@ -98,7 +98,7 @@ type store struct {
 	mu     sync.Mutex
 	pods   map[types.UID]*entry
 	byJob  map[string]*entry
-	purged map[string]uint64 // jobs that are gone, and the index at which they went
+	purged map[string]uint64 // deleted jobs, with the index of their deletion
 	dirty  map[types.UID]bool
 	wake   chan struct{}
 	hosts  map[string]string // addresses of clients, by ID
@@ -180,7 +180,7 @@ func (s *store) event(v event) (list bool) {
 	case v.Topic == "Job" && v.Type == "JobDeregistered":
 		e := s.byJob[v.Key]
 		return e != nil && !e.asked && !e.stopping
-	case v.Topic == "Job" && v.Type == "JobRegistered": // by a request whose answer was lost
+	case v.Topic == "Job" && v.Type == "JobRegistered": // for a job whose create had no answer
 		return s.byJob[v.Key] == nil && strings.HasPrefix(v.Key, s.owner.prefix())
 	}
 	return false
@@ -253,7 +253,7 @@ func (s *store) merge(l listed) (added bool, gone []types.UID) {
 		}
 		s.bear(e, job.CreateIndex)
 		e.index, e.halted = max(e.index, job.JobModifyIndex), job.Stop
-		if e.submitted.IsZero() { // a stop changes it at Nomad
+		if e.submitted.IsZero() { // a stop changes SubmitTime at Nomad
 			e.submitted = time.Unix(0, job.SubmitTime)
 		}
 	}
@@ -284,7 +284,7 @@ func (s *store) merge(l listed) (added bool, gone []types.UID) {
 	}
 	for _, e := range s.byJob {
 		if e.stopEval != "" && !evals[e.stopEval] && e.index <= l.index {
-			e.stopEval = "" // Nomad has forgotten it, so it is over
+			e.stopEval = "" // Nomad has forgotten the evaluation, so it has ended
 		}
 		s.touch(e)
 	}

@@ -168,7 +168,7 @@ func (b taskBuilder) volumes(t *task, at *field.Path) error {
 		if strings.ContainsAny(m.MountPath, ":\n\x00") || !path.IsAbs(m.MountPath) || slices.Contains(strings.Split(m.MountPath, "/"), "..") {
 			return errdefs.InvalidInputf("%s: %q: Nomad takes an absolute path without .. and colons", p.Child("mountPath"), m.MountPath)
 		}
-		if strings.ContainsAny(m.SubPath, ":\n\x00") { // it is a part of source:target:mode
+		if strings.ContainsAny(m.SubPath, ":\n\x00") { // the path is a part of source:target:mode
 			return errdefs.InvalidInputf("%s: %q: Nomad takes a path without colons", p.Child("subPath"), m.SubPath)
 		}
 		j := slices.IndexFunc(b.Pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })

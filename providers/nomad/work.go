@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	firstFailure, longestFailure = time.Second, time.Minute // between two tries of what failed about a pod
+	firstFailure, longestFailure = time.Second, time.Minute // between attempts after a failure
 	killPatience                 = 5 * time.Second          // for signals to the allocations of a pod
 )
 
@@ -35,7 +35,7 @@ func (d *driver) due(ctx context.Context, uid types.UID, now time.Time) func() {
 	}
 	what, do := d.next(e, now)
 	if do == nil {
-		maps.DeleteFunc(e.failed, func(_ string, f failure) bool { return !now.Before(f.at) }) // it is not due any more
+		maps.DeleteFunc(e.failed, func(_ string, f failure) bool { return !now.Before(f.at) }) // the failed work is no longer due
 		return nil
 	}
 	e.busy, e.skipped = true, false
@@ -96,7 +96,7 @@ func (d *driver) kill(ctx context.Context, uid types.UID, now time.Time) func() 
 	}
 	var alive []string
 	for id, a := range e.allocs {
-		if !terminal(a) && a.ClientStatus != nomadapi.AllocClientStatusUnknown { // no way leads to a client that is away
+		if !terminal(a) && a.ClientStatus != nomadapi.AllocClientStatusUnknown { // Nomad cannot reach a client that is away
 			alive = append(alive, id)
 		}
 	}
@@ -172,7 +172,7 @@ func (d *driver) lose(ctx context.Context, e *entry) error {
 	if away == "" {
 		return nil
 	}
-	a, err := d.client.allocation(ctx, away) // the client may be back, and nobody told of it
+	a, err := d.client.allocation(ctx, away) // the client may be back without an event
 	if err != nil && !errdefs.IsNotFound(err) {
 		return err
 	}

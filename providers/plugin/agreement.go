@@ -19,7 +19,7 @@ type agreement struct {
 	name        string
 	abilities   []rpc.Ability
 	declaration capability.Declaration
-	node        *corev1.Node // nil: as it was
+	node        *corev1.Node // nil: unchanged
 }
 
 // agree reads a handshake.

@@ -40,7 +40,7 @@ func (p *plugin) connect(ctx context.Context) (*session, error) {
 		if err == nil {
 			return s, nil
 		}
-		cut := errors.Is(err, errNoAnswer) && time.Since(began) < p.patience // by the end of ctx: the try before says more
+		cut := errors.Is(err, errNoAnswer) && time.Since(began) < p.patience // by the end of ctx: the reason of the earlier attempt is better
 		if ctx.Err() == nil && !cut || p.why() == nil {
 			p.note(err)
 		}

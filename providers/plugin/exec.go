@@ -47,7 +47,7 @@ func (p *plugin) attach(ctx context.Context, ability rpc.Ability, what string, s
 		return err
 	}
 	in := sender{stream: stream}
-	if err := in.send(&rpc.SessionInput{Input: &rpc.SessionInput_Start{Start: start}}); err != nil && !errors.Is(err, io.EOF) { // of which Recv says why
+	if err := in.send(&rpc.SessionInput{Input: &rpc.SessionInput_Start{Start: start}}); err != nil && !errors.Is(err, io.EOF) { // after io.EOF, Recv returns the reason
 		_, err = p.decode(ctx, s, err, nil)
 		return err
 	}

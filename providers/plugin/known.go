@@ -22,7 +22,7 @@ type podKey = types.UID
 type sentPod struct {
 	pod     *corev1.Pod
 	at      time.Time
-	leaving bool // it was told to stop
+	leaving bool // the pod was asked to stop
 }
 
 // known holds the pods of a plugin that need not store specs. The plugin gets the specs again after a restart,

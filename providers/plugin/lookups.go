@@ -43,7 +43,7 @@ func (p *plugin) answerLookups(ctx context.Context, s *session) error {
 			answer := p.answer(ctx, s, question)
 			sending.Lock()
 			defer sending.Unlock()
-			_ = stream.Send(answer) // fails when the stream has ended, which Recv tells
+			_ = stream.Send(answer) // Send fails after the end of the stream, which Recv reports
 		})
 	}
 }

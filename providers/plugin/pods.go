@@ -39,7 +39,7 @@ func (s *session) request(pod *corev1.Pod) (*rpc.PodRequest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	const head = 16 // of the message around it
+	const head = 16 // the size of the outer message
 	if limit := s.hello.GetMaxMessageBytes(); limit > 0 && int64(len(encoded)+head) > limit {
 		return nil, largeError{fmt.Sprintf("pod %s/%s has %d bytes, and the plugin takes messages of %d: raise MaxMessageBytes of the plugin, or make the pod smaller",
 			pod.Namespace, pod.Name, len(encoded), limit)}

@@ -28,7 +28,7 @@ func (p *plugin) PortForward(ctx context.Context, namespace, pod string, port in
 	if err == nil {
 		err = remote.Send(&rpc.ForwardInput{Input: &rpc.ForwardInput_Start{Start: start}})
 	}
-	if err != nil && !errors.Is(err, io.EOF) { // of which Recv says why
+	if err != nil && !errors.Is(err, io.EOF) { // after io.EOF, Recv returns the reason
 		_, err = p.decode(ctx, s, err, nil)
 		return err
 	}

@@ -59,7 +59,7 @@ type plugin struct {
 	node     Node
 	nodeName string
 	nodeJSON []byte
-	every    time.Duration // between two questions whether it is alive
+	every    time.Duration // between checks that the plugin is alive
 	patience time.Duration // for an answer
 	retry    time.Duration // the first time between two tries to connect
 
@@ -71,16 +71,16 @@ type plugin struct {
 	tokens      node.PodTokens
 	credentials node.PullCredentials
 
-	known    known    // pods of a plugin that forgets them in a restart
-	complete complete // whether a pod that it does not have does not exist
+	known    known    // pods of a plugin that forgets its pods when it restarts
+	complete complete // whether the plugin has all pods, so that a missing pod does not exist
 
 	mu         sync.Mutex
 	session    *session           // guarded by mu; nil: not connected
 	instance   string             // guarded by mu: of the last session
 	down       error              // guarded by mu: why there is no session
 	since      time.Time          // guarded by mu: when the session ended
-	notifyNode func(*corev1.Node) // guarded by mu; nil: nobody asks yet
-	latestNode *corev1.Node       // guarded by mu: reported before anybody asked
+	notifyNode func(*corev1.Node) // guarded by mu; nil before NotifyNodeStatus
+	latestNode *corev1.Node       // guarded by mu: reported before NotifyNodeStatus
 }
 
 // New connects to the plugin and waits for it for at most Config.StartTimeout. The returned provider has the

@@ -31,7 +31,7 @@ func (p *plugin) watchPods(ctx context.Context, s *session, ready func() error) 
 	defer cancel()
 	stream, err := s.WatchPods(ctx, &rpc.WatchPodsRequest{})
 	if err == nil {
-		_, err = stream.Recv() // it listens
+		_, err = stream.Recv() // the plugin listens
 	}
 	if err != nil {
 		return p.watchError(ctx, s, "reports of pods", err)

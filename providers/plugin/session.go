@@ -38,9 +38,9 @@ var errNoAnswer = errors.New("the plugin did not answer the handshake in time: i
 func (p *plugin) dial(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
-	var refused atomic.Pointer[error] // the first; gRPC says it in words of its own only
+	var refused atomic.Pointer[error] // the first error; gRPC returns only its text in other words
 	refuse := func(err error) { refused.CompareAndSwap(nil, &err) }
-	creds := insecure.NewCredentials() // of a socket, whose owner is checked
+	creds := insecure.NewCredentials() // for a socket; its owner is checked
 	if p.target.tls != nil {
 		config, err := p.target.tls.load(time.Now())
 		if err != nil {

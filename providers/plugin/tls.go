@@ -99,7 +99,7 @@ func (r refusable) Read(p []byte) (int, error) {
 func (r refusable) Write(p []byte) (int, error) {
 	n, err := r.Conn.Write(p)
 	if err != nil {
-		_ = r.Conn.SetReadDeadline(time.Now().Add(time.Second)) // fails when it is closed, and so does the read
+		_ = r.Conn.SetReadDeadline(time.Now().Add(time.Second)) // fails on a closed connection, and so does the read
 		_, reason := r.Conn.Read(make([]byte, 1))
 		r.e.note(reason)
 	}

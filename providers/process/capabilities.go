@@ -33,7 +33,7 @@ func (c Config) Capabilities() capability.Declaration {
 		notes[capability.ContainerLimits] = "where the daemon may make cgroups; else they are not kept"
 		notes[capability.InPlaceResize] = "where the daemon may make cgroups"
 		notes[capability.RunAsUser] = "other users than the daemon's need the rights of root"
-	default: // it needs the rights of root, to mount and to make cgroups
+	default: // this isolation needs the rights of root, for mounts and cgroups
 	}
 	return podruntime.Capabilities(podruntime.Config{HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes, Privileged: c.Privileged, Lacks: lacks, Notes: notes})
 }

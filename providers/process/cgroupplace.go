@@ -37,7 +37,7 @@ func findCgroups(parent string) cgroups {
 			if v2 == nil {
 				g.v2 = filepath.Join(cgroupRoot, fields[2])
 			}
-			own["unified"] = fields[2] // where the controllers are in version 1, it is mounted there
+			own["unified"] = fields[2] // with controllers in version 1, the unified hierarchy is mounted there
 			continue
 		}
 		for name := range strings.SplitSeq(fields[1], ",") {
@@ -151,5 +151,5 @@ func own(pid string) bool {
 		return true
 	}
 	line, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
-	return err != nil || strings.HasPrefix(string(line), shim.Argv0+"\x00") // it ended meanwhile
+	return err != nil || strings.HasPrefix(string(line), shim.Argv0+"\x00") // the process ended meanwhile
 }

@@ -67,7 +67,7 @@ type container struct {
 	// guarded by mu
 	mu    sync.Mutex
 	shim  *exec.Cmd
-	going *shim.State // how it stood with it when its files began to go
+	going *shim.State // the state before the removal of the files began
 }
 
 // state returns the state of the container. The file of states is removed before the container, and a container
@@ -76,7 +76,7 @@ func (c *container) state() (shim.State, error) {
 	state, err := shim.ReadState(c.dir)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.going != nil { // looked at last, because it was noted first
+	if c.going != nil { // checked after the read, because going is set before the removal
 		return *c.going, nil
 	}
 	return state, err
@@ -89,7 +89,7 @@ func (c *container) reap() {
 	c.shim = nil
 	c.mu.Unlock()
 	if cmd != nil {
-		_ = cmd.Wait() // it has nothing to say that its file does not
+		_ = cmd.Wait() // the file of the state has the outcome
 	}
 }
 
@@ -150,7 +150,7 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	}
 	c.working.Lock()
 	defer c.working.Unlock()
-	if ctx.Err() != nil { // no caller waits for it any more
+	if ctx.Err() != nil { // no caller waits for the start any more
 		return ctx.Err()
 	}
 	return r.start(ctx, c)
@@ -179,7 +179,7 @@ func (r *Runtime) start(ctx context.Context, c *container) error {
 	if err != nil {
 		return fmt.Errorf("make the cgroup of the container: %w", err)
 	}
-	if !reflect.DeepEqual(group, c.Spec.Cgroup) { // else it is in the record already
+	if !reflect.DeepEqual(group, c.Spec.Cgroup) { // otherwise the record has the group already
 		record := c.public()
 		record.Spec.Cgroup = group
 		if err := durable.WriteJSON(filepath.Join(c.dir, recordFile), record); err != nil {
@@ -294,7 +294,7 @@ func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 // discard removes the parts of an ended container outside of its directory.
 func (r *Runtime) discard(ctx context.Context, c *container) error {
 	if c.Spec.OCI != nil {
-		c.Spec.Cgroup.Kill() // the rest of a killed supervisor, in a pid namespace that is not the container's own
+		c.Spec.Cgroup.Kill() // processes left by a killed supervisor in a shared pid namespace
 	}
 	if err := discard(ctx, c.dir, c.Spec.OCI); err != nil {
 		return fmt.Errorf("remove the leftovers of container %s: %w", c.id, err)

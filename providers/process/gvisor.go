@@ -63,7 +63,7 @@ func guestFlags(ownNetwork bool) []string {
 	if os.Geteuid() != 0 {
 		flags = append(flags, "--rootless")
 	} else {
-		flags = append(flags, "--directfs=false") // then the sandbox is the user nobody, and another process opens files for it
+		flags = append(flags, "--directfs=false") // the sandbox then runs as the user nobody, and another process opens files for it
 	}
 	if ownNetwork {
 		return append(flags, "--network=sandbox", "--net-raw")
@@ -117,7 +117,7 @@ func refuseGuest(config *runtimeapi.PodSandboxConfig) error {
 
 // startGuest starts the sandbox of a pod.
 func (r *Runtime) startGuest(ctx context.Context, s *sandbox) error {
-	if ctx.Err() != nil { // no caller waits for it any more
+	if ctx.Err() != nil { // no caller waits for the sandbox any more
 		return ctx.Err()
 	}
 	spec := shim.Spec{Hostname: s.config.GetHostname()}
@@ -138,7 +138,7 @@ func (r *Runtime) startGuest(ctx context.Context, s *sandbox) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("start gVisor: %w", err), r.discardGuest(context.WithoutCancel(ctx), s))
 	}
-	go func() { _ = cmd.Wait() }() // it has nothing to say that its file does not
+	go func() { _ = cmd.Wait() }() // the file of the state has the outcome
 	return nil
 }
 
@@ -209,7 +209,7 @@ func (r *Runtime) stopGuest(ctx context.Context, s *sandbox) error {
 func endSupervisor(ctx context.Context, dir string) error {
 	state, err := shim.ReadState(dir)
 	switch {
-	case err != nil || state.Shim.PID == 0: // it cannot be read, or was not written yet
+	case err != nil || state.Shim.PID == 0: // the state cannot be read, or was not written yet
 		return endUnknown(ctx, dir)
 	case !state.Shim.Alive():
 		return nil
@@ -245,7 +245,7 @@ func (r *Runtime) guestEnded(s *sandbox) bool {
 func (r *Runtime) completeGuest(s *sandbox, c *container, spec *shim.Spec, security *runtimeapi.LinuxContainerSecurityContext) error {
 	spec.OCI = r.oci.guestOf(c.id, s)
 	spec.OCI.Group = r.guestGroup(s).of(s.id)
-	spec.NetNS = "" // that of the sandbox
+	spec.NetNS = "" // the container uses the network of the sandbox
 	if options := security.GetNamespaceOptions(); options.GetPid() == runtimeapi.NamespaceMode_TARGET {
 		target, err := r.container(options.GetTargetId())
 		if err != nil {

@@ -38,7 +38,7 @@ func (r *Runtime) findIsolation(ctx context.Context) error {
 	}
 	ways := []bool{true, false}
 	if os.Geteuid() != 0 {
-		ways = ways[1:] // layers that a user mounts are visible to no other process
+		ways = ways[1:] // layers mounted by a user are visible to no other process
 	}
 	var errs []error
 	for _, overlay := range ways {

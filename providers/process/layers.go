@@ -25,7 +25,7 @@ const layersRest = time.Second
 // written is the use of the disk by a container.
 type written struct {
 	bytes, inodes int64
-	at            time.Time // when it was counted
+	at            time.Time // when the layer was counted
 }
 
 // layers are the last measurements of the containers' layers.

@@ -228,7 +228,7 @@ func workingIn(dir string) ([]shim.Process, error) {
 	}
 	var found []shim.Process
 	entries, err := os.ReadDir("/proc")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without it, no process is found in this way
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without /proc, no process is found in this way
 		return nil, err
 	}
 	for _, e := range entries {

@@ -122,10 +122,10 @@ func (p *networkProcess) start(ctx context.Context) error {
 	}
 	oomscore.Restore(cmd.Process.Pid)
 	process := shim.ProcessOf(cmd.Process.Pid)
-	go func() { _ = cmd.Wait() }() // who is connected with it sees its end
+	go func() { _ = cmd.Wait() }() // connected clients see the end of the process
 	err = group.Add(process.PID)
 	if errors.Is(err, syscall.ESRCH) {
-		err = nil // it has ended, and its log has the reason
+		err = nil // the process has ended, and its log has the reason
 	}
 	if err := errors.Join(err, durable.WriteJSON(p.record, process)); err != nil {
 		return errors.Join(fmt.Errorf("start the network process: %w", err), shim.KillProcess(process))
@@ -143,7 +143,7 @@ func (p *networkProcess) end(ctx context.Context) error {
 		if err := shim.KillProcess(process); err != nil {
 			return fmt.Errorf("end the network process: %w", err)
 		}
-		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime) // a killed process ends even if no caller waits for it
+		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime) // a killed process ends even if no caller waits for the end
 		defer cancel()
 		if err := shim.WaitGone(waiting, process); err != nil {
 			return fmt.Errorf("end the network process: %w", err)

@@ -85,7 +85,7 @@ const bitsOfRange = 22
 // part of such a route.
 func chooseRange(node string, networks []machineNetwork) (netip.Prefix, error) {
 	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(node)) // it never fails
+	_, _ = hash.Write([]byte(node)) // Write never fails
 	unreached := func(p netip.Prefix) bool {
 		return !slices.ContainsFunc(networks, func(n machineNetwork) bool { return n.prefix.Overlaps(p) })
 	}

@@ -82,7 +82,7 @@ func numeric(hostPort string) string {
 		return ""
 	}
 	addresses, err := net.LookupHost(host) //nolint:noctx // the resolver has a timeout of its own
-	slices.Sort(addresses)                 // so that equal addresses are no change
+	slices.Sort(addresses)                 // so that a new order of the addresses is no change
 	for _, address := range addresses {
 		if ip, parsed := netip.ParseAddr(address); err == nil && parsed == nil && ip.Is4() {
 			return net.JoinHostPort(address, port)

@@ -137,7 +137,7 @@ func (r *Runtime) open(ctx context.Context) error {
 func (r *Runtime) watchLater(c *container) {
 	select {
 	case r.started <- c:
-	default: // so many are waiting that Run does not run: states are read from disk anyway
+	default: // with so many waiting containers, Run does not run: states are read from disk in any case
 	}
 }
 
@@ -219,7 +219,7 @@ func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, err
 // newID returns a unique ID.
 func newID() string {
 	b := make([]byte, 32)
-	_, _ = rand.Read(b) // it never fails
+	_, _ = rand.Read(b) // rand.Read never fails
 	return hex.EncodeToString(b)
 }
 

@@ -90,7 +90,7 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 func (r *Runtime) podCgroup(c *container) string {
 	s, err := r.sandbox(c.Sandbox)
 	if err != nil {
-		return "" // it cannot be started without a group
+		return "" // the container cannot be started without a group
 	}
 	return s.config.GetLinux().GetCgroupParent()
 }

@@ -59,12 +59,12 @@ func (r *Runtime) ListContainerStats(ctx context.Context, filter *runtimeapi.Con
 		}
 		group.Go(func() error {
 			if _, err := r.running(c.id); err != nil {
-				return nil // it has ended
+				return nil // the container has ended
 			}
 			stats, err := r.statsOf(bounded, c)
 			if err != nil && ctx.Err() == nil {
 				if _, ended := r.running(c.id); ended != nil {
-					return nil // while it was measured
+					return nil // the container ended during the measurement
 				}
 				log.G(ctx).WithError(err).Warn("process provider: a container cannot be measured; the others are")
 			}
@@ -86,7 +86,7 @@ func (r *Runtime) statsOf(ctx context.Context, c *container) (*runtimeapi.Contai
 	number := func(n uint64) *runtimeapi.UInt64Value { return &runtimeapi.UInt64Value{Value: n} }
 	layer := r.layers.of(c)
 	if !r.contained() {
-		layer.at = time.Unix(0, now) // it has none
+		layer.at = time.Unix(0, now) // the container has no layer
 	}
 	stats := &runtimeapi.ContainerStats{
 		Attributes: &runtimeapi.ContainerAttributes{Id: c.id, Metadata: c.config.GetMetadata(), Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations()},
@@ -121,7 +121,7 @@ func (r *Runtime) ListPodSandboxStats(_ context.Context, filter *runtimeapi.PodS
 		group := r.cgroups.in(parent)
 		dir := cmp.Or(group.v2, group.v1["pids"])
 		if _, err := os.Stat(filepath.Join(dir, "pids.current")); err != nil {
-			continue // it is ending, or nothing counts its usage
+			continue // the pod is ending, or no controller counts its usage
 		}
 		list = append(list, &runtimeapi.PodSandboxStats{
 			Attributes: &runtimeapi.PodSandboxAttributes{Id: s.id, Metadata: s.config.GetMetadata(), Labels: s.config.GetLabels(), Annotations: s.config.GetAnnotations()},

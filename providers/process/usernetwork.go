@@ -197,7 +197,7 @@ func (n *userNetwork) takeAddress(s *sandbox) (netip.Addr, error) {
 func (n *userNetwork) attach(ctx context.Context, s *sandbox, address netip.Addr) error {
 	n.links.Lock()
 	defer n.links.Unlock()
-	if !n.has(address, s) || !netns.Alive(s.netns()) { // it has left, or is not as far
+	if !n.has(address, s) || !netns.Alive(s.netns()) { // the pod has left the network, or has not joined yet
 		return nil
 	}
 	link, err := netns.OpenTunnel(s.netns(), address.String(), podnet.MTU)
@@ -376,7 +376,7 @@ func (n *userNetwork) follow(ctx context.Context) {
 
 // endSilent ends the network process if it does not answer for the time patience. run starts another one.
 func (n *userNetwork) endSilent(ctx context.Context, patience time.Duration) error {
-	n.configuring.Lock() // it may be replaced during its configuration
+	n.configuring.Lock() // the network process may be replaced during its configuration
 	defer n.configuring.Unlock()
 	var err error
 	for begin := time.Now(); n.connected() && time.Since(begin) < patience; {
@@ -384,7 +384,7 @@ func (n *userNetwork) endSilent(ctx context.Context, patience time.Duration) err
 		err = podnet.CheckVersion(asking, n.process.socket)
 		cancel()
 		if err == nil || ctx.Err() != nil || !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, context.DeadlineExceeded) {
-			return nil // it answers, or has ended, which run sees
+			return nil // the network process answers, or has ended, which run detects
 		}
 	}
 	if err == nil || !n.connected() {

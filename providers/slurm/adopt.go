@@ -31,7 +31,7 @@ func (d *driver) firstUse(jobs map[types.UID][]queued) error {
 	d.mu.Lock()
 	failed := d.listErr != nil
 	d.mu.Unlock()
-	if failed && d.place.program != "" { // sharedDir may have appeared since: it needs the program of jobs
+	if failed && d.place.program != "" { // sharedDir may have appeared since, and jobs need the program there
 		again := d.place // its paths are the same
 		if err := again.prepare(d.config.program); err != nil {
 			return err
@@ -68,7 +68,7 @@ func (d *driver) adopt(ctx context.Context, jobs map[types.UID][]queued) error {
 		case errors.Is(err, os.ErrNotExist) && fresh && alive(jobs[uid]):
 			return fmt.Errorf("sharedDir: job %d runs the pod with UID %s, and its files are not there: look whether it is mounted", number, uid)
 		case errors.Is(err, os.ErrNotExist):
-			continue // without its files it cannot run
+			continue // a job cannot run without its files
 		case err != nil && !errors.Is(err, job.ErrDamaged):
 			return fmt.Errorf("read the files of the pod with UID %s: %w", uid, err)
 		case err != nil || b.Pod == nil:
@@ -84,7 +84,7 @@ func (d *driver) adopt(ctx context.Context, jobs map[types.UID][]queued) error {
 		var stop podjob.Stop
 		if job.ReadJSON(filepath.Join(d.place.pod(uid), job.StopFile), &stop) == nil {
 			t.stop = &stopping{until: stop.Until}
-			if stop.Until.IsZero() { // an earlier version wrote it
+			if stop.Until.IsZero() { // an earlier version wrote the file
 				t.stop.until = time.Now().Add(time.Duration(stop.GraceSeconds)*time.Second + endTime)
 			}
 		}

@@ -309,7 +309,7 @@ func (c client) partition(ctx context.Context, name string) (machines []machine,
 
 // usable reports whether a node in that state runs jobs, or will.
 func usable(state string) bool {
-	if strings.ContainsAny(state, "*") { // it does not respond
+	if strings.ContainsAny(state, "*") { // the node does not respond
 		return false
 	}
 	for _, bad := range []string{"down", "drain", "fail", "inval", "unk", "maint"} {

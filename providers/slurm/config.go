@@ -166,7 +166,7 @@ func (c Config) complete() (Config, error) {
 	if c.DefaultResources.Cpu().Sign() <= 0 || c.DefaultResources.Memory().Sign() <= 0 {
 		problems.Add("defaultResources: want cpu and memory, both more than 0")
 	}
-	if c.OverheadMemory.Format == "" { // it is not set, to 0 neither
+	if c.OverheadMemory.Format == "" { // the setting is missing; 0 is a value
 		c.OverheadMemory = resource.MustParse("128Mi")
 	}
 	if c.OverheadMemory.Sign() < 0 {

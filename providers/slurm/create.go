@@ -61,7 +61,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (*instance, err
 			return nil, err
 		case err != nil:
 			if !before {
-				_ = d.place.remove(pod.UID) // Slurm has nothing of it
+				_ = d.place.remove(pod.UID) // Slurm has no job for this directory
 			}
 			return nil, service.NotMade(err)
 		}
@@ -71,7 +71,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (*instance, err
 	if without := d.config.withoutEffect(pod); without != "" && d.in.Recorder != nil {
 		d.in.Recorder.Event(pod, corev1.EventTypeWarning, "AnnotationsWithoutEffect", without)
 	}
-	if err := d.place.submitted(pod.UID, t.job.ID); err != nil { // the list at the next start finds the job without it, as long as Slurm knows the job
+	if err := d.place.submitted(pod.UID, t.job.ID); err != nil { // at the next start, a list finds the job without this file, as long as Slurm knows the job
 		log.G(ctx).WithError(err).Warn("The number of a job cannot be written")
 	}
 	return i, nil
@@ -85,7 +85,7 @@ func (d *driver) track(t *tracked) *instance {
 	}
 	d.pods[t.id.UID] = t
 	d.refresh(t)
-	t.reported = true // by who asks
+	t.reported = true // the caller reports this state
 	i := t.shown
 	d.mu.Unlock()
 	d.look()
@@ -98,7 +98,7 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (*instance, bool, er
 		return nil, false, nil
 	}
 	if _, err := os.Lstat(d.place.pod(pod.UID)); os.IsNotExist(err) {
-		return nil, false, nil // a job could not run without it
+		return nil, false, nil // a job could not run without these files
 	}
 	found, err := d.slurm.jobs(ctx, "--name="+jobName(pod.UID))
 	if err != nil {
@@ -141,7 +141,7 @@ func (d *driver) Stop(_ context.Context, pod *corev1.Pod, i *instance) error {
 	t := d.pods[i.id.UID]
 	if t == nil {
 		d.mu.Unlock()
-		return nil // its job has ended, and it has just been forgotten
+		return nil // the job has ended, and the pod was just forgotten
 	}
 	if until := time.Now().Add(podspec.Grace(pod) + endTime); t.stop == nil || until.Before(t.stop.until) {
 		t.stop = &stopping{until: until}

@@ -73,7 +73,7 @@ func (c Config) submission(pod *corev1.Pod, id identity, dir, program, script st
 		args = append(args, fmt.Sprintf("--gres=gpu:%d", gpus))
 	}
 	if s := pod.Spec.ActiveDeadlineSeconds; s != nil {
-		args = append(args, fmt.Sprintf("--time=%d", *s/60+2)) // in minutes; the job itself keeps it to the second
+		args = append(args, fmt.Sprintf("--time=%d", *s/60+2)) // in minutes, rounded up; the job itself enforces the seconds
 	}
 	flags, err := c.flags(pod)
 	return append(append(args, flags...), endOfFlags, script, program, dir), err

@@ -75,7 +75,7 @@ func (d *driver) lookAtPartition(ctx context.Context) {
 
 // ConfigureNode implements service.NodeConfigurer.
 func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
-	offered, _ := d.partition(ctx) // Ping reports why there is nothing
+	offered, _ := d.partition(ctx) // Ping reports a failure
 	if offered == nil {
 		offered = d.config.capacity(nil)
 	}

@@ -157,7 +157,7 @@ func (p place) said(uid types.UID, seen os.FileInfo, again bool) (*podjob.Status
 	err = job.ReadJSON(path, &said)
 	switch {
 	case errors.Is(err, job.ErrDamaged), errors.Is(err, os.ErrNotExist):
-		return nil, seen, nil // it is read again
+		return nil, seen, nil // a later look reads the file again
 	case err != nil:
 		return nil, seen, err
 	}

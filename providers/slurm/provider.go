@@ -107,7 +107,7 @@ var (
 type tracked struct {
 	id        identity
 	job       queued
-	submitted time.Time // by this process; zero for a job that was found
+	submitted time.Time // when this process submitted the job; zero for a found job
 	said      *podjob.Status
 	seen      os.FileInfo // of the file; nil: there was none
 	missing   int         // complete lists in a row without the job
@@ -124,9 +124,9 @@ type tracked struct {
 type stopping struct {
 	until time.Time // the grace period and some time to end
 	next  time.Time // the time of the next order to its job
-	tries int       // how often it was
+	tries int       // number of orders so far
 	told  bool      // the job has the order
-	ended bool      // a lost job was cancelled, in case it runs all the same
+	ended bool      // a lost job was cancelled, because it may still run
 	late  bool      // its time is up
 }
 
@@ -170,7 +170,7 @@ func (d *driver) Identify(i *instance) (poll.Identity, bool) {
 // Status implements service.Driver.
 func (d *driver) Status(pod *corev1.Pod, i *instance) corev1.PodStatus {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return pod.Status // it is final
+		return pod.Status // the final status stays
 	}
 	q := i.job
 	if i.unsettled {

@@ -27,7 +27,7 @@ type rest struct {
 	client        // its step alone
 	base, version string
 	user          string
-	uid           int // the files of pods are of that number, as are their jobs
+	uid           int // the user ID of the jobs and of the files of pods
 	token         config.Secret
 	http          *http.Client
 }
@@ -41,7 +41,7 @@ func newREST(c REST, commands client) *rest {
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: restCalls, IdleConnTimeout: 90 * time.Second}
 	if !strings.HasPrefix(r.base, "https:") {
-		transport.Proxy = nil // it would see the token
+		transport.Proxy = nil // a proxy would see the token
 	}
 	if path, ok := strings.CutPrefix(r.base, "unix://"); ok {
 		r.base = "http://slurmrestd"
@@ -50,7 +50,7 @@ func newREST(c REST, commands client) *rest {
 		}
 	}
 	if c.CAFile != "" {
-		transport.Proxy = nil // it would hide the file
+		transport.Proxy = nil // with a proxy, caFile would have no effect
 		transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			data, err := os.ReadFile(c.CAFile)
 			if err != nil {
@@ -80,7 +80,7 @@ const maxAnswer = 256 << 20
 
 // restAnswer has the common fields of answers.
 type restAnswer struct {
-	Meta   *json.RawMessage `json:"meta"` // an answer without it is not from slurmrestd
+	Meta   *json.RawMessage `json:"meta"` // an answer without meta is not from slurmrestd
 	Errors []struct {
 		Number      int    `json:"error_number"`
 		Code        int    `json:"error_code"`

@@ -123,7 +123,7 @@ func (r *rest) submit(ctx context.Context, args []string) (int, error) {
 	}
 	err = r.call(ctx, "sbatch", http.MethodPost, "/job/submit", map[string]any{"script": restScript, "job": job}, &out)
 	if out.ID > 0 {
-		return out.ID, nil // the error is a reason to wait, as for drained nodes
+		return out.ID, nil // with an ID, the error is only a reason to wait, for example drained nodes
 	}
 	if err == nil {
 		err = r.without("sbatch", "job_id")
@@ -228,7 +228,7 @@ func (r *rest) hold(ctx context.Context, ids []int) (held []int, err error) {
 	if len(held) == 0 {
 		return nil, failed
 	}
-	all, err := r.jobs(ctx) // only now: before, a job that waits may begin at any time
+	all, err := r.jobs(ctx) // after the hold: before it, a waiting job may begin at any time
 	if err != nil {
 		return nil, errors.Join(failed, err)
 	}

@@ -12,7 +12,7 @@ func (c Config) size(pod *corev1.Pod) (cpus, megabytes, gpus int64) {
 	cpu := c.ask(pod, corev1.ResourceCPU)
 	memory := c.ask(pod, corev1.ResourceMemory)
 	memory = memory.DeepCopy()
-	memory.Add(c.OverheadMemory) // the program that runs the containers is in the job too
+	memory.Add(c.OverheadMemory) // the job also runs the program that runs the containers
 	gpu := c.ask(pod, corev1.ResourceName(c.GPUResource))
 	const mega = 1 << 20
 	return max(1, (cpu.MilliValue()+999)/1000), max(1, (memory.Value()+mega-1)/mega), gpu.Value()

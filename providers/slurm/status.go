@@ -16,7 +16,7 @@ import (
 type instance struct {
 	id        identity
 	job       queued
-	said      *podjob.Status // nil: it has written nothing
+	said      *podjob.Status // nil: the job has written no status
 	unsettled bool           // the job is over, and its last status may yet be seen
 }
 
@@ -37,12 +37,12 @@ func statusOf(pod *corev1.Pod, q queued, said *podjob.Status) corev1.PodStatus {
 	switch {
 	case said != nil && said.Cause != "" && !over:
 		s := *said.Pod.DeepCopy()
-		s.Phase = corev1.PodRunning // Slurm ends it, and is yet to say why
+		s.Phase = corev1.PodRunning // Slurm ends the job, and has not reported the reason yet
 		return s
 	case said != nil && said.Ended && said.Cause == "":
 		return said.Pod
 	case said != nil && said.Ended:
-		s := *said.Pod.DeepCopy() // Slurm ended it, and the containers reported their ends
+		s := *said.Pod.DeepCopy() // Slurm ended the job, and the containers reported their ends
 		if s.Phase == corev1.PodFailed || q.State != "COMPLETED" {
 			s.Phase, s.Reason, s.Message = corev1.PodFailed, reason, message(q)
 		}

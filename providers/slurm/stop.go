@@ -24,7 +24,7 @@ type order struct {
 	flags []string
 	ids   []int
 	lost  []types.UID // in the place of ids
-	stops []*stopping // pods that know the order, or are over, once the command succeeded
+	stops []*stopping // pods that have got the order, or have ended, once the command succeeded
 }
 
 // These are the waits before a job gets the same order again.
@@ -58,7 +58,7 @@ func (d *driver) orders(now time.Time) (due []order) {
 			s.again(now, askRunning)
 		case t.job.State == "PENDING":
 			drop.ids = append(drop.ids, t.job.ID)
-			s.again(now, askPending) // it may have begun to run meanwhile
+			s.again(now, askPending) // the job may have begun meanwhile
 		case t.said == nil:
 			// The job has begun, and cannot get the order yet.
 		case !t.said.Ended && !s.told:

@@ -23,7 +23,7 @@ var readme string
 func Provider() cli.Provider {
 	return cli.Provider{
 		Name:    "tensilekube",
-		Aliases: []string{"k8s"}, // as Tensile Kube's provider was called
+		Aliases: []string{"k8s"}, // the name of Tensile Kube's own provider
 		Readme:  readme,
 		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)

@@ -54,7 +54,7 @@ func private(file string) error {
 // at any time.
 func whilePrivate(file string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := private(file); errdefs.IsInvalidInput(err) { // one that is not there now comes back
+		if err := private(file); errdefs.IsInvalidInput(err) { // a missing file may come back
 			log.G(r.Context()).WithError(err).Warn("Refused: a request, as the token is no secret")
 			http.Error(w, "the token of the plugin is no secret: its log says more", http.StatusUnauthorized)
 			return
@@ -72,7 +72,7 @@ func withToken(token config.Secret, next http.Handler) http.Handler {
 		if !basic {
 			given, _ = strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		}
-		a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want)) // of one length, whatever was sent
+		a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want)) // digests have the same length, whatever the request has
 		if len(want) < shortestToken || subtle.ConstantTimeCompare(a[:], b[:]) != 1 {
 			log.G(r.Context()).WithField("from", r.RemoteAddr).Warn("Refused: a request without the token of the plugin")
 			http.Error(w, "the plugin wants its token: set SidecarURL of the API server to http://plugin:TOKEN@127.0.0.1", http.StatusUnauthorized)

@@ -19,7 +19,7 @@ func Command(providers []cli.Provider) *cobra.Command {
 	var runner string
 	var names []string
 	for _, p := range providers {
-		if p.Name != "interlink" { // it would send them in a circle
+		if p.Name != "interlink" { // this provider would send pods in a circle
 			names = append(names, p.Name)
 		}
 	}

@@ -129,6 +129,6 @@ func (p *pods) forget(k *pod) error {
 	err := p.store.remove(k.Pod.UID)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.all, k.Pod.UID) // last: from now on it may be created again
+	delete(p.all, k.Pod.UID) // last: after this, the pod may be created again
 	return err
 }

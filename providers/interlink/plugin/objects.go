@@ -49,7 +49,7 @@ func (o *objects) add(r *record, given *corev1.Pod) {
 	defer o.mu.Unlock()
 	kept := *r
 	o.all[r.Pod.UID] = &kept
-	_ = o.pods.Add(given) // fails for what has no metadata only
+	_ = o.pods.Add(given) // Add fails only for an object without metadata
 	for i := range kept.ConfigMaps {
 		m := kept.ConfigMaps[i].DeepCopy()
 		m.Namespace = r.Pod.Namespace

@@ -18,15 +18,15 @@ import (
 type pod struct {
 	record
 	status  corev1.PodStatus // the last one of the provider
-	since   time.Time        // when the provider had accepted it
-	missing int              // lists in a row without it
+	since   time.Time        // when the provider had accepted the pod
+	missing int              // lists in a row without the pod
 	without time.Time        // the first of them
-	before  bool             // it is of before the plugin started, and the provider has not told of it since
-	lost    bool             // the provider does not have it any more, and nobody has deleted it
-	deleted bool             // it is to stop
-	stopper bool             // stop looks after that
-	undone  bool             // it was refused, so that it is not told of
-	gone    time.Time        // when it had stopped
+	before  bool             // the pod is older than this process, and the provider has not reported it since
+	lost    bool             // the provider no longer has the pod, without a deletion
+	deleted bool             // the pod must stop
+	stopper bool             // stop waits for the end of the pod
+	undone  bool             // the provider refused the pod, so answers leave it out
+	gone    time.Time        // when the pod had stopped
 }
 
 // pods holds the pods of the plugin and the provider that runs them.

@@ -84,7 +84,7 @@ func (p *pods) patience() (long time.Duration, none bool) {
 // nothing, statuses.
 func (p *pods) refresh(ctx context.Context) error {
 	asked := time.Now()
-	patience, none := p.patience() // before the list, which is as complete as that says
+	patience, none := p.patience() // before the list, because it judges how complete the list is
 	list, err := p.provider.GetPods(ctx)
 	if err != nil {
 		return fmt.Errorf("provider %s: %w", p.runner, err)

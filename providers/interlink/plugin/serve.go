@@ -29,7 +29,7 @@ type server struct {
 	pods *pods
 
 	mu   sync.Mutex
-	node *corev1.Node // guarded by mu; what the provider has for pods
+	node *corev1.Node // guarded by mu; the capacity of the provider
 }
 
 // handler serves the paths of a plugin. The description of the protocol uses POST, programs use GET and DELETE;
@@ -87,7 +87,7 @@ func answer(w http.ResponseWriter, what any) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(data) // it fails when the caller has gone
+	_, _ = w.Write(data) // Write fails when the caller has gone
 	return nil
 }
 
@@ -195,7 +195,7 @@ func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err := s.Shutdown(bounded)
-	if err != nil { // somebody still reads a log
+	if err != nil { // a client still reads a log
 		err = s.Close()
 	}
 	if ended := <-failed; !errors.Is(ended, http.ErrServerClosed) {

@@ -15,7 +15,7 @@ import (
 func tell(pod *corev1.Pod, status *corev1.PodStatus, job string, over bool) wire.PodStatus {
 	over = over || ended(status.Phase)
 	t := wire.PodStatus{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID), JobID: job, Containers: []corev1.ContainerStatus{}, InitContainers: []corev1.ContainerStatus{}}
-	failed := false // an init container: those after it were never started
+	failed := false // an init container failed: later ones were never started
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
 		s := said(c, status.InitContainerStatuses)

@@ -37,7 +37,7 @@ func (p *pods) remove(ctx context.Context, asked *corev1.Pod) ([]wire.PodStatus,
 	k.stopper = !over
 	p.mu.Unlock()
 	if over {
-		return []wire.PodStatus{p.tell(k)}, p.store.remove(asked.UID) // it could not be removed before, perhaps
+		return []wire.PodStatus{p.tell(k)}, p.store.remove(asked.UID) // an earlier removal may have failed
 	}
 	// Stop the pod even if the record could not be written. The client then gets an error and asks again,
 	// because a restarted plugin would not know of the deletion.

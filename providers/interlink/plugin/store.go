@@ -42,7 +42,7 @@ func newRecord(in wire.Retrieved) (record, error) {
 	if in.Pod == nil || in.Pod.Name == "" || in.Pod.Namespace == "" {
 		return record{}, errdefs.InvalidInput("create: the body has no pod with a name and a namespace")
 	}
-	if uid := string(in.Pod.UID); len(validation.IsDNS1123Subdomain(uid)) > 0 || len(uid) > 200 { // it is the name of a file
+	if uid := string(in.Pod.UID); len(validation.IsDNS1123Subdomain(uid)) > 0 || len(uid) > 200 { // the UID is the name of a file
 		return record{}, errdefs.InvalidInputf("create: pod %s/%s: the UID %.60q is none", in.Pod.Namespace, in.Pod.Name, uid)
 	}
 	if err := named(in); err != nil {
@@ -192,7 +192,7 @@ func (s store) read(ctx context.Context) (all []record, err error) {
 			return nil, fmt.Errorf("state of the plugin: %w", err)
 		}
 		var r record
-		if json.Unmarshal(data, &r) != nil || r.Pod == nil { // the reason would have a part of it
+		if json.Unmarshal(data, &r) != nil || r.Pod == nil { // the error would quote the record
 			log.G(ctx).WithField("file", name).Error("The record of a pod cannot be read and is left as it is")
 			continue
 		}

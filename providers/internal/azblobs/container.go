@@ -100,7 +100,7 @@ func explain(what string, answer *http.Response) error {
 		out = errdefs.AsNotFound(out)
 	}
 	if e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable {
-		seconds, _ := strconv.Atoi(e.after) // what is not said is soon
+		seconds, _ := strconv.Atoi(e.after) // without a value, the minimum applies
 		out = errdefs.RetryAfter(out, time.Duration(max(seconds, 2))*time.Second)
 	}
 	return out
@@ -221,7 +221,7 @@ func (c *Container) Get(ctx context.Context, name, unlessETag string, offset int
 
 func blobOf(name string, answer *http.Response) Blob {
 	out := Blob{Name: name, ETag: answer.Header.Get("ETag"), Size: answer.ContentLength, Metadata: map[string]string{}}
-	out.Modified, _ = http.ParseTime(answer.Header.Get("Last-Modified")) // one that is not said is long ago
+	out.Modified, _ = http.ParseTime(answer.Header.Get("Last-Modified")) // without a value, the time is zero
 	for k, v := range answer.Header {
 		if key, ok := strings.CutPrefix(k, metaHead); ok {
 			out.Metadata[strings.ToLower(key)] = v[0]

@@ -58,7 +58,7 @@ func HTTPClient(caFile string) (*http.Client, error) {
 	}
 	return &http.Client{
 		Transport: t, Timeout: callTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would take the token along
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect would take the token along
 	}, nil
 }
 

@@ -81,7 +81,7 @@ func (e Errors) Explain(what string, err error) error {
 	}
 	var code, message string
 	if raw.Body != nil {
-		if data, readErr := runtime.Payload(raw); readErr == nil { // the SDK has read it before
+		if data, readErr := runtime.Payload(raw); readErr == nil { // the SDK keeps the body that it has read
 			code, message = e.Said(data)
 		}
 	}
@@ -165,7 +165,7 @@ func ExplainLogin(err *azidentity.AuthenticationFailedError) error {
 	if r := err.RawResponse; r != nil && r.Body != nil {
 		data, readErr := runtime.Payload(r)
 		if readErr == nil {
-			_ = json.Unmarshal(data, &said) // one that is no JSON says nothing
+			_ = json.Unmarshal(data, &said) // a body other than JSON has no code
 		}
 	}
 	text := "Microsoft Entra gives no token"

@@ -38,7 +38,7 @@ func (k *Credentials) ReadFile() (File, error) {
 	if err != nil {
 		return f, fmt.Errorf("credentials.file: %w", err)
 	}
-	if err := json.Unmarshal(WithoutMark(data), &f); err != nil { // the error may quote what the file has
+	if err := json.Unmarshal(WithoutMark(data), &f); err != nil { // the error may quote the file
 		return f, fmt.Errorf("credentials.file: %s is no JSON as AKS or az writes it", k.File)
 	}
 	k.TenantID, k.IdentityClientID = cmp.Or(k.TenantID, f.TenantID), cmp.Or(k.IdentityClientID, f.UserAssignedIdentityID)

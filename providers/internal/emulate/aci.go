@@ -25,7 +25,7 @@ func aciService(_ context.Context, b behind) service {
 	s.Subnets = []string{"/subscriptions/" + subscription + subnet}
 	return service{
 		Handler: s, report: b.fleet().Report, operation: func(r *http.Request) string { return aci.Operation(r, nil) }, made: aciMade, left: s.Left,
-		groupOf: func(id string) string { return id[:strings.LastIndex(id, "-")] }, // a group that is made again has a new number
+		groupOf: func(id string) string { return id[:strings.LastIndex(id, "-")] }, // a new group of the same name has another number
 		settings: func(url, caFile string) string {
 			return fmt.Sprintf(`apiVersion: aci.virtual-kubelet.io/v1alpha1
 kind: ACIProviderConfiguration

@@ -102,12 +102,12 @@ func (l *Lookups[T]) due(instances map[string]Listed, now time.Time) (due []stri
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id, k := range l.known {
-		if _, there := instances[id]; !there && now.Sub(k.at) >= slowest { // lists may not have it yet
+		if _, there := instances[id]; !there && now.Sub(k.at) >= slowest { // lists may not have a new instance yet
 			delete(l.known, id)
 		}
 	}
 	var others []string
-	turns := map[string]float64{} // of the others: the time since they were asked about, for each part of the time that they run
+	turns := map[string]float64{} // of the other instances: the time since their last lookup, relative to their age
 	for id, is := range instances {
 		k, asked := l.known[id]
 		if k.changes = is.Changes; is.Changes && k.since.IsZero() {

@@ -52,11 +52,11 @@ func Access(kubeconfig, named string) (*rest.Config, error) {
 type keptToken struct {
 	file    config.Secret
 	context string
-	server  string // that the token is for
+	server  string // the server of the token
 
 	mu    sync.Mutex
-	seen  string // guarded by mu; the file, when it was looked at last
-	token string // guarded by mu; the last one that can be used
+	seen  string // guarded by mu; the file at the last look
+	token string // guarded by mu; the last usable token
 }
 
 func (t *keptToken) current(ctx context.Context) string {
@@ -73,7 +73,7 @@ func (t *keptToken) current(ctx context.Context) string {
 		return t.token
 	}
 	switch server, token := t.in(loaded); {
-	case server != t.server: // a token is shown to nobody else
+	case server != t.server: // no other server may get the token
 		log.G(ctx).Warn("The kubeconfig of the remote cluster has another server now: restart the node to use it; its last token stays in use")
 	case token == "":
 		log.G(ctx).Warn("The kubeconfig of the remote cluster has no token any more: restart the node to use what it has; its last token stays in use")

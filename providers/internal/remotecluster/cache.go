@@ -20,8 +20,8 @@ import (
 const (
 	byUID   = "uid"   // at home
 	byName  = "name"  // at home, with the namespace
-	byCopy  = "copy"  // that the pod names
-	byMaker = "maker" // the UID of the home cluster, where that is said
+	byCopy  = "copy"  // by the copies that the pod names
+	byMaker = "maker" // by the UID of the home cluster, if the pod has one
 )
 
 // remoteCache has the objects of this node in the remote cluster: one watch for all pods, and one for the copies
@@ -148,7 +148,7 @@ func (c *remoteCache) list(ctx context.Context, kind string, one metav1.ListOpti
 // find returns the remote pods of an index, and the owner objects without a pod. They are shared.
 func (c *remoteCache) find(index, key string) []*corev1.Pod {
 	return c.merged(func(from cache.SharedIndexInformer) []any {
-		objects, _ := from.GetIndexer().ByIndex(index, key) // fails for an index that does not exist
+		objects, _ := from.GetIndexer().ByIndex(index, key) // fails only for an unknown index
 		return objects
 	})
 }
@@ -168,11 +168,11 @@ func (c *remoteCache) all() []*corev1.Pod {
 }
 
 func (c *remoteCache) merged(list func(cache.SharedIndexInformer) []any) (pods []*corev1.Pod) {
-	var without []any // listed first: a pod that comes meanwhile is there twice rather than not at all
+	var without []any // listed first: a pod that moves meanwhile is in both lists, rather than in neither
 	if c.owners != nil {
 		without = list(c.owners)
 	}
-	listed := map[string]bool{} // not what is there now: a pod that came since is in neither list
+	listed := map[string]bool{} // not the current content of the cache: a pod that came since is in neither list
 	for _, o := range list(c.pods) {
 		pod := o.(*corev1.Pod)
 		pods, listed[key(pod)] = append(pods, pod), true
@@ -223,7 +223,7 @@ func (c *remoteCache) remove(ctx context.Context, there *corev1.Pod, grace int64
 
 // anyIn reports whether there are pods in a remote namespace.
 func (c *remoteCache) anyIn(namespace string) bool {
-	pods, _ := c.pods.GetIndexer().IndexKeys(cache.NamespaceIndex, namespace) // fails for an index that does not exist
+	pods, _ := c.pods.GetIndexer().IndexKeys(cache.NamespaceIndex, namespace) // fails only for an unknown index
 	return len(pods) > 0
 }
 

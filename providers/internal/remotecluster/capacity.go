@@ -26,7 +26,7 @@ type nodeWatch struct {
 	home      Home
 	factories []informers.SharedInformerFactory
 	nodes     cache.SharedIndexInformer
-	others    []cache.SharedIndexInformer // pods that are not the node's
+	others    []cache.SharedIndexInformer // pods that do not belong to the node
 
 	client   kubernetes.Interface
 	failures Failures // of the nodes, by "", and of pods, by the selector

@@ -27,14 +27,14 @@ const claimAgain = 10 * time.Second
 // if all pods go to one namespace. If others make the namespaces, each pod names its home cluster instead.
 type claim struct {
 	of      *Cluster
-	doubted atomic.Bool // it may have been lost over there
+	doubted atomic.Bool // the claim in the remote cluster may have been lost
 
 	mu    sync.Mutex // held while the remote cluster is asked
 	held  bool       // guarded by mu; the name is this home's
-	err   error      // guarded by mu; why it is not
-	asked time.Time  // guarded by mu; when that was found
+	err   error      // guarded by mu; why the claim is not held
+	asked time.Time  // guarded by mu; when err was found
 
-	unseen time.Time // guarded by mu; when the right to see it was missing
+	unseen time.Time // guarded by mu; when the right to read the claim was missing
 }
 
 // errNoClaim is the error if no home cluster has the name.
@@ -84,7 +84,7 @@ func (c *claim) check(ctx context.Context, take bool) error {
 		}
 	}
 	switch {
-	case apierrors.IsForbidden(err): // it may be granted later
+	case apierrors.IsForbidden(err): // the right may be granted later
 		if c.unseen.IsZero() {
 			log.G(ctx).WithError(err).Warn("Nobody sees whether another cluster of this clusterName uses the remote cluster")
 		}

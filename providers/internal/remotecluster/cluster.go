@@ -94,7 +94,7 @@ type Cluster struct {
 	owners  *owners       // nil: the node makes pods themselves
 	writer  writer        // of the pods of the node
 	nodes   *nodeWatch    // nil: the capacity is configured
-	events  *remoteEvents // nil: nobody records them
+	events  *remoteEvents // nil: events are not copied
 	globals *globals      // nil: services stay at home
 
 	// Set before RunInBackground, constant afterwards.
@@ -109,20 +109,20 @@ type Cluster struct {
 	runs       runs
 
 	mu         sync.Mutex
-	made       map[types.UID]madePod                // guarded by mu; that the watch has not shown yet
-	perhaps    map[types.UID]madePod                // guarded by mu; that were asked for, without an answer
-	late       map[types.UID]bool                   // guarded by mu; it was told that no pod is made
+	made       map[types.UID]madePod                // guarded by mu; new pods that the watch has not shown yet
+	perhaps    map[types.UID]madePod                // guarded by mu; pods whose create had no answer
+	late       map[types.UID]bool                   // guarded by mu; the missing pod of an owner object was reported
 	stopping   map[types.UID]bool                   // guarded by mu; home asked for the stop
-	removed    map[types.UID]bool                   // guarded by mu; somebody else asked for it
-	told       map[types.UID]bool                   // guarded by mu; the node was told of it
-	tracked    map[types.UID]types.NamespacedName   // guarded by mu; where pods are at home whose copies are kept up to date
-	needs      map[types.UID]need                   // guarded by mu; of those
-	born       map[types.UID]bool                   // guarded by mu; this process has made it, or asked for it
+	removed    map[types.UID]bool                   // guarded by mu; another client asked for the stop
+	told       map[types.UID]bool                   // guarded by mu; the node got a report of the pod
+	tracked    map[types.UID]types.NamespacedName   // guarded by mu; the home names of pods whose copies are kept up to date
+	needs      map[types.UID]need                   // guarded by mu; of the tracked pods
+	born       map[types.UID]bool                   // guarded by mu; this process has made the pod, or requested it
 	homeSlices discoverylisters.EndpointSliceLister // guarded by mu; nil: home was not listed yet
 	notLoop    bool                                 // guarded by mu; the remote cluster is known to be another one than home
-	notifyNode func(*corev1.Node)                   // guarded by mu; nil: nobody asks yet
-	node       *corev1.Node                         // guarded by mu; the one that was configured
-	base       *corev1.Node                         // guarded by mu; what was told of it last
+	notifyNode func(*corev1.Node)                   // guarded by mu; nil before NotifyNodeStatus
+	node       *corev1.Node                         // guarded by mu; the configured node
+	base       *corev1.Node                         // guarded by mu; the last reported node
 }
 
 // writer makes and removes the pods of the node in the remote cluster, or their owner objects.
@@ -141,7 +141,7 @@ type madePod struct {
 // New returns the remote cluster of a node. It asks for nothing before RunInBackground.
 func New(c Config) (*Cluster, error) {
 	access, seen := rest.CopyConfig(c.REST), &outages{}
-	if access.ContentType == "" { // JSON would cost more than all else that is done for a pod
+	if access.ContentType == "" { // JSON would cost more than everything else for a pod
 		access.ContentType, access.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	}
 	access.Wrap(func(next http.RoundTripper) http.RoundTripper { return notOlder{plainWatches{next}, seen} })
@@ -247,7 +247,7 @@ func (c *Cluster) RunInBackground(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if !c.cache.synced() || c.claim.check(ctx, true) != nil { // Ping says what is wrong
+		if !c.cache.synced() || c.claim.check(ctx, true) != nil { // Ping reports the problem
 			continue
 		}
 		if due {

@@ -27,14 +27,14 @@ func (o object) String() string { return o.kind + "/" + o.namespace + "/" + o.na
 type copies struct {
 	of         *Cluster
 	wake       chan struct{}
-	everything atomic.Bool // is to be looked at, and not only what was released
+	everything atomic.Bool // look at all copies, not only at released ones
 
-	mu       sync.Mutex               // never held while the remote cluster is asked: the watch waits for it
-	pending  map[object]int           // guarded by mu; pods that are being made and need it
+	mu       sync.Mutex               // never held during requests to the remote cluster: the watch waits for the lock
+	pending  map[object]int           // guarded by mu; the number of pods being made that need the copy
 	removing map[object]chan struct{} // guarded by mu; closed when the remote cluster has answered
-	released map[object]bool          // guarded by mu; that a pod named which is gone
+	released map[object]bool          // guarded by mu; copies named by a pod that is gone
 
-	written written // that the watch has not shown yet
+	written written // copies that the watch has not shown yet
 }
 
 func (c *copies) init(of *Cluster) {

@@ -26,10 +26,10 @@ func dial(ctx context.Context, access *rest.Config, to *url.URL) (httpstream.Con
 		err  error
 	}
 	done := make(chan dialed, 1)
-	go func() { // ends with ctx, as its connection is closed then; one of SPDY ends with the answer
+	go func() { // ends with ctx, which closes the connection; for SPDY, ends with the answer
 		conn, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
 		if err == nil {
-			context.AfterFunc(ctx, func() { _ = conn.Close() }) // also of one that nobody takes any more
+			context.AfterFunc(ctx, func() { _ = conn.Close() }) // also closes a connection that no caller takes any more
 		}
 		done <- dialed{conn, err}
 	}()

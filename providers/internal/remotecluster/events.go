@@ -41,7 +41,7 @@ type remoteEvents struct {
 	mu     sync.Mutex
 	listed bool                                     // guarded by mu
 	told   map[types.UID]int32                      // guarded by mu; counts, by event
-	early  map[types.NamespacedName][]*corev1.Event // guarded by mu; of pods that the watch has not shown yet
+	early  map[types.NamespacedName][]*corev1.Event // guarded by mu; events of pods that the watch has not shown yet
 }
 
 func newEvents(of *Cluster) *remoteEvents {
@@ -129,7 +129,7 @@ func (e *remoteEvents) news(event *corev1.Event) []saying {
 	}
 	pod := e.of.remotePod(about.Namespace, about.Name)
 	switch {
-	case pod == nil: // the watch of events may be ahead of that of pods
+	case pod == nil: // the watch of events may be ahead of the watch of pods
 		at := types.NamespacedName{Namespace: about.Namespace, Name: about.Name}
 		if len(e.early) >= earlyPods {
 			clear(e.early) // of pods of others, which are in the same namespace

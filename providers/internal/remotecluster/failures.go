@@ -15,7 +15,7 @@ import (
 // itself, and does not report its recovery: a watch that may not list any more would show old objects for ever.
 type Failures struct {
 	mu  sync.Mutex
-	all map[string]*failure // guarded by mu; by what is watched
+	all map[string]*failure // guarded by mu; by the watched kind
 }
 
 // failure distinguishes failures with the same error.
@@ -62,7 +62,7 @@ func (f *Failures) Check(ctx context.Context, list func(ctx context.Context, of 
 			return err
 		}
 		f.mu.Lock()
-		if f.all[of] == failed[of] { // it has not failed again meanwhile
+		if f.all[of] == failed[of] { // the watch has not failed again meanwhile
 			delete(f.all, of)
 		}
 		f.mu.Unlock()

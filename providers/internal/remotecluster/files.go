@@ -116,7 +116,7 @@ func (c *Cluster) needOf(home, there *corev1.Pod) (need, error) {
 	n = tr.needs(home)
 	n.there = there.UID
 	c.mu.Lock()
-	if _, is := c.tracked[home.UID]; is { // it is not gone meanwhile
+	if _, is := c.tracked[home.UID]; is { // the pod is still tracked
 		c.needs[home.UID] = n
 	}
 	c.mu.Unlock()
@@ -137,11 +137,11 @@ func (c *Cluster) refresh(ctx context.Context) {
 		}
 		remote := c.findUID(uid)
 		if remote == nil || terminal(remote.Status.Phase) {
-			continue // the node has it made again, or it needs nothing any more
+			continue // the node makes the pod again, or an ended pod needs no copies
 		}
 		now := c.homePod(at.Namespace, at.Name)
 		if now == nil || now.UID != uid {
-			continue // it is to stop, and gets no token any more
+			continue // the pod must stop, and gets no more tokens
 		}
 		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 		n, err := c.needOf(now, remote)

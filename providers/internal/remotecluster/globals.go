@@ -37,8 +37,8 @@ type globals struct {
 	factory          informers.SharedInformerFactory
 	services, slices cache.SharedIndexInformer // in the remote cluster
 	pods             cache.SharedIndexInformer // of all nodes of the home, over there: no more than their labels and namespaces
-	said             map[string]bool           // of what could not be written, by key; used by one goroutine
-	late             map[string]bool           // of Services that are there and the watch has not shown, by key; used by one goroutine
+	said             map[string]bool           // failed writes that were logged, by key; used by one goroutine
+	late             map[string]bool           // existing Services that the watch has not shown, by key; used by one goroutine
 }
 
 func newGlobals(client kubernetes.Interface, of *Cluster) *globals {
@@ -176,12 +176,12 @@ func (g *globals) meta(home metav1.Object, namespace, name string, more map[stri
 // is.
 func (g *globals) put(ctx context.Context, want *corev1.Service) *corev1.Service {
 	api := g.of.client.CoreV1().Services(want.Namespace)
-	o, there, _ := g.services.GetStore().GetByKey(want.Namespace + "/" + want.Name) // fails for a key that is none
+	o, there, _ := g.services.GetStore().GetByKey(want.Namespace + "/" + want.Name) // fails only for an invalid key
 	key := want.Namespace + "/" + want.Name
 	if !there {
 		made, err := api.Create(ctx, want, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) && !g.late[key] {
-			g.late[key] = true // another node has just made it, or this one has: it is believed to be somebody else's the next time
+			g.late[key] = true // this node or another node may have just made the Service; the second time it counts as a foreign one
 			return nil
 		}
 		if g.end(ctx, want, err); err != nil {
@@ -215,7 +215,7 @@ func (g *globals) put(ctx context.Context, want *corev1.Service) *corev1.Service
 // end logs once why an object in the remote cluster could not be written. The next sync tries again.
 func (g *globals) end(ctx context.Context, o metav1.Object, err error) {
 	key := o.GetNamespace() + "/" + o.GetName()
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is looked at again
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // a later round looks at the object again
 		delete(g.said, key)
 		return
 	}

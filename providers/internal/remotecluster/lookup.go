@@ -60,10 +60,10 @@ func (c *Cluster) seen(remote *corev1.Pod) {
 	c.mu.Unlock()
 	c.runs.saw(remote)
 	if isOwner(remote) && (!c.cache.pods.HasSynced() || c.cache.pod(remote.Namespace, remote.Name) != nil) {
-		return // the pod says how it is
+		return // the pod itself has the state
 	}
 	if isOwner(remote) && remote.DeletionTimestamp != nil && !c.remade() && c.asked(remote) {
-		return // the pod has said how it ended, and this one may be late
+		return // the pod has reported its end, and its owner may be late
 	}
 	if c.events != nil {
 		c.events.seen(remote)
@@ -145,7 +145,7 @@ func (c *Cluster) show(remote *corev1.Pod) *corev1.Pod {
 	by := byHome
 	if remote.DeletionTimestamp != nil && !c.asked(remote) {
 		c.mu.Lock()
-		by = byNobodyKnows // it began before this process did
+		by = byNobodyKnows // the deletion is older than this process
 		if c.removed[uid] {
 			by = bySomebody
 		}
@@ -154,7 +154,7 @@ func (c *Cluster) show(remote *corev1.Pod) *corev1.Pod {
 	if c.remade() {
 		remote, by = c.runs.view(remote, by)
 	} else if lost(remote) && !c.asked(remote) {
-		by = bySomebody // what its last status says of its work is not known
+		by = bySomebody // the last status does not show the outcome of the work
 	}
 	return shown(remote, c.homePod(at.Namespace, at.Name), c.config.Home.Node, by)
 }
@@ -212,7 +212,7 @@ func (c *Cluster) names(o object) bool {
 
 // remotePod returns a pod of the node by its name in the remote cluster, nil if there is none. It is shared.
 func (c *Cluster) remotePod(namespace, name string) *corev1.Pod {
-	if o, there, _ := c.cache.pods.GetStore().GetByKey(namespace + "/" + name); there { // fails for a key that is none
+	if o, there, _ := c.cache.pods.GetStore().GetByKey(namespace + "/" + name); there { // fails only for an invalid key
 		return o.(*corev1.Pod)
 	}
 	c.mu.Lock()
@@ -267,7 +267,7 @@ func (c *Cluster) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	if err := c.cache.failures.Check(ctx, c.cache.list); err != nil {
-		return nil, fmt.Errorf("list pods: %w", err) // what was seen last may be no more true
+		return nil, fmt.Errorf("list pods: %w", err) // the last seen state may be out of date
 	}
 	var pods []*corev1.Pod
 	for _, remote := range c.everyPod() {

@@ -48,7 +48,7 @@ func (c *Cluster) found(pod *corev1.Pod, was madePod) {
 	defer c.mu.Unlock()
 	_, made := c.made[uid]
 	_, perhaps := c.perhaps[uid]
-	if made || perhaps { // the watch has not shown it meanwhile
+	if made || perhaps { // the watch has not shown the pod meanwhile
 		delete(c.perhaps, uid)
 		c.made[uid] = madePod{pod, was.at}
 	}

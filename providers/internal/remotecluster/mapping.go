@@ -180,7 +180,7 @@ func (t *translator) metadata() metav1.ObjectMeta {
 	foreign := func(in map[string]string) map[string]string {
 		out := maps.Clone(in)
 		maps.DeleteFunc(out, func(k, _ string) bool {
-			return strings.HasPrefix(k, prefix) || k == corev1.LastAppliedConfigAnnotation // it has the spec, as it is at home
+			return strings.HasPrefix(k, prefix) || k == corev1.LastAppliedConfigAnnotation // this annotation has the spec of the home pod
 		})
 		return out
 	}
@@ -243,7 +243,7 @@ func (t *translator) environment(c *corev1.Container) error {
 			from.ConfigMapKeyRef.Name = t.ref(KindConfigMap, from.ConfigMapKeyRef.Name, ptr.Deref(from.ConfigMapKeyRef.Optional, false))
 		case from.SecretKeyRef != nil:
 			from.SecretKeyRef.Name = t.ref(KindSecret, from.SecretKeyRef.Name, ptr.Deref(from.SecretKeyRef.Optional, false))
-		case from.FieldRef != nil && !strings.HasPrefix(from.FieldRef.FieldPath, "status."): // addresses are those over there
+		case from.FieldRef != nil && !strings.HasPrefix(from.FieldRef.FieldPath, "status."): // fields of the status are addresses in the remote cluster
 			value, err := fieldOf(t.home, from.FieldRef.FieldPath)
 			if err != nil {
 				return err

@@ -23,14 +23,14 @@ type namespaces struct {
 	of *Cluster
 
 	mu    sync.Mutex
-	there map[string]time.Time // guarded by mu; when it was made here, zero if it was there
+	there map[string]time.Time // guarded by mu; when this process made the namespace, or zero for an existing one
 }
 
 // name is the remote namespace for one at home, "" if there is none, and whether it is ours to make.
 func (n *namespaces) name(home string) (name string, ours bool) {
 	c := n.of.config
 	if c.NamespaceOf != nil {
-		name, _ = c.NamespaceOf(home) // ensure says why there is none
+		name, _ = c.NamespaceOf(home) // ensure reports why there is no name
 		return name, false
 	}
 	if c.Namespace != "" {
@@ -45,7 +45,7 @@ func (n *namespaces) name(home string) (name string, ours bool) {
 // used reports whether pods of the node may be in a remote namespace.
 func (n *namespaces) used(name string) bool {
 	c := n.of.config
-	if name == "" { // there is none for that at home
+	if name == "" { // the home namespace has no remote namespace
 		return false
 	}
 	if c.Namespace == name || slices.Contains(slices.Collect(maps.Values(c.Namespaces)), name) {

@@ -32,7 +32,7 @@ func (c *Cluster) isNotHome(ctx context.Context) error {
 	}
 	remote, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, serviceOfAPI, metav1.GetOptions{})
 	switch {
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err): // a compatible API that has none
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err): // a compatible API without this Service
 	case err != nil:
 		return fmt.Errorf("ask the remote cluster who it is: %w", err)
 	case remote.UID == home:
@@ -63,7 +63,7 @@ func (c *Cluster) Ping(ctx context.Context) error {
 		return err
 	}
 	if c.nodes != nil {
-		cache.WaitForCacheSync(ctx.Done(), c.nodes.synced) // without it the room is not known, and check says why
+		cache.WaitForCacheSync(ctx.Done(), c.nodes.synced) // without the sync the capacity is unknown, and check reports the reason
 		return c.nodes.check(ctx)
 	}
 	return nil

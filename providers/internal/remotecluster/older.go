@@ -31,7 +31,7 @@ type outages struct {
 	restored func() // is called when the remote cluster was restored, or may have been
 
 	mu   sync.Mutex
-	dark map[string]bool // guarded by mu; by what is watched
+	dark map[string]bool // guarded by mu; by the watched kind
 }
 
 func (o *outages) began(of string) {
@@ -66,7 +66,7 @@ func (n notOlder) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("ask for the resource version of the remote cluster: %w", err)
 	}
 	why := "the remote cluster did not answer, and may have been restored meanwhile"
-	if order, err := resourceversion.CompareResourceVersion(now, from); err == nil && order < 0 { // not of versions that nobody can compare
+	if order, err := resourceversion.CompareResourceVersion(now, from); err == nil && order < 0 { // false for versions that cannot be compared
 		why = fmt.Sprintf("the remote cluster was restored: it is at resource version %s, and was at %s", now, from)
 		n.over(of)
 	} else if !n.over(of) {

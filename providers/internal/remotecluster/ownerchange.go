@@ -35,7 +35,7 @@ func (o *owners) change(ctx context.Context, there, want *corev1.Pod) error {
 	spec := map[string]any{}
 	for field, list := range map[string][]corev1.Container{"initContainers": owner.Spec.InitContainers, "containers": owner.Spec.Containers} {
 		if all, differ := withImages(list, images); differ {
-			spec[field] = all // all of them, as a merge patch has no keys of lists
+			spec[field] = all // the whole list, because a merge patch cannot change single elements
 		}
 	}
 	if err := o.patch(ctx, owner, labels, annotations, spec); err != nil {
@@ -47,7 +47,7 @@ func (o *owners) change(ctx context.Context, there, want *corev1.Pod) error {
 	}
 	next := want.DeepCopy()
 	next.ObjectMeta = pod.ObjectMeta
-	if was.Images != nil { // what the pod says of images the controller writes, who does not change them
+	if was.Images != nil { // the controller wrote the pod's record of images, and does not change that record
 		next = pod.DeepCopy()
 		next.Spec.InitContainers, _ = withImages(pod.Spec.InitContainers, images)
 		next.Spec.Containers, _ = withImages(pod.Spec.Containers, images)

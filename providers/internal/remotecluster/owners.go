@@ -23,7 +23,7 @@ import (
 type owners struct {
 	kind   OwnerKind
 	client dynamic.Interface
-	typed  *typedOwners // nil: of a kind whose type is not known
+	typed  *typedOwners // nil for a kind without a Go type
 	cache  *remoteCache
 }
 
@@ -43,11 +43,11 @@ func (o *owners) pod(object any) (any, error) {
 		return o.withKind(&corev1.Pod{ObjectMeta: from.ObjectMeta, Spec: from.Spec.Pod, Status: from.Status}), nil
 	case *corev1.Pod:
 		if isOwner(from) && from.ManagedFields == nil {
-			return from, nil // it has been transformed before, and is shared
+			return from, nil // the pod is already transformed, and shared
 		}
 		return o.withKind(from), nil
 	}
-	return object, nil // it is none
+	return object, nil // not a pod or owner
 }
 
 // withKind sets the kind of the owner object on its pod form.
@@ -161,13 +161,13 @@ func (o *owners) remove(ctx context.Context, there *corev1.Pod, grace int64) err
 	if object == nil && isOwner(there) {
 		object = there
 	}
-	if object == nil && o.kind.Remakes { // the watch may be late, and without it a pod would come back
+	if object == nil && o.kind.Remakes { // the watch may be late, and without the owner object a removed pod would come back
 		var err error
 		if object, err = o.get(ctx, there.Namespace, there.Name); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
-	first := pod != nil && !o.kind.Remakes && !terminal(pod.Status.Phase) // of one that has ended the final status must not be the object's
+	first := pod != nil && !o.kind.Remakes && !terminal(pod.Status.Phase) // of an ended pod, the owner object must not take over the final status
 	if first {
 		if err := o.cache.remove(ctx, pod, grace); err != nil && (object == nil || !apierrors.IsNotFound(err)) {
 			return err
@@ -183,7 +183,7 @@ func (o *owners) remove(ctx context.Context, there *corev1.Pod, grace int64) err
 	}
 	err := o.cache.remove(ctx, pod, grace)
 	if apierrors.IsNotFound(err) && object != nil || apierrors.IsForbidden(err) {
-		return nil // it is on its way, or the garbage collector removes it without being asked
+		return nil // the deletion is under way, or the garbage collector will do it
 	}
 	return err
 }

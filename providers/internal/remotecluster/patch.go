@@ -73,10 +73,10 @@ func imagesOf(pod *corev1.Pod) map[string]string {
 
 // metadataChanges returns the changes of labels and annotations.
 func metadataChanges(have, want *corev1.Pod) (labels, annotations map[string]any) {
-	before := sentOf(have) // without it nothing is removed
+	before := sentOf(have) // without this record, no key is removed
 	wanted := maps.Clone(want.Annotations)
-	delete(wanted, annotationRestarts) // it says what was before the pod was made
-	delete(wanted, annotationHome)     // it says who made it
+	delete(wanted, annotationRestarts) // this annotation has the restarts from before the pod was made
+	delete(wanted, annotationHome)     // this annotation names the maker of the pod
 	return changes(have.Labels, want.Labels, before.Labels), changes(have.Annotations, wanted, before.Annotations)
 }
 

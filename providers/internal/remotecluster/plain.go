@@ -19,7 +19,7 @@ func (p plainWatches) RoundTrip(r *http.Request) (*http.Response, error) {
 	case q.Get("labelSelector") != "" && q.Get("fieldSelector") == "", q != nil && strings.HasSuffix(r.URL.Path, "/events"):
 		r = r.Clone(r.Context())
 		r.Header.Set("Accept-Encoding", "identity")
-	case r.Method == http.MethodDelete: // nobody reads what was deleted
+	case r.Method == http.MethodDelete: // no caller reads the deleted object
 		r = r.Clone(r.Context())
 		r.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json")
 	}

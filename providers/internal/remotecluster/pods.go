@@ -66,7 +66,7 @@ func (c *Cluster) CreatePod(ctx context.Context, home *corev1.Pod) error {
 		}
 	}
 	if err != nil {
-		if noAnswer(err) { // it may have been made all the same
+		if noAnswer(err) { // the pod may have been made nevertheless
 			c.mu.Lock()
 			c.perhaps[home.UID] = madePod{tr.Pod, time.Now()}
 			c.mu.Unlock()
@@ -184,7 +184,7 @@ func (c *Cluster) translateThere(home, there *corev1.Pod) (*Translation, error) 
 
 func (c *Cluster) translateTo(home *corev1.Pod, claims map[string]string, place Placement) (*Translation, error) {
 	namespace, _ := c.namespaces.name(home.Namespace)
-	if there := c.findUID(home.UID); there != nil { // it stays where it is
+	if there := c.findUID(home.UID); there != nil { // an existing pod stays in its namespace
 		namespace = there.Namespace
 	}
 	t := Target{
@@ -243,7 +243,7 @@ func (c *Cluster) DeletePod(ctx context.Context, home *corev1.Pod) error {
 	if err := c.listed(ctx); err != nil {
 		return err
 	}
-	if known := c.homePod(home.Namespace, home.Name); known == nil || known.UID != home.UID { // it may be that of another home
+	if known := c.homePod(home.Namespace, home.Name); known == nil || known.UID != home.UID { // the pod may belong to another home
 		if err := c.ready(ctx); err != nil {
 			return err
 		}

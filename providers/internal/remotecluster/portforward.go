@@ -46,7 +46,7 @@ func forward(conn httpstream.Connection, port int32, with io.ReadWriteCloser) er
 	if err != nil {
 		return err
 	}
-	_ = failures.Close() // nothing is written to it
+	_ = failures.Close() // no data are written to this stream
 	headers.Set(corev1.StreamType, corev1.StreamTypeData)
 	data, err := conn.CreateStream(headers)
 	if err != nil {
@@ -54,7 +54,7 @@ func forward(conn httpstream.Connection, port int32, with io.ReadWriteCloser) er
 	}
 	said := make(chan error, 1)
 	go func() { // ends with the connection
-		message, _ := io.ReadAll(failures) // a connection that breaks says nothing of the port
+		message, _ := io.ReadAll(failures) // a broken connection is no answer of the port
 		if len(message) > 0 {
 			said <- errors.New(string(message))
 			return
@@ -78,7 +78,7 @@ func forward(conn httpstream.Connection, port int32, with io.ReadWriteCloser) er
 		if failed == nil {
 			<-received
 		}
-	case <-received: // why it ended, if there is a reason, comes on the other stream
+	case <-received: // the reason of the end, if any, comes on the other stream
 		timer := time.NewTimer(reasonTimeout)
 		defer timer.Stop()
 		select {

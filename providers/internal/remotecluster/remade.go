@@ -22,9 +22,9 @@ type runs struct {
 
 // run is one of several pods that are one pod for home.
 type run struct {
-	pod    *corev1.Pod      // as it was seen last
-	before map[string]int32 // restarts of containers before it; nil: home was not asked yet
-	ended  bool             // by itself: it was terminal before anybody removed it
+	pod    *corev1.Pod      // the last seen state
+	before map[string]int32 // restarts of containers before the run; nil: home was not asked yet
+	ended  bool             // the run ended by itself: terminal before a removal
 }
 
 // remade reports whether the remote cluster remakes lost pods.
@@ -93,7 +93,7 @@ func (r *runs) view(remote *corev1.Pod, by remover) (*corev1.Pod, remover) {
 	was := r.known[uid]
 	if !isOwner(remote) {
 		if by == byNobodyKnows && !r.of.leaves(remote) {
-			by = bySomebody // it comes back
+			by = bySomebody // the pod comes back
 		}
 		if was == nil || was.pod.UID != remote.UID {
 			return remote, by

@@ -18,7 +18,7 @@ func missing(home *corev1.PodStatus, remote *corev1.Pod) map[string]int32 {
 	out := map[string]int32{}
 	for _, h := range slices.Concat(home.InitContainerStatuses, home.ContainerStatuses) {
 		if h.ContainerID == "" && h.RestartCount == 0 {
-			continue // it never ran
+			continue // the container never ran
 		}
 		var now corev1.ContainerStatus
 		for _, c := range slices.Concat(s.InitContainerStatuses, s.ContainerStatuses) {
@@ -30,7 +30,7 @@ func missing(home *corev1.PodStatus, remote *corev1.Pod) map[string]int32 {
 		first := now.RestartCount == counted[h.Name] // of this pod
 		began := startOf(&h)
 		if first && h.ContainerID != "" && h.ContainerID != now.ContainerID || !began.IsZero() && began.Before(&remote.CreationTimestamp) {
-			lost = h.RestartCount + 1 - counted[h.Name] // it is a container of another pod
+			lost = h.RestartCount + 1 - counted[h.Name] // the container belongs to another pod
 		}
 		if lost > 0 {
 			out[h.Name] = lost

@@ -23,7 +23,7 @@ type Right struct {
 // only statistics need, is not among them.
 func (c Config) Rights() []Right {
 	pods := []string{"get", "list", "watch", "create", "patch", "delete"}
-	if c.Owner != nil { // whose controller creates them
+	if c.Owner != nil { // the controller of the owner creates the pods
 		pods = []string{"get", "list", "watch", "patch", "delete"}
 	}
 	all := []Right{

@@ -57,9 +57,9 @@ func (h Home) narrowAffinity(namespace string, a *corev1.Affinity) (*corev1.Affi
 		if t.NamespaceSelector != nil || slices.ContainsFunc(t.Namespaces, func(n string) bool { return n != namespace }) {
 			return nil, errdefs.InvalidInputf("affinity to pods of other namespaces is not taken to another cluster: leave namespaces and namespaceSelector away")
 		}
-		t.Namespaces = nil // which is that of the remote pod
+		t.Namespaces = nil // nil means the namespace of the remote pod
 		if t.LabelSelector == nil {
-			continue // it selects nothing
+			continue // a term without a selector selects no pods
 		}
 		if t.LabelSelector.MatchLabels == nil {
 			t.LabelSelector.MatchLabels = map[string]string{}

@@ -35,7 +35,7 @@ func (g *globals) selected(e *discoveryv1.Endpoint, namespace, own string) bool 
 	if e.TargetRef == nil || e.TargetRef.UID == "" {
 		return false
 	}
-	pods, _ := g.pods.GetIndexer().ByIndex(byUID, string(e.TargetRef.UID)) // fails for an index that does not exist
+	pods, _ := g.pods.GetIndexer().ByIndex(byUID, string(e.TargetRef.UID)) // fails only for an unknown index
 	for _, o := range pods {
 		if o.(*corev1.Pod).Namespace == namespace {
 			return true
@@ -92,9 +92,9 @@ func (g *globals) wanted(home discoverylisters.EndpointSliceLister, there *disco
 // putSlice writes an EndpointSlice if it differs from the existing one.
 func (g *globals) putSlice(ctx context.Context, want *discoveryv1.EndpointSlice) {
 	api := g.of.client.DiscoveryV1().EndpointSlices(want.Namespace)
-	o, there, _ := g.slices.GetStore().GetByKey(want.Namespace + "/" + want.Name) // fails for a key that is none
+	o, there, _ := g.slices.GetStore().GetByKey(want.Namespace + "/" + want.Name) // fails only for an invalid key
 	if !there {
-		if _, err := api.Create(ctx, want, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) { // else another node has just made it
+		if _, err := api.Create(ctx, want, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) { // otherwise another node has just made the slice
 			g.end(ctx, want, err)
 		}
 		return

@@ -17,9 +17,9 @@ const reasonRemoved = "RemovedInRemoteCluster"
 type remover int
 
 const (
-	byHome        remover = iota // or nobody did
+	byHome        remover = iota // or not removed at all
 	bySomebody                   // in the remote cluster
-	byNobodyKnows                // it was asked for before the node started
+	byNobodyKnows                // the removal was requested before the node started
 )
 
 // Status converts the status of a remote pod to the status of the pod at home. It leaves out details about the
@@ -51,11 +51,11 @@ func Status(remote *corev1.Pod, by remover) corev1.PodStatus {
 			list[i].RestartCount += before[list[i].Name]
 		}
 	}
-	switch { // what a pod exits with when it is removed says nothing of its work
+	switch { // the exit code of a removed pod does not show the outcome of its work
 	case by == bySomebody:
 		s.Reason, s.Message = reasonRemoved, "somebody removes the pod in the remote cluster"
 		if terminal(s.Phase) {
-			s.Phase = corev1.PodRunning // until it is gone: then the node decides
+			s.Phase = corev1.PodRunning // until the pod is gone: then the node decides
 		}
 	case by == byNobodyKnows && s.Phase == corev1.PodSucceeded:
 		s.Phase, s.Reason, s.Message = corev1.PodFailed, reasonRemoved, "the pod was removed while the node was away"
@@ -69,7 +69,7 @@ func terminal(p corev1.PodPhase) bool { return p == corev1.PodSucceeded || p == 
 func restartsBefore(remote *corev1.Pod) map[string]int32 {
 	var before map[string]int32
 	if json.Unmarshal([]byte(remote.Annotations[annotationRestarts]), &before) != nil {
-		return nil // there are none, or somebody changed them
+		return nil // the annotation is missing, or another client changed it
 	}
 	return before
 }
@@ -102,7 +102,7 @@ func shown(remote, home *corev1.Pod, node string, by remover) *corev1.Pod {
 		came := sentOf(remote)
 		pod.Labels, pod.Annotations = only(remote.Labels, came.Labels), only(remote.Annotations, came.Annotations)
 	}
-	pod.Generation = 0 // what of home's the status is about the remote cluster does not say
+	pod.Generation = 0 // the remote status does not refer to a generation at home
 	pod.Status = Status(remote, by)
 	return pod
 }

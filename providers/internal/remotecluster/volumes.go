@@ -55,7 +55,7 @@ func (c *Cluster) RemoveVolume(ctx context.Context, name string) error {
 	for i := range list.Items {
 		claim := &list.Items[i]
 		err := c.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name, exactly(claim.UID))
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // of another UID: it is gone
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict means another UID: this claim is gone
 			return fmt.Errorf("delete claim %s/%s in the remote cluster: %w", claim.Namespace, claim.Name, kind(err))
 		}
 	}

@@ -17,8 +17,8 @@ type written struct {
 }
 
 type writtenCopy struct {
-	before string        // the resource version that the watch had shown then; "": none
-	after  metav1.Object // nil: it was removed
+	before string        // the resource version in the watch at that time; "": none
+	after  metav1.Object // nil: the copy was removed
 	at     time.Time
 }
 
@@ -76,7 +76,7 @@ func (w *written) removed(o object, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if delete(w.all, o); version == "" {
-		return // the watch does not show it
+		return // the watch does not show the copy
 	}
 	if w.all == nil {
 		w.all = map[object]writtenCopy{}

@@ -34,7 +34,7 @@ type Tokens struct {
 	next  http.RoundTripper
 	now   func() time.Time
 
-	asking chan struct{} // has room for the one that asks for a token
+	asking chan struct{} // has room for a single request for a token
 
 	mu      sync.Mutex
 	token   string    // guarded by mu; "" for none
@@ -42,7 +42,7 @@ type Tokens struct {
 	endsAt  time.Time // guarded by mu
 	asked   time.Time // guarded by mu; when a token was asked for
 	err     error     // guarded by mu; why there was none then
-	refused time.Time // guarded by mu; when that was because one was refused
+	refused time.Time // guarded by mu; the last request after a refused token
 }
 
 // NewTokens returns the tokens of the IAM service at endpoint, such as https://iam.example.com. now is the
@@ -100,7 +100,7 @@ func (t *Tokens) Token(ctx context.Context, refused string) (string, error) {
 	token, ends, err := t.ask(bounded)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if ctx.Err() == nil { // who has gone says nothing of the service
+	if ctx.Err() == nil { // the caller has left, so the error would say nothing about the service
 		t.asked, t.err = asked, err
 		if t.isRefused(refused) {
 			t.refused = asked
@@ -126,7 +126,7 @@ func (t *Tokens) known(refused string) (good string, due bool, err error) {
 	isRefused := t.isRefused(refused)
 	switch {
 	case isRefused && recently(t.refused) && t.err == nil:
-		return t.token, false, nil // the next one is refused too: it is not the token
+		return t.token, false, nil // the service refuses the new token too, so the token is not the cause
 	case t.token != "" && !isRefused && now.Before(t.endsAt):
 		return t.token, !now.Before(t.renewAt), nil
 	case t.err != nil && recently(t.asked):

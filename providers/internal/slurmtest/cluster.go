@@ -121,7 +121,7 @@ func open(o Options) (*Cluster, error) {
 	if o.Megabytes == 0 {
 		o.Megabytes = 16000
 	}
-	dir, err := os.MkdirTemp("/var/tmp", "slurm-") // short enough for sockets in it; containers have a different /tmp
+	dir, err := os.MkdirTemp("/var/tmp", "slurm-") // a short path, because it holds sockets; containers have a different /tmp
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func open(o Options) (*Cluster, error) {
 		}
 	}
 	key := make([]byte, 128)
-	_, _ = rand.Read(key) // it never fails
+	_, _ = rand.Read(key) // rand.Read never fails
 	if err := os.WriteFile(filepath.Join(dir, "munge.key"), key, 0o600); err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ CommunicationParameters=NoCtldInAddrAny
 	if c.options.REST {
 		fmt.Fprintf(&b, "AuthAltTypes=auth/jwt\nAuthAltParameters=jwt_key=%s/jwt.key\n", c.Dir)
 		key := make([]byte, 32)
-		_, _ = rand.Read(key) // it never fails
+		_, _ = rand.Read(key) // rand.Read never fails
 		if err := os.WriteFile(filepath.Join(c.Dir, "jwt.key"), key, 0o600); err != nil {
 			return "", err
 		}

@@ -146,12 +146,12 @@ func connect(ctx context.Context, session *ssh.Session, attach api.AttachIO) err
 	if attach.Stdin() == nil {
 		return nil
 	}
-	in, err := session.StdinPipe() // a session that has the reader waits for its end
+	in, err := session.StdinPipe() // with session.Stdin, the session would wait for the end of the reader
 	if err != nil {
 		return err
 	}
 	go func() { // ends with the input
-		_, _ = io.Copy(in, attach.Stdin()) // how the command ends says what went wrong
+		_, _ = io.Copy(in, attach.Stdin()) // the exit of the command shows the failure
 		in.Close()
 	}()
 	return nil
@@ -194,7 +194,7 @@ func Quote(command []string) string {
 		words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
 	text := strings.Join(words, " ")
-	if strings.HasPrefix(text, "'%") { // bash takes it as a job though it is quoted
+	if strings.HasPrefix(text, "'%") { // bash resolves such a word as a job, even in quotes
 		return "exec " + text
 	}
 	return text

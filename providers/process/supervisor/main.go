@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim" // its init function ends the process if it is a shim
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim" // in a shim, the init function of this package ends the process
 )
 
 func main() {

@@ -73,7 +73,7 @@ func startProgram(t *testing.T, api *testapi.API, name string, credentials testa
 	t.Helper()
 	binary := os.Getenv("VK_BIN")
 	if binary == "" {
-		binary, _ = filepath.Abs("../../bin/virtual-kubelet") // never fails for a path that is not empty
+		binary, _ = filepath.Abs("../../bin/virtual-kubelet") // Abs never fails for a path that is not empty
 	}
 	if _, err := os.Stat(binary); err != nil {
 		if os.Getenv("VK_REQUIRE_TESTAPI") == "1" {

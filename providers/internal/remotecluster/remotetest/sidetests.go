@@ -46,7 +46,7 @@ func (s Side) RestartWritesNothing() *corev1.Pod {
 	if writes := s.Line.Writes(); len(writes) > 0 {
 		s.Errorf("the restart wrote to the remote cluster: %q", writes)
 	}
-	s.Refreshed(p)            // it writes nothing besides the change below
+	s.Refreshed(p)            // without a write besides the change below
 	pod := pods[0].DeepCopy() // the provider reads the earlier one, which is at home
 	pod.Labels["app"] = "changed"
 	if err := p.UpdatePod(s.Context(), pod.DeepCopy()); err != nil {
@@ -183,7 +183,7 @@ func (s Side) NamespaceIsGone() {
 	}
 	said := ""
 	s.Until("a pod runs in the namespace again", func() (bool, string) {
-		_ = p.Ping(s.Context()) // as a node does; in some clusters Ping fails for as long
+		_ = p.Ping(s.Context()) // like a node; in some clusters Ping fails until then
 		err := p.CreatePod(s.Context(), next.DeepCopy())
 		if err != nil && (errdefs.IsInvalidInput(err) || errdefs.IsNotFound(err)) {
 			s.Fatalf("CreatePod in a namespace that goes: got %v, whose kind says that the pod is to blame", err)

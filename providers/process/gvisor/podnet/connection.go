@@ -142,7 +142,7 @@ func (c *connection) copyOut(to stream) bool {
 	write := func(fd uintptr) bool {
 		w = socketWriter{fd: int(fd)}
 		_, terr = c.ep.Read(&w, tcpip.ReadOptions{})
-		return !w.full // otherwise it is called again when there is room
+		return !w.full // otherwise the function is called again when there is room
 	}
 	for {
 		if err := raw.Write(write); err != nil || w.err != nil {
@@ -199,7 +199,7 @@ func (c *connection) copyIn(from stream) bool {
 	var terr tcpip.Error
 	read := func(fd uintptr) bool {
 		if r.open(int(fd)); r.empty {
-			return false // it is called again when there is data
+			return false // the function is called again when there is data
 		}
 		if r.err == nil && !r.ended {
 			_, terr = c.ep.Write(&r, tcpip.WriteOptions{})
@@ -225,7 +225,7 @@ func (c *connection) copyIn(from stream) bool {
 
 // socketReader reads the available data of a socket. It is the only reader of the socket.
 type socketReader struct {
-	fd, size     int // size is the number of bytes that the socket has
+	fd, size     int // size is the number of available bytes in the socket
 	empty, ended bool
 	err          error
 }
@@ -251,7 +251,7 @@ func (r *socketReader) open(fd int) {
 	case n == 0:
 		r.ended = true
 	default:
-		r.size = n // it came meanwhile
+		r.size = n // data came meanwhile
 	}
 }
 

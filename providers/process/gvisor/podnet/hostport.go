@@ -99,7 +99,7 @@ func (p *pod) joinIn(in *net.TCPConn, port uint16) {
 	cancel()
 	p.halfOpen.put()
 	if err != nil {
-		_ = in.SetLinger(0) // refused, as by the pod
+		_ = in.SetLinger(0) // the client sees a reset, as from a pod that refuses
 		_ = in.Close()
 		return
 	}

@@ -12,7 +12,7 @@ import (
 
 // neverReached are addresses that no pod reaches unless the configuration maps a port of them.
 var neverReached = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),          // this machine, as Linux has it
+	netip.MustParsePrefix("0.0.0.0/8"),          // this machine, for Linux
 	netip.MustParsePrefix("127.0.0.0/8"),        // loopback
 	netip.MustParsePrefix("169.254.0.0/16"),     // link-local, with the metadata services of most clouds
 	netip.MustParsePrefix("100.100.100.200/32"), // metadata at Alibaba Cloud

@@ -116,7 +116,7 @@ func (s *server) answer(ctx context.Context, c *net.UnixConn) {
 			s.attach(c, *r.Pod, fds[0], r.Keep)
 			return
 		case OpDetach:
-			if p := s.network.find(r.Address.As4()); p != nil { // otherwise it is gone already, as requested
+			if p := s.network.find(r.Address.As4()); p != nil { // otherwise the pod is gone already, as requested
 				s.network.detach(p)
 			}
 			send(c, Answer{})
@@ -168,7 +168,7 @@ func (s *server) attach(c *net.UnixConn, spec Pod, fd int, keep bool) {
 	}
 	defer s.network.detach(p)
 	if !keep && send(c, Answer{}) {
-		_, _ = c.Read(make([]byte, 1)) // nothing comes but the end
+		_, _ = c.Read(make([]byte, 1)) // the client sends no data, so Read returns at the end of the connection
 	}
 }
 

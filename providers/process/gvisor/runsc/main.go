@@ -31,7 +31,7 @@ import (
 var precompiledPrograms map[string]precompiledseccomp.Program
 
 func init() {
-	filter.ListPrecompiled() // makes the map, once; later it would throw these away
+	filter.ListPrecompiled() // makes the map once; a later call would remove these entries
 	for _, p := range programs {
 		precompiledPrograms[p.Name] = p
 	}
@@ -44,7 +44,7 @@ func main() {
 	args, err := withoutRoot(os.Args, maybeRunAsRoot)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "runsc: run as root of a new user namespace:", err)
-		os.Exit(128) // as gVisor does
+		os.Exit(128) // the exit code of gVisor
 	}
 	os.Args = args
 	maincli.Main()

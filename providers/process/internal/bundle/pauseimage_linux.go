@@ -45,7 +45,7 @@ func PauseImage(architecture string) ([]byte, error) {
 	erofsInode(image, root, 2, 0o040755, 6, 0, 0, erofsNames(names))
 	head := image[1024:]
 	binary.LittleEndian.PutUint32(head, 0xe0f5e1e2)
-	head[12] = 12                                  // the block is two to the power of that
+	head[12] = 12                                  // the size of a block is two to the power of this value
 	binary.LittleEndian.PutUint16(head[14:], root) // the number of the root
 	binary.LittleEndian.PutUint64(head[16:], 6)    // inodes
 	binary.LittleEndian.PutUint32(head[36:], 3)    // blocks

@@ -40,7 +40,7 @@ func KeepRoomToBegin(path string) error { return keep(path + beginSuffix) }
 // WriteBeginJSON replaces the file at path by v. If the disk is full, it uses the room of KeepRoomToBegin. The
 // reservation ends in any case.
 func WriteBeginJSON(path string, v any) error {
-	defer os.Remove(path + beginSuffix) // if it cannot be removed, it goes with the directory
+	defer os.Remove(path + beginSuffix) // if Remove fails, the file goes with the directory
 	return writeKept(path, path+beginSuffix, v)
 }
 

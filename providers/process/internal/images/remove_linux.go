@@ -49,7 +49,7 @@ func RemoveTree(dir string) error {
 
 // remover removes a tree without recursion.
 type remover struct {
-	top  int    // the directory that the tree is in
+	top  int    // the parent directory of the tree
 	name string // of the tree
 	// moved counts the directories that were put aside, done the removed ones of them.
 	moved, done int

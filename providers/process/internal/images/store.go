@@ -234,7 +234,7 @@ func (s *Store) Remove(ref string) error {
 	if err != nil {
 		return fmt.Errorf("remove image %s: %w", ref, err)
 	}
-	return RemoveTree(garbage) // if it cannot be, it is left to Sweep
+	return RemoveTree(garbage) // after a failure, Sweep removes the tree
 }
 
 // aside turns path into garbage, and returns its new place: the old place is free at once, and never shows half

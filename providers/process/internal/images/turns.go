@@ -23,7 +23,7 @@ type turn struct {
 
 type waiting struct {
 	token chan struct{}
-	users int // guarded by the mu of its turns: who works and who waits
+	users int // guarded by the mu of its turns: working and waiting callers
 }
 
 // take waits for the turn. done must be called then.

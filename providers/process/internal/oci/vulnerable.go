@@ -122,7 +122,7 @@ func packageOf(ctx context.Context, program string) (name, version string) {
 	}
 	owner, err := outputOf(ctx, "dpkg-query", "--search", program)
 	if err != nil {
-		return "", "" // it came without a package, or this is not such a distribution
+		return "", "" // the program belongs to no package, or this distribution has no dpkg
 	}
 	name, _, _ = strings.Cut(owner, ":") // the architecture may follow, and the path does
 	version, err = outputOf(ctx, "dpkg-query", "--show", "--showformat", "${Version}", name)

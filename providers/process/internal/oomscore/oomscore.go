@@ -46,7 +46,7 @@ func LowerTo(score int) {
 // processes yet.
 func Restore(pid int) {
 	if score := before.Load(); score != nil {
-		_ = os.WriteFile(path(strconv.Itoa(pid)), []byte(*score), 0) // it has ended, or this process has given up its rights
+		_ = os.WriteFile(path(strconv.Itoa(pid)), []byte(*score), 0) // the process has ended, or this process has given up its rights
 	}
 }
 

@@ -54,7 +54,7 @@ func (c *Connection) Close() error { return c.socket.Close() }
 // Wait returns when the network process has ended, or has ended the connection.
 func (c *Connection) Wait() {
 	_ = c.socket.SetReadDeadline(time.Time{})
-	_, _ = c.socket.Read(make([]byte, 1)) // it sends nothing by itself
+	_, _ = c.socket.Read(make([]byte, 1)) // the server sends no data without a request
 }
 
 // Configure replaces the configuration of the network process. The end of the connection means that the network
@@ -161,7 +161,7 @@ func (c *Connection) ask(ctx context.Context, r request, send *os.File) (answer,
 	packet, space := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4))
 	n, spaceN, _, _, err := c.socket.ReadMsgUnix(packet, space)
 	if err == nil && n == 0 {
-		err = io.ErrUnexpectedEOF // it has ended
+		err = io.ErrUnexpectedEOF // the server has closed the connection
 	}
 	if err != nil {
 		return fail(err)

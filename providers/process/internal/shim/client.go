@@ -59,7 +59,7 @@ func run(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd, er
 		return nil, err
 	}
 	defer log.Close()
-	path, _ := program() // the reason is for who starts the daemon
+	path, _ := program() // the start of the daemon reports the error
 	// CommandContext does not fit: the shim lives longer than the call.
 	cmd := &exec.Cmd{
 		Path: path, Args: []string{Argv0, mode}, Dir: dir,
@@ -73,7 +73,7 @@ func run(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd, er
 	if err != nil {
 		return nil, fmt.Errorf("start the supervisor of the container: %w", err)
 	}
-	oomscore.Restore(cmd.Process.Pid) // before it starts anything: it waits for the spec
+	oomscore.Restore(cmd.Process.Pid) // before the shim starts any process: the shim waits for the spec
 	// Write it to no file: it has the environment, and secrets with it. A shim that does not read it says why.
 	_, _ = specW.Write(data)
 	specW.Close()

@@ -52,7 +52,7 @@ func (s *supervisor) runGuest(out *streams, child *childIO) (<-chan syscall.Wait
 	if err := os.WriteFile(path, o.Config, 0o600); err != nil {
 		return nil, 0, fmt.Errorf("write the configuration of the container: %w", err)
 	}
-	defer os.Remove(path) // it has the environment, and is never read again
+	defer os.Remove(path) // the file has the environment, and is not read again
 	if o.ID != o.Sandbox {
 		return s.keepGuest(out, child)
 	}
@@ -77,7 +77,7 @@ func (s *supervisor) fileServer() int {
 // keepGuest makes the call that lasts as long as the container, and returns when the container runs, or has run.
 func (s *supervisor) keepGuest(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	o := s.spec.OCI
-	dir, err := os.MkdirTemp(o.Bundle, "c") // it goes with the bundle
+	dir, err := os.MkdirTemp(o.Bundle, "c") // removed with the bundle
 	if err != nil {
 		return nil, 0, err
 	}
@@ -144,7 +144,7 @@ func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr, terminal bool) (
 	}
 	result := make(chan forked)
 	go func() {
-		runtime.LockOSThread() // never unlocked: it was in another group
+		runtime.LockOSThread() // never unlocked: the thread was in another group
 		var f forked
 		defer func() { result <- f }()
 		group, err := s.spec.OCI.Group.enter()
@@ -172,7 +172,7 @@ func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr, terminal bool) (
 func (s *supervisor) killSandbox() {
 	supervisor, err := ReadState(s.spec.OCI.Supervisor)
 	if err != nil || supervisor.Ended() {
-		return // and the container is killed as ever
+		return // the container is killed as usual
 	}
 	s.commands.killed.Store(true)
 	if KillProcess(supervisor.Init) != nil {
@@ -214,7 +214,7 @@ func (s *supervisor) fateOfCall(call syscall.WaitStatus) (reason, message string
 	if call.Signaled() {
 		how = "by signal " + call.Signal().String()
 		if call.Signal() == syscall.SIGKILL && s.spec.OCI.Group.OOMKilled() {
-			reason = "OOMKilled" // the limit of the pod is for that process too
+			reason = "OOMKilled" // the limit of the pod also covers this process
 		}
 	}
 	return reason, "the process of the runtime that kept the container ended " + how + " before the container, which was killed then"
@@ -226,7 +226,7 @@ func (s *supervisor) probeGuest(ready *os.File, out *streams, child *childIO) er
 	if err != nil {
 		return fmt.Errorf("a sandbox cannot be made: %w", err)
 	}
-	_ = s.children.signal(pid, false, syscall.SIGKILL) // an error means that it has ended
+	_ = s.children.signal(pid, false, syscall.SIGKILL) // an error means that the process has ended
 	<-status
 	killDescendants(s.children)
 	s.discard()

@@ -104,7 +104,7 @@ func (s *supervisor) begun(call oci.Call, ended <-chan syscall.WaitStatus, pid i
 			again <- status
 			return again, nil
 		case <-late:
-			_ = s.children.signal(pid, true, syscall.SIGKILL) // an error means that it has ended
+			_ = s.children.signal(pid, true, syscall.SIGKILL) // an error means that the process has ended
 			return nil, call.Failed(fmt.Sprintf("it did not start its process within %v and was killed", callTimeout))
 		}
 	}
@@ -130,6 +130,6 @@ func (s *supervisor) signalMain(sig syscall.Signal) error {
 // processes.
 func (s *supervisor) resized() {
 	if s.guest() {
-		_ = s.signalMain(syscall.SIGWINCH) // an error means that it has ended
+		_ = s.signalMain(syscall.SIGWINCH) // an error means that the process has ended
 	}
 }

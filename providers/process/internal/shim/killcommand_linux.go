@@ -29,7 +29,7 @@ func (s *supervisor) killCommand(pid int) {
 		s.killInSandbox(guest)
 		return
 	}
-	_ = s.children.signal(pid, false, syscall.SIGSTOP) // an error means that it has ended
+	_ = s.children.signal(pid, false, syscall.SIGSTOP) // an error means that the process has ended
 	var processes []Process
 	killAllOf(func() []int { return quickDescendants(pid) }, func(below int, sig syscall.Signal) {
 		if sig == syscall.SIGSTOP {
@@ -38,9 +38,9 @@ func (s *supervisor) killCommand(pid int) {
 		signalBelow(pid, below, sig)
 	})
 	_ = s.children.signal(pid, true, syscall.SIGKILL)
-	_ = s.children.signal(pid, false, syscall.SIGKILL) // where it is not the first of its group
+	_ = s.children.signal(pid, false, syscall.SIGKILL) // if the process does not lead its group
 	for _, p := range processes {
-		_ = waitGone(context.Background(), p) // without a limit it has no error
+		_ = waitGone(context.Background(), p) // without a limit, waitGone returns no error
 	}
 }
 

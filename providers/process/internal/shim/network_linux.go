@@ -33,7 +33,7 @@ func (s *supervisor) joinNetwork() error {
 	near, far := os.NewFile(uintptr(pair[0]), "network"), os.NewFile(uintptr(pair[1]), "interface")
 	defer far.Close()
 	for _, fd := range pair {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, linkBuffer) // the kernel gives as much as it allows
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, linkBuffer) // the kernel reduces the size to its limit
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()

@@ -31,7 +31,7 @@ func program() (string, error) {
 	return path, Program()
 }
 
-func holdMain(string, []string) int { return 1 } // there is no call for it
+func holdMain(string, []string) int { return 1 } // never called on these systems
 
 func openLast(_, path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
@@ -151,5 +151,5 @@ func (s *supervisor) signalMain(sig syscall.Signal) error {
 
 // killCommand kills a command and its session.
 func (s *supervisor) killCommand(pid int) {
-	_ = s.children.signal(pid, true, syscall.SIGKILL) // an error means that it has ended
+	_ = s.children.signal(pid, true, syscall.SIGKILL) // an error means that the process has ended
 }

@@ -98,13 +98,13 @@ func childrenOf(pid int) []int {
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task/"
 	threads, err := os.ReadDir(tasks)
 	if err != nil {
-		return nil // it has ended, and its children have another parent
+		return nil // the process has ended, and its children have another parent
 	}
 	var children []int
 	for _, thread := range threads {
 		line, err := os.ReadFile(tasks + thread.Name() + "/children")
 		if err != nil {
-			continue // a thread that has ended
+			continue // the thread has ended
 		}
 		for _, field := range strings.Fields(string(line)) {
 			if child, err := strconv.Atoi(field); err == nil {

@@ -53,7 +53,7 @@ func (s *supervisor) createOnly(out *streams, child *childIO) (<-chan syscall.Wa
 	if err := os.WriteFile(path, o.Config, 0o600); err != nil {
 		return nil, 0, fmt.Errorf("write the configuration of the container: %w", err)
 	}
-	defer os.Remove(path) // it has the environment, and is never read again
+	defer os.Remove(path) // the file has the environment, and is not read again
 	return s.made(out, child, s.spec.TTY, func(dir string) (oci.Call, error) {
 		return s.holding(o.Create(dir, o.ID, o.Bundle, s.spec.TTY))
 	})
@@ -179,7 +179,7 @@ func await(children *children, limit time.Duration, c oci.Call, status <-chan sy
 		}
 		return nil
 	case <-timer.C:
-		_ = children.signal(pid, true, syscall.SIGKILL) // an error means that it has ended
+		_ = children.signal(pid, true, syscall.SIGKILL) // an error means that the process has ended
 		<-status
 		return c.Failed(fmt.Sprintf("it did not end within %v and was killed", limit))
 	}
@@ -194,7 +194,7 @@ func (s *supervisor) discard() {
 	// If there are volumes of the sandbox, the runtime's own files are in them.
 	if s.commands.killed.Load() || o.ID == o.Sandbox && len(o.Volumes) == 0 {
 		if err := o.Forget(o.ID, o.Sandbox); err != nil {
-			fmt.Fprintln(os.Stderr, err) // as below
+			fmt.Fprintln(os.Stderr, err) // the daemon tries again when it removes the container
 		}
 	} else if o.Knows(o.ID) {
 		if err := s.simple(func(dir string) oci.Call { return o.Delete(dir, o.ID) }); err != nil {

@@ -148,7 +148,7 @@ func (s *supervisor) exec(c *conn, req request) done {
 		if stream == "stderr" {
 			k = frameStderr
 		}
-		_, _ = frameWriter{&c.frames, k}.Write(p) // execInput finds out about a caller who has gone
+		_, _ = frameWriter{&c.frames, k}.Write(p) // execInput detects a caller that has gone
 	}
 	io.copy(output)
 	gone, killed := make(chan struct{}), make(chan struct{})
@@ -169,7 +169,7 @@ func (s *supervisor) exec(c *conn, req request) done {
 	defer close(drained)
 	go func() {
 		select {
-		case <-gone: // the output of processes that the command has left is not read
+		case <-gone: // the output of background processes of the command is not read
 			io.close()
 		case <-drained:
 		}
@@ -198,7 +198,7 @@ func (s *supervisor) execInput(c *conn, io streams) {
 				return
 			}
 		case frameEOF:
-			if io.tty && !c.typeIn(io.stdin, []byte{4}) { // a user types that to end the input of a terminal
+			if io.tty && !c.typeIn(io.stdin, []byte{4}) { // Ctrl-D, which ends the input of a terminal
 				return
 			}
 			closeStdin()
@@ -216,7 +216,7 @@ const inputBeat = 200 * time.Millisecond
 func (c *conn) typeIn(stdin *os.File, payload []byte) bool {
 	for len(payload) > 0 {
 		if stdin.SetWriteDeadline(time.Now().Add(inputBeat)) != nil {
-			_, _ = stdin.Write(payload) // the command has ended, or closed it
+			_, _ = stdin.Write(payload) // the command has ended, or has closed its input
 			return true
 		}
 		n, err := stdin.Write(payload)
@@ -227,7 +227,7 @@ func (c *conn) typeIn(stdin *os.File, payload []byte) bool {
 				return false
 			}
 		case err != nil:
-			return true // as above
+			return true // the command has ended, or has closed its input
 		}
 	}
 	return true

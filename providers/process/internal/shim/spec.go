@@ -128,7 +128,7 @@ type OCI struct {
 	// "" stands for processes of the machine.
 	Sandbox string `json:",omitempty"`
 	// Supervisor is the directory of the sandbox's supervisor, and Group its control group.
-	Supervisor string `json:"Keeper,omitempty"` // the name is that of states on disk
+	Supervisor string `json:"Keeper,omitempty"` // existing state files use this name
 	Group      Cgroup `json:",omitzero"`
 	// Volumes are file systems in memory that the kernel of the sandbox holds by itself. Only the sandbox has
 	// them.

@@ -96,7 +96,7 @@ func (c *conn) session(ctx context.Context, req request, s Streams) (int, error)
 // hangUp tells the supervisor that the caller has gone. The end of the command is still read.
 func (c *conn) hangUp() {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite() // an error means that the supervisor was faster
+		_ = half.CloseWrite() // an error means that the supervisor closed first
 	}
 }
 

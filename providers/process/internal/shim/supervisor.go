@@ -216,7 +216,7 @@ func (s *supervisor) killNow(sandbox bool) {
 	if sandbox && s.guest() {
 		s.killSandbox()
 	}
-	_ = KillProcess(s.state.Init) // that of a guest is its file server, without which the runtime kills it
+	_ = KillProcess(s.state.Init) // the init process of a guest is its file server, and the runtime kills a guest without one
 	if !s.guest() {
 		s.spec.Cgroup.Kill()
 	}
@@ -226,7 +226,7 @@ func (s *supervisor) killNow(sandbox bool) {
 // killAll kills every process of the container and returns when they have gone.
 func (s *supervisor) killAll() {
 	_ = KillProcess(s.state.Init)
-	s.spec.Cgroup.Kill() // first: who forks on and on may outrun a search
+	s.spec.Cgroup.Kill() // first: a process that forks continuously may outrun a search
 	killDescendants(s.children)
 	s.spec.Cgroup.Kill()
 }

@@ -116,7 +116,7 @@ func UnmountRoot(dir string) error {
 			return nil
 		}
 		if errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
-			return nil // who may not unmount has mounted nothing there; the kernel asks for the right first
+			return nil // a user without the right to unmount has no mounts there; the kernel checks the right first
 		}
 		if err != nil {
 			return fmt.Errorf("unmount the root of the container: %w", &os.PathError{Op: "unmount", Path: root, Err: err})

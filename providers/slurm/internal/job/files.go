@@ -75,7 +75,7 @@ func writeJSON(path string, v any, finish func(*os.File) error) error {
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // it may have its name already
+		_ = os.Remove(f.Name()) // fails if the file has its final name already
 	}
 	return err
 }
