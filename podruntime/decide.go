@@ -33,7 +33,7 @@ func (w *worker) decide(ctx context.Context) (again time.Duration, gone bool) {
 			instant = w.perform(ctx, a, now) || instant
 		}
 		if instant {
-			continue // something has ended already, so there may be more to do
+			continue // an action has ended already, so further actions may be possible
 		}
 		again = idle
 		if !next.Again.IsZero() {

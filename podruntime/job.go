@@ -99,7 +99,7 @@ func (j job) setup(ctx context.Context) plan.Outcome {
 		j.r.mountEvents(j.pod, err)
 		return plan.Outcome{Reason: reasonVolumes, Message: err.Error()}
 	}
-	return plan.Outcome{RetryAfter: again} // to look whether they have changed
+	return plan.Outcome{RetryAfter: again} // to see whether the volumes have changed
 }
 
 // mountEvents records the volumes of a pod without a successful setup.

@@ -49,7 +49,7 @@ var exits = []Check{
 			begin := time.Now()
 			pod := c.pod("times", program.Program{Stay: c.h.Tick})
 			end := c.endOf(c.ended(pod), "main")
-			const slack = 5 * time.Second // of a clock in another place, which may know whole seconds only
+			const slack = 5 * time.Second // for a clock of another machine, possibly with a precision of seconds
 			if end.FinishedAt.Time.Before(end.StartedAt.Time) || end.StartedAt.Time.Before(begin.Add(-slack)) || end.FinishedAt.After(time.Now().Add(slack)) {
 				c.Errorf("between %s and now the container ran from %s to %s", begin, end.StartedAt, end.FinishedAt)
 			}

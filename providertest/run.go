@@ -130,7 +130,7 @@ func Run[T Testing[T]](t T, h Harness) {
 	for _, k := range alone {
 		one(k)
 	}
-	whole := len(r.Results) == len(h.checks()) // false: go test -run left checks out, which may be the proofs
+	whole := len(r.Results) == len(h.checks()) // false if go test -run left out checks, which may be the proofs
 	if whole {
 		r.Features = h.judge(declared, r.Results)
 	}

@@ -82,7 +82,7 @@ func (c *Checker) MayList(ctx context.Context, resource, namespace string) bool 
 		return true
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock() // others wait for the one answer
+	defer c.mu.Unlock() // other callers wait for the same answer
 	if !c.asked {
 		return true
 	}
@@ -132,7 +132,7 @@ func (c *Checker) Wait(ctx context.Context, attributes authorizationv1.ResourceA
 // unknown, no caller waits.
 func (c *Checker) isNode(ctx context.Context) bool {
 	c.mu.Lock()
-	defer c.mu.Unlock() // others wait for the one answer
+	defer c.mu.Unlock() // other callers wait for the same answer
 	if c.asked {
 		return c.node
 	}

@@ -26,7 +26,7 @@ import (
 type Allocations struct {
 	mu    sync.Mutex
 	pods  map[types.UID]allocation            // guarded by mu
-	used  corev1.ResourceList                 // guarded by mu: the sums of all allocations, and how many they are
+	used  corev1.ResourceList                 // guarded by mu: the sums of all allocations, and their number
 	ports map[int32]map[types.UID][]portClaim // guarded by mu: the ports of the node, by number
 }
 

@@ -44,7 +44,7 @@ type Fence struct {
 	sent    time.Time // guarded by mu: when the last successful renewal was sent
 	silent  time.Time // guarded by mu: when a renewal was last not answered
 	term    int       // guarded by mu
-	begun   int       // guarded by mu: the term for which the pods were read anew
+	begun   int       // guarded by mu: the term for which the pods were read again
 	anew    bool      // guarded by mu: another process may have acted before this term
 	refused bool      // guarded by mu: something waits
 }

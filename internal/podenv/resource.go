@@ -38,7 +38,7 @@ func (r *resolver) resourceValue(c *corev1.Container, ref *corev1.ResourceFieldS
 		quantity = resources.Requests[name]
 	case "limits":
 		quantity = resources.Limits[name]
-		if quantity.IsZero() && !huge { // huge pages are never overcommitted: no limit is none
+		if quantity.IsZero() && !huge { // huge pages are never overcommitted: without a limit, the value is zero
 			var ok bool
 			if quantity, ok = r.defaultLimit(name); !ok {
 				return "", unknown, nil

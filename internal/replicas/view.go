@@ -24,7 +24,7 @@ const (
 
 // sign is the last sign of life of a member.
 type sign struct {
-	renewed metav1.MicroTime // from its lease: by another clock, so only compared with itself
+	renewed metav1.MicroTime // from the lease of the member: set by another clock, so only compared with earlier values
 	at      time.Time        // when this process first saw the sign
 	listed  bool             // its lease was in the last list
 	version string           // of its lease

@@ -21,7 +21,7 @@ type tailReader struct {
 	loaded  bool
 	buf     []byte
 	count   int  // complete lines in buf
-	dropped bool // a line was dropped, so the source was not cut by the provider
+	dropped bool // a line was dropped, so the provider did not cut the source
 	err     error
 }
 

@@ -91,7 +91,7 @@ func (r router) paths() []string {
 		if err == nil {
 			served[strings.TrimSuffix(path, "/")] = true
 		}
-		return nil // a route without a path is none of ours
+		return nil // a route without a path is not a route of this package
 	})
 	return slices.Sorted(maps.Keys(served))
 }

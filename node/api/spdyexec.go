@@ -115,7 +115,7 @@ type execStreams struct {
 	ids    map[string]spdy.StreamId // guarded by mu; by type
 	count  int                      // guarded by mu; of the opened streams, of every type
 	unsaid []byte                   // guarded by mu; replies that wait for conn
-	ready  chan struct{}            // closed when all are there
+	ready  chan struct{}            // closed when all streams exist
 }
 
 func newExecStreams(expected int) *execStreams {

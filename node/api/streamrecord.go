@@ -132,7 +132,7 @@ func (r *streamRecord) called(ctx context.Context, err error) {
 // lost records that the connection ended before the handler could take it over, and returns the error of the
 // request.
 func (r *streamRecord) lost(ctx context.Context, why error) error {
-	if errors.Is(why, http.ErrNotSupported) { // by a handler around this one
+	if errors.Is(why, http.ErrNotSupported) { // a handler around this one has no such method
 		return why
 	}
 	log.G(ctx).WithError(why).Debug("the connection ended before its upgrade")
@@ -171,7 +171,7 @@ func (r *streamRecord) ending(ctx context.Context) string {
 	case r.silent.Load(), errors.Is(cause, os.ErrDeadlineExceeded),
 		errors.Is(cause, net.ErrClosed) && r.protocol != protocolWebSocket && !r.goodbye.Load(): // the library closed the connection
 		return outcomeIdle
-	case clientLeft(ctx) && (r.verb != verbPortForward || r.calls == 0): // a port-forward always ends so
+	case clientLeft(ctx) && (r.verb != verbPortForward || r.calls == 0): // a port-forward always ends with the end of the client
 		return outcomeLeft
 	case clientLeft(ctx):
 		return outcomeDone

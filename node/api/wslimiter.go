@@ -120,7 +120,7 @@ func (l *messageLimiter) message(h wsHeader, piece []byte, over bool) error {
 // text is message for a base64 message, which is cut between groups of four.
 func (l *messageLimiter) text(h wsHeader, piece []byte, over bool) error {
 	for _, c := range piece {
-		if c != '\r' && c != '\n' { // which the decoder passes over
+		if c != '\r' && c != '\n' { // the decoder skips line breaks
 			l.rest = append(l.rest, c)
 		}
 	}

@@ -115,7 +115,7 @@ func (t *withTimeout) late(own int64) {
 func (t *withTimeout) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	var began atomic.Int64
-	var once sync.Once // a second call would close newer connections of others
+	var once sync.Once // a second call would close newer connections of other callers
 	late := func() { once.Do(func() { t.late(began.Load()) }) }
 	timer := time.AfterFunc(t.timeout, func() {
 		cancel(context.DeadlineExceeded)

@@ -79,7 +79,7 @@ func newFleet(names []string, newProvider NewProviderFunc, opts []NodeOpt) (*Fle
 		if f.group, err = b.newGroup(cfg.ShareNodes, names); err != nil {
 			return nil, err
 		}
-		names = nil // they are made when they are this process's
+		names = nil // shared nodes are made when this process takes them
 	}
 	for _, name := range names {
 		n, err := f.make(name)

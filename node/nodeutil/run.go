@@ -97,7 +97,7 @@ func (n *Node) beginReady() {
 	select {
 	case <-n.pods.Ready():
 		ready := readyNode(&n.cfg.NodeSpec, time.Now()).Status
-		n.cfg.NodeSpec.Status.Phase, n.cfg.NodeSpec.Status.Conditions = ready.Phase, ready.Conditions // others may read the rest
+		n.cfg.NodeSpec.Status.Phase, n.cfg.NodeSpec.Status.Conditions = ready.Phase, ready.Conditions // other goroutines may read the rest
 	default:
 	}
 }

@@ -89,7 +89,7 @@ type collector struct {
 	from  Sources
 	pod   *corev1.Pod
 	files map[string]File
-	again time.Time // when the first token is to be replaced
+	again time.Time // when the first token must be replaced
 
 	mode   int32 // the default mode of files
 	source int

@@ -119,7 +119,7 @@ type Cache[T any] struct {
 	answered time.Time               // guarded by mu; when the last successful round began
 	complete time.Time               // guarded by mu; when the last complete list was asked for
 	began    time.Time               // guarded by mu; when the first round was
-	sought   bool                    // guarded by mu; a pod of an earlier process is to be found by a list
+	sought   bool                    // guarded by mu; a list must find a pod of an earlier process
 }
 
 // entry is the known state of a pod.

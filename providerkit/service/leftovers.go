@@ -19,7 +19,7 @@ const removeAgain, removeSlowest = 2 * time.Second, 5 * time.Minute
 // leftovers has the names of things to remove.
 type leftovers struct {
 	remove func(context.Context, string) error
-	wake   chan struct{} // holds a value when there is another one
+	wake   chan struct{} // holds a value when there is another leftover
 
 	removal chan struct{} // holds a value while a thing is removed
 

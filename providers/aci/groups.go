@@ -64,7 +64,7 @@ type view struct {
 	provisioning string        // by the last list
 	began        time.Time     // when the group was made, first seen, or asked to stop
 	looked       time.Time     // zero for a new group before the first look
-	again        time.Duration // after which an unsettled group is looked at again
+	again        time.Duration // the wait before the next look at an unsettled group
 	failing      bool          // the last look at the group failed
 	stopping     bool
 	ran          time.Time // the latest start of a container before its end was requested
@@ -185,7 +185,7 @@ func (g *groups) round(ctx context.Context) ([]instance, error) {
 		if names[name] || seen || list && !v.absent && !v.stopping {
 			all = append(all, v.instance)
 		} else if list && v.stopping {
-			if v.lacked++; v.lacked >= poll.GoneAfter { // until then the next list is to be soon too
+			if v.lacked++; v.lacked >= poll.GoneAfter { // before that, the next list must be soon too
 				delete(g.views, name)
 			}
 		}

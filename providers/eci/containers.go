@@ -57,7 +57,7 @@ func (r resolved) container(spec *corev1.Container, isInit bool, at *field.Path)
 		return out, err
 	}
 	if isInit {
-		return out, nil // which has neither probes nor hooks
+		return out, nil // init containers have neither probes nor hooks
 	}
 	return out, out.hooks(c, at.Child("lifecycle"))
 }

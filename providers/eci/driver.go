@@ -91,7 +91,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 	var answer createAnswer
 	err = d.client.call(ctx, "CreateContainerGroup", request, &answer)
 	switch {
-	case isMismatch(err): // a token or a Secret in the files of the pod is another one than when the group was made
+	case isMismatch(err): // a token or a Secret in the files of the pod has changed since the group was made
 		return instance{}, service.AlreadyMade(err)
 	case undone(err):
 		return instance{}, service.NotMade(err)

@@ -42,7 +42,7 @@ func (c Config) keys(next http.RoundTripper, now func() time.Time) sign.KeySourc
 		}
 		return renewed(instanceRole{c.InstanceRole, next}.ask, now)
 	}
-	return func(ctx context.Context) (sign.Key, error) { // files are read again when they change
+	return func(ctx context.Context) (sign.Key, error) { // a changed file is read again
 		return sign.Key{Access: c.AccessKeyID.Value(ctx), Secret: c.AccessKeySecret.Value(ctx), Token: c.SecurityToken.Value(ctx)}, nil
 	}
 }

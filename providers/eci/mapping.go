@@ -110,7 +110,7 @@ func (m mapping) group(r resolved) (createRequest, error) {
 // login. An instance without domains belongs to all pods.
 func (c Config) registries(pod *corev1.Pod) (out []acrRegistry) {
 	hosts := map[string]bool{}
-	_ = service.Containers(pod, func(k *corev1.Container, _ bool, _ *field.Path) error { // which does not fail
+	_ = service.Containers(pod, func(k *corev1.Container, _ bool, _ *field.Path) error { // the callback returns no error
 		hosts[host(k.Image)] = true
 		return nil
 	})

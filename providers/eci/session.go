@@ -74,7 +74,7 @@ func (s *session) words(command []string) (string, error) {
 	}
 	var text strings.Builder
 	as := json.NewEncoder(&text)
-	as.SetEscapeHTML(false) // which makes six bytes of one
+	as.SetEscapeHTML(false) // escaping makes six bytes of one
 	if err := as.Encode(command); err != nil {
 		return "", err
 	}

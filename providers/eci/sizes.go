@@ -86,7 +86,7 @@ func gpusOf(c *corev1.Container) int64 {
 // read on 2026-11-28.
 func (c Config) instanceTypes(pod *corev1.Pod, out *createRequest) error {
 	var first *field.Path
-	_ = service.Containers(pod, func(k *corev1.Container, _ bool, at *field.Path) error { // which does not fail
+	_ = service.Containers(pod, func(k *corev1.Container, _ bool, at *field.Path) error { // the callback returns no error
 		if first == nil && gpusOf(k) > 0 {
 			first = at.Child("resources", "limits").Key(string(resourceGPU))
 		}

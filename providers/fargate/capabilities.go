@@ -72,10 +72,10 @@ func refuse(pod *corev1.Pod) error {
 	spec, at := &pod.Spec, field.NewPath("spec")
 	most := maxContainers
 	if slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return podspec.Written(&v) }) {
-		most-- // one writes the files
+		most-- // one container writes the files
 	}
 	if endsTogether(spec) {
-		most-- // one waits for the others
+		most-- // one container waits for the others
 	}
 	if n := len(spec.InitContainers) + len(spec.Containers); n > most {
 		return errdefs.InvalidInputf("%s: %d with init containers: a task has %d at most", at.Child("containers"), n, most)

@@ -322,7 +322,7 @@ func (c *channel) acknowledged(number int64) {
 	c.mu.Unlock()
 	if was {
 		select {
-		case <-c.room: // of a message of input; others take none
+		case <-c.room: // only messages of input take room
 		default:
 		}
 	}

@@ -252,7 +252,7 @@ func fromTOML(name string, data []byte) (Config, error) {
 		"PlatformVersion": oldfile.Text(&c.PlatformVersion), "OperatingSystem": oldfile.Linux,
 		"CPU": oldfile.Resource(c.Capacity, corev1.ResourceCPU), "Memory": oldfile.Resource(c.Capacity, corev1.ResourceMemory),
 		"Pods":    oldfile.Resource(c.Capacity, corev1.ResourcePods),
-		"Storage": oldfile.Ignore, // a resource called storage, for which no pod asks
+		"Storage": oldfile.Ignore, // a resource called storage, which pods never request
 	})
 	return c, err
 }

@@ -43,7 +43,7 @@ type driver struct {
 	config    Config
 	client    services
 	mapping   mapping
-	pods      corev1listers.PodLister // of the cluster; nil: they are not known
+	pods      corev1listers.PodLister // of the cluster; nil: unknown
 	recorder  record.EventRecorder    // nil: no events are recorded
 	kit       *service.Provider[ecstypes.Task]
 	inquiries inquiries

@@ -43,7 +43,7 @@ func observe(pod *corev1.Pod, t types.Task) podstatus.Pod {
 	for _, k := range t.Containers {
 		said[aws.ToString(k.Name)] = k
 	}
-	_ = service.Containers(pod, func(c *corev1.Container, init bool, _ *field.Path) error { // which does not fail
+	_ = service.Containers(pod, func(c *corev1.Container, init bool, _ *field.Path) error { // the callback returns no error
 		if k, ok := said[c.Name]; ok {
 			seen := container(c, t, k)
 			if init && !sidecar(c) {
@@ -125,7 +125,7 @@ func container(c *corev1.Container, t types.Task, k types.Container) podstatus.C
 		out.ImageID = out.Image + "@" + *k.ImageDigest
 	}
 	why := aws.ToString(k.Reason)
-	run := podstatus.Run{StartedAt: aws.ToTime(cmp.Or(t.StartedAt, t.PullStoppedAt))} // a task has not started until its last container has, which may wait
+	run := podstatus.Run{StartedAt: aws.ToTime(cmp.Or(t.StartedAt, t.PullStoppedAt))} // a task has not started until its last container has, and this container may wait for others
 	if k.RuntimeId != nil {
 		run.ID = scheme + *k.RuntimeId
 	}

@@ -58,7 +58,7 @@ func (d *driver) sweep(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, family := range halfway { // they were deregistered, and not deleted
+		for _, family := range halfway { // deregistered definitions that were not deleted
 			d.kit.Leave(definitionThing + family)
 		}
 		some, err := d.client.families(ctx, prefix, ecstypes.TaskDefinitionFamilyStatusActive)

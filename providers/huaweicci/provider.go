@@ -77,7 +77,7 @@ type provider struct {
 	tried   chan struct{} // closed when making the namespace and its network was tried
 	gone    chan struct{} // has room for one word: the namespace or its network is not there any more
 	mu      sync.Mutex
-	makeErr error // guarded by mu; why they could not be made
+	makeErr error // guarded by mu; why the namespace or its network could not be made
 }
 
 // newProvider returns a provider for a complete configuration.

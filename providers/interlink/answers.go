@@ -66,7 +66,7 @@ func (k *asker) ask(ctx context.Context, pods []*corev1.Pod, known map[types.UID
 			k.parts = 0 // another plugin may answer next
 			return a, err
 		default:
-			refused = !absent(err) // a 404 is about the first pod
+			refused = !absent(err) // a 404 refers to the first pod only
 		}
 	}
 	whole := slices.ContainsFunc(forgotten, func(uid types.UID) bool { _, has := a.has[uid]; return has && uid != pods[0].UID })
@@ -83,7 +83,7 @@ func (k *asker) ask(ctx context.Context, pods []*corev1.Pod, known map[types.UID
 		case err == nil:
 			_, has := a.has[pod.UID]
 			part = part || has && !refused
-		case ofPlugin(err): // the others are answered for all the same
+		case ofPlugin(err): // the answers for other pods still count
 			a.fails[pod.UID], failed = true, errors.Join(failed, err)
 		default:
 			k.parts = 0

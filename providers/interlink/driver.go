@@ -48,7 +48,7 @@ type instance struct {
 type driver struct {
 	config Config
 	client *client
-	pods   corev1listers.PodLister       // of this node; nil: they are not known
+	pods   corev1listers.PodLister       // of this node; nil: unknown
 	known  func() []poll.Known[instance] // pods reported by the server
 	place  place
 
@@ -188,7 +188,7 @@ func (d *driver) forget(ctx context.Context, pods []*corev1.Pod, known map[types
 		}
 	}
 	for _, uid := range forgotten {
-		if err := d.client.forget(ctx, string(uid)); err != nil { // the states of the others are true all the same
+		if err := d.client.forget(ctx, string(uid)); err != nil { // the states of other pods are still valid
 			if !d.stuck {
 				log.G(ctx).WithError(err).Warn("the interLink API server does not forget pods; a pod that its plugin has lost is reported in its last state")
 			}

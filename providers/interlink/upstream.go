@@ -181,7 +181,7 @@ func (c *Config) upstreamNode(f upstreamFile) error {
 	for _, t := range f.NodeTaints {
 		effect := corev1.TaintEffect(t.Effect)
 		if effect != corev1.TaintEffectPreferNoSchedule && effect != corev1.TaintEffectNoExecute {
-			effect = corev1.TaintEffectNoSchedule // so is every other word there
+			effect = corev1.TaintEffectNoSchedule // interLink also treats every other word as NoSchedule
 		}
 		c.Taints = append(c.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: effect})
 	}

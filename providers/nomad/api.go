@@ -97,7 +97,7 @@ func (c *client) putNew(ctx context.Context, v *nomadapi.Variable) error {
 	_, err := c.call(ctx, http.MethodPut, "/v1/var/"+v.Path, query{"cas": "0"}, v, nil)
 	var answered *answerError
 	if errors.As(err, &answered) && answered.code == http.StatusConflict {
-		return errVariable // without the text, which is the Variable
+		return errVariable // without the text, which contains the Variable
 	}
 	return err
 }

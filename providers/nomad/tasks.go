@@ -149,7 +149,7 @@ func (b taskBuilder) template(destination, text string, mode uint32, user *int64
 	switch {
 	case user != nil:
 		t.Uid, t.Gid = ptr.To(int(*user)), ptr.To(int(*user))
-	case b.driver == DriverExec && !env: // its tasks are not root's
+	case b.driver == DriverExec && !env: // tasks of exec do not run as root
 		t.Uid, t.Gid = ptr.To(nobody), ptr.To(nobody)
 	}
 	return t
@@ -324,7 +324,7 @@ func (b taskBuilder) resources(c *corev1.Container, at *field.Path) (*nomadapi.R
 	memory, memoryMax := ask(corev1.ResourceMemory)
 	out := &nomadapi.Resources{
 		CPU:      ptr.To(max(1, up(cpu*b.mhz))),
-		MemoryMB: ptr.To(max(10, up(memory/(1<<20)))), // Nomad takes no less
+		MemoryMB: ptr.To(max(10, up(memory/(1<<20)))), // the minimum of Nomad
 	}
 	if most := up(memoryMax / (1 << 20)); most > *out.MemoryMB {
 		out.MemoryMaxMB = &most

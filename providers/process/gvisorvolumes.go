@@ -19,7 +19,7 @@ import (
 func memoryVolumes(config *runtimeapi.PodSandboxConfig) ([]shim.MemoryVolume, error) {
 	named := config.GetAnnotations()[podruntime.SandboxVolumesAnnotation]
 	if named == "" || os.Geteuid() != 0 {
-		return nil, nil // without root they are directories of one file system
+		return nil, nil // without root, volumes in memory are directories of one file system
 	}
 	var dirs []string
 	if err := json.Unmarshal([]byte(named), &dirs); err != nil {

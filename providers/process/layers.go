@@ -56,7 +56,7 @@ func (l *layers) of(c *container) written {
 // measurement took, and some seconds at least, unless a caller asks.
 func (r *Runtime) measureLayers(ctx context.Context) {
 	if !r.contained() {
-		return // containers write where they like
+		return // without isolation, containers write anywhere
 	}
 	for {
 		select {

@@ -38,7 +38,7 @@ type Cloud struct {
 
 	mu   sync.Mutex
 	pods []*pod // guarded by mu; the oldest first
-	runs int    // guarded by mu; how many container runs there were
+	runs int    // guarded by mu; number of container runs so far
 
 	fault      error         // guarded by mu; the answer to every request
 	loseAnswer bool          // guarded by mu; of the next CreatePod

@@ -24,7 +24,7 @@ import (
 // History is the history of a test.
 type History struct {
 	Ledger []Entry // in the order of Seq
-	API    []Event // in the order in which they were seen
+	API    []Event // in the order of their arrival
 	// Forced are the pods removed from the API server by a user, or a controller such as PodGC, without waiting
 	// for the node.
 	Forced map[types.UID]bool

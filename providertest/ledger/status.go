@@ -117,7 +117,7 @@ func (h *History) lastTold(events []*Event, told []*Entry) []Violation {
 	case terminal(shown) && !terminal(final.Status):
 		return nil // the node's own failure, which FailedOnlyForCause judges
 	case terminal(shown) && terminal(final.Status) && exits(shown) == exits(final.Status):
-		return nil // a failure on top of the final status
+		return nil // the failure follows the final status
 	}
 	return []Violation{ofEvent("S5", last, "shows %s, the last status is %s (entry %d)", digest(shown), digest(final.Status), final.Seq)}
 }

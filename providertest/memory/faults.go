@@ -32,7 +32,7 @@ type Fault struct {
 	Key    string    // namespace/name
 	UID    types.UID // of CreatePod, UpdatePod and DeletePod
 	After  int       // number of calls before the first hit
-	Times  int       // how many calls are hit; 0: all until Heal
+	Times  int       // number of calls to hit; 0: all until Heal
 
 	Delay time.Duration // before the effect; the end of ctx ends the delay, unless Deaf
 	// Hang makes the call hang until ctx ends, and return its error, or until Heal, after which the call goes

@@ -16,10 +16,10 @@ import (
 
 // Lie is a false answer of GetPods, without an error.
 type Lie struct {
-	Times int           // how many lists are lies; 0: all until For has passed, or Heal
+	Times int           // number of wrong lists; 0: all until For has passed, or Heal
 	For   time.Duration // when the lie ends; 0: with Times or Heal
 	Empty bool          // no pods at all
-	Page  int           // only so many of them; 0: all
+	Page  int           // the maximum number of pods in a list; 0: all
 	Stale bool          // the list of pods stays as it is at the beginning of the lie
 	Add   []*corev1.Pod // pods that the backend does not have, for example pods of other nodes
 	// Reads makes GetPod and GetPodStatus also answer that the backend lacks the pods that the list leaves out,

@@ -122,7 +122,7 @@ type exam struct {
 	rest      *rest.Config         // nil: no kubeconfig
 	client    kubernetes.Interface // nil: the API server cannot be asked
 	clock     *clock
-	bootstrap bool   // rest is good for asking for others only
+	bootstrap bool   // rest can only request other credentials
 	user      string // our user name; "" if unknown
 	here      bool   // the node's own process runs on this host
 	holder    string // the process that acts for the node; "" for none

@@ -16,7 +16,7 @@ const labelRole, role = "kubernetes.io/role", "agent"
 // checkLabels checks whether the node lacks a label selected by pods of other virtual kubelets.
 func checkLabels(ctx context.Context, e *exam) {
 	if e.noNames || !e.isNode() && !e.bootstrap {
-		return // others set the label themselves
+		return // other programs set the label themselves
 	}
 	if !e.bootstrap {
 		node, err := e.client.CoreV1().Nodes().Get(ctx, e.NodeName, metav1.GetOptions{})

@@ -25,7 +25,7 @@ func Compare(t *testing.T, leaveOut func(*corev1.Pod), create func(context.Conte
 		leaveOut(pod)
 		says, does := check(pod), create(t.Context(), pod)
 		switch {
-		case does != nil && strings.HasPrefix(does.Error(), "this node cannot run the pod: "): // by the declaration, which check asks before
+		case does != nil && strings.HasPrefix(does.Error(), "this node cannot run the pod: "): // a refusal by the declaration, which the command check asks first
 		case says == nil && does == nil:
 		case says == nil || does == nil || says.Error() != does.Error():
 			t.Errorf("pod %s: check says %v, and the node %v", name, says, does)

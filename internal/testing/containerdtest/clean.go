@@ -142,7 +142,7 @@ func Unmount(dir string) error {
 			points = append(points, fields[4])
 		}
 	}
-	slices.Reverse(points) // they are in the order of mounting
+	slices.Reverse(points) // mount points are in the order of mounting
 	var errs []error
 	for _, point := range points {
 		if err := syscall.Unmount(point, syscall.MNT_DETACH); err != nil && !errors.Is(err, syscall.EINVAL) {

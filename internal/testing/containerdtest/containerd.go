@@ -110,7 +110,7 @@ func (c *Containerd) Resume(ctx context.Context) error {
 	}
 	argv := []string{c.options.Program, "--config", c.slot.file("containerd.toml")}
 	if file := c.options.NetworkNamespace; file != "" {
-		argv = append([]string{"nsenter", "--net=" + file}, argv...) // which becomes the program
+		argv = append([]string{"nsenter", "--net=" + file}, argv...) // nsenter becomes the program
 	}
 	d := &daemon{cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan struct{})} //nolint:noctx // Stop ends it
 	d.cmd.Stdout, d.cmd.Stderr = &c.said, &c.said

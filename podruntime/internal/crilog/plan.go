@@ -15,7 +15,7 @@ import (
 type part struct {
 	name   string
 	offset int64
-	skip   int // so many lines are left out
+	skip   int // number of lines to leave out
 }
 
 // plan has the parts of a log to read, and the state of the log.

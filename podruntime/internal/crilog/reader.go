@@ -35,7 +35,7 @@ type reader struct {
 	file   *os.File // the file being read
 	isLive bool     // file is the one being written
 	lines  lines
-	skip   int   // so many lines are left out
+	skip   int   // number of lines to leave out
 	left   int64 // the remaining bytes of the limit
 	err    error
 

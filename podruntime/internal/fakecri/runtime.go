@@ -38,8 +38,8 @@ type Runtime struct {
 	config Config
 
 	mu         sync.Mutex
-	numbered   int // how many identifiers were given
-	addressed  int // how many sandboxes had an address
+	numbered   int // number of identifiers so far
+	addressed  int // number of sandbox addresses so far
 	sandboxes  map[string]*sandbox
 	containers map[string]*container
 	images     map[string]*image // present on the machine, by identifier

@@ -59,7 +59,7 @@ func (r rates) rate(id string, cpu *statsv1alpha1.CPUStats) {
 // podTotal is the CPU time of a pod whose runtime knows only its containers'.
 type podTotal struct {
 	ended uint64            // used by removed containers
-	live  map[string]uint64 // used by the others, by container
+	live  map[string]uint64 // used by existing containers, by container
 }
 
 // update takes a reading of all running containers, and returns the total, which never falls when a container

@@ -130,7 +130,7 @@ func (s *session) await(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
-	waitBriefly(result) // the connection has broken with ctx, so the streams end
+	waitBriefly(result) // ctx has closed the connection, so the streams end
 	return context.Cause(ctx)
 }
 

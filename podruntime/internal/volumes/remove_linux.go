@@ -120,7 +120,7 @@ func removeTree(parent, name string) error {
 type remover struct {
 	top   int    // the parent directory of the tree
 	name  string // of the tree
-	moved int    // how many directories were put aside
+	moved int    // number of directories that were put aside
 }
 
 // maxDepth bounds the number of open directories. A container can nest directories deeper than a process can

@@ -53,7 +53,7 @@ func Command() *cobra.Command {
 	flags.StringVar(&cert, "webhook-cert-file", "", "`file` with the certificate of the webhook")
 	flags.StringVar(&key, "webhook-key-file", "", "`file` with the key of the webhook")
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = true }) // they are of nodes
+		cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = true }) // inherited flags belong to nodes
 		cmd.Root().HelpFunc()(cmd, args)
 	})
 	return cmd

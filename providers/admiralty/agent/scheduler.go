@@ -108,7 +108,7 @@ func (s *scheduler) run(ctx context.Context) {
 		f.StartWithContext(ctx)
 		defer f.Shutdown()
 	}
-	defer cancel() // before the shutdowns, which wait
+	defer cancel() // before the shutdowns, which wait for the end of ctx
 	for _, t := range s.targets {
 		wg.Go(func() { t.run(ctx) })
 	}

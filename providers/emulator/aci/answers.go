@@ -12,7 +12,7 @@ const (
 	Never  Fate = "never"  // no change elsewhere makes the group possible
 	Mended Fate = "mended" // the operator, or the owner of an image or a share, can remove the cause
 	Later  Fate = "later"  // another try may do
-	Made   Fate = "made"   // a group of this name is there
+	Made   Fate = "made"   // a group of this name exists
 )
 
 // Answer is a published answer of ACI or its resource manager to the create of a group.

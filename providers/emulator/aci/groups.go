@@ -172,7 +172,7 @@ func (p *Request) problems(name string) (out []string) {
 
 func (s *Server) start(w http.ResponseWriter, r *http.Request, name string, data []byte, asked Request) {
 	var shows map[string]any
-	_ = json.Unmarshal(data, &shows) // which was understood before
+	_ = json.Unmarshal(data, &shows) // the data were decoded before
 	hide(shows)
 	s.mu.Lock()
 	if old := s.groups[name]; old != nil {

@@ -150,7 +150,7 @@ func podOf(f fields) (spec corev1.PodSpec, files map[string]map[string][]byte, e
 	for _, v := range f.list("Volume") {
 		out := corev1.Volume{Name: v.text("Name")}
 		switch kind := v.text("Type"); kind {
-		case "EmptyDirVolume", "NFSVolume", "FlexVolume": // the network has none, and no disks
+		case "EmptyDirVolume", "NFSVolume", "FlexVolume": // the emulator has neither a network file system nor disks
 			out.EmptyDir = &corev1.EmptyDirVolumeSource{}
 		case "ConfigFileVolume":
 			data := map[string][]byte{}

@@ -37,7 +37,7 @@ type Server struct {
 	starts   sync.Mutex // held while groups are started again
 	mu       sync.Mutex
 	groups   []*group            // guarded by mu; the oldest first
-	made     int                 // guarded by mu; how many groups there were
+	made     int                 // guarded by mu; number of groups so far
 	tokens   map[string]string   // guarded by mu; the IDs of groups by the tokens of their creates, including deleted groups
 	sessions map[string]*session // guarded by mu; by the secret of their addresses
 }
@@ -54,7 +54,7 @@ type group struct {
 	files           map[string]map[string][]byte
 	changed         time.Time // the states of containers
 	run             string    // the ID in the fleet
-	restarts        int       // how many runs came before
+	restarts        int       // number of earlier runs
 	again           bool      // the group starts again when its containers have ended
 }
 

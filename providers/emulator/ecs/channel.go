@@ -62,7 +62,7 @@ func (d *dataChannel) send(payloadType uint32, payload []byte) {
 	defer d.mu.Unlock()
 	m := message("output_stream_data", d.number, payloadType, payload)
 	d.unsaid[d.number] = m
-	if d.number != 3 { // this one gets lost
+	if d.number != 3 { // message 3 gets lost
 		_ = d.conn.WriteMessage(websocket.BinaryMessage, m) // the reader sees an end
 	}
 	d.number++

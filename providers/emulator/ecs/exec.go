@@ -160,7 +160,7 @@ func (s *Server) channel(w http.ResponseWriter, r *http.Request) {
 				}
 			case 3:
 				t.resize(data)
-			case 10: // a flag: the session is to end
+			case 10: // a flag to end the session
 				return end()
 			}
 			return true

@@ -14,7 +14,7 @@ type object = map[string]any
 type failure struct {
 	status, code int
 	message      string
-	field, why   string // which is wrong; "" for none
+	field, why   string // the wrong field and the reason; "" for none
 }
 
 func (f *failure) Error() string { return f.message }

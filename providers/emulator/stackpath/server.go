@@ -39,9 +39,9 @@ type Server struct {
 	Fleet *emulator.Fleet
 
 	mu        sync.Mutex
-	tokens    map[string]time.Time // guarded by mu; until when they are good
+	tokens    map[string]time.Time // guarded by mu; the end of each token
 	workloads []*workload          // guarded by mu, with their fields; the oldest first
-	made      int                  // guarded by mu; how many workloads there were
+	made      int                  // guarded by mu; number of workloads so far
 	streams   map[string][]string  // guarded by mu; open streams, by kind
 }
 

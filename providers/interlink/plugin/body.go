@@ -30,7 +30,7 @@ func submitted(raw json.RawMessage) (in wire.Retrieved, err error) {
 		}
 		return list[0], nil
 	}
-	if _, sorted := fields["container"]; !sorted { // by container, which a server does
+	if _, sorted := fields["container"]; !sorted { // the body of a server is sorted by container
 		var c wire.Create
 		if json.Unmarshal(raw, &c) != nil {
 			return in, errdefs.InvalidInput("the body does not follow the protocol")

@@ -52,7 +52,7 @@ func Command(providers []cli.Provider) *cobra.Command {
 	flags.BoolVar(&o.OpenToThisMachine, "open-to-this-machine", false, "listen on a port without a token: every user of this machine can run programs with the rights of this one")
 	flags.StringVar(&o.NodeName, "runner-node", "interlink", "`name` of the node that the provider is told to be")
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = true }) // they are of nodes
+		cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = true }) // inherited flags belong to nodes
 		cmd.Root().HelpFunc()(cmd, args)
 	})
 	return cmd

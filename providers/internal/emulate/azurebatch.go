@@ -88,7 +88,7 @@ type tasks struct {
 	store  *azurebatch.Store
 
 	mu      sync.Mutex
-	reports map[string]chan *corev1.Pod // guarded by mu; running tasks by their IDs, which are the names of their pods
+	reports map[string]chan *corev1.Pod // guarded by mu; running tasks by their IDs, which are also the names of their pods
 }
 
 // report takes a report of the runner.

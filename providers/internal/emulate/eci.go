@@ -69,6 +69,6 @@ func eciMade(r *http.Request, body, answer []byte) (id, pod string) {
 		}
 	}
 	var out struct{ ContainerGroupID string }
-	_ = json.Unmarshal(answer, &out) // an error has none
+	_ = json.Unmarshal(answer, &out) // an error has no such field
 	return out.ContainerGroupID, pod
 }

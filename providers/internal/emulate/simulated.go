@@ -22,9 +22,9 @@ import (
 
 // Events of the containers of a group in the journal.
 const (
-	began = "began" // all of them run
-	ended = "ended" // they have exited by themselves
-	gone  = "gone"  // they were stopped, or had ended, and are no more
+	began = "began" // all containers run
+	ended = "ended" // the containers have exited by themselves
+	gone  = "gone"  // the containers were stopped or have ended, and are removed
 )
 
 const (

@@ -65,6 +65,6 @@ func stackpathMade(r *http.Request, body, answer []byte) (id, pod string) {
 		}
 	}
 	_ = json.Unmarshal(body, &in)    // the service has refused an invalid body
-	_ = json.Unmarshal(answer, &out) // an error has none
+	_ = json.Unmarshal(answer, &out) // an error has no such field
 	return out.Workload.ID, in.Workload.Metadata.Labels[identity.TagName]
 }

@@ -51,6 +51,6 @@ func zunMade(r *http.Request, _, answer []byte) (id, pod string) {
 		UUID   string
 		Labels map[string]string
 	}
-	_ = json.Unmarshal(answer, &out) // an error has none
+	_ = json.Unmarshal(answer, &out) // an error has no such field
 	return out.UUID, out.Labels[identity.TagName]
 }

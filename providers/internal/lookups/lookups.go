@@ -156,7 +156,7 @@ func (l *Lookups[T]) Ask(ctx context.Context, id string) (answer T, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := l.known[id]
-	if k.at.After(asked) { // another one was faster
+	if k.at.After(asked) { // another lookup was faster
 		return k.answer, nil
 	}
 	k.answer, k.at = answer, asked

@@ -119,7 +119,7 @@ type Cluster struct {
 	needs      map[types.UID]need                   // guarded by mu; of the tracked pods
 	born       map[types.UID]bool                   // guarded by mu; this process has made the pod, or requested it
 	homeSlices discoverylisters.EndpointSliceLister // guarded by mu; nil: home was not listed yet
-	notLoop    bool                                 // guarded by mu; the remote cluster is known to be another one than home
+	notLoop    bool                                 // guarded by mu; the remote cluster differs from home for certain
 	notifyNode func(*corev1.Node)                   // guarded by mu; nil before NotifyNodeStatus
 	node       *corev1.Node                         // guarded by mu; the configured node
 	base       *corev1.Node                         // guarded by mu; the last reported node

@@ -74,7 +74,7 @@ func (c *copies) hold(all []object) (release func()) {
 			c.mu.Unlock()
 			<-removed
 			c.mu.Lock()
-			i = -1 // another one may be removed meanwhile
+			i = -1 // look at all copies again: another copy may be removed meanwhile
 		}
 	}
 	for _, o := range all {
@@ -177,7 +177,7 @@ func (c *copies) putSecret(ctx context.Context, want *corev1.Secret) error {
 	if have != nil && equal(have.Data, want.Data) && have.Type == want.Type && have.Annotations[annotationRefresh] == want.Annotations[annotationRefresh] {
 		return nil
 	}
-	if have != nil && have.Type != want.Type { // which does not change
+	if have != nil && have.Type != want.Type { // the type of a Secret cannot be changed
 		if err := api.Delete(ctx, want.Name, exactly(have.UID)); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}

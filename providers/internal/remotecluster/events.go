@@ -132,7 +132,7 @@ func (e *remoteEvents) news(event *corev1.Event) []saying {
 	case pod == nil: // the watch of events may be ahead of the watch of pods
 		at := types.NamespacedName{Namespace: about.Namespace, Name: about.Name}
 		if len(e.early) >= earlyPods {
-			clear(e.early) // of pods of others, which are in the same namespace
+			clear(e.early) // these are events of pods of other clients in the same namespace
 		}
 		others := slices.DeleteFunc(e.early[at], func(o *corev1.Event) bool { return o.UID == event.UID }) // seen again
 		e.early[at] = append(others[max(0, len(others)-earlyEvents+1):], event)

@@ -78,7 +78,7 @@ func (c *Cluster) gone(remote *corev1.Pod) {
 		c.tell(remote)
 	}
 	owner := c.cache.owner(remote.Namespace, remote.Name)
-	if isOwner(remote) && c.cache.pod(remote.Namespace, remote.Name) != nil || !isOwner(remote) && owner != nil { // the other one is still there
+	if isOwner(remote) && c.cache.pod(remote.Namespace, remote.Name) != nil || !isOwner(remote) && owner != nil { // the pod or the owner object is still there
 		if owner != nil && owner.DeletionTimestamp == nil {
 			c.copies.soon() // sweeps
 		}

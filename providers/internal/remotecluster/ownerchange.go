@@ -26,7 +26,7 @@ func (o *owners) change(ctx context.Context, there, want *corev1.Pod) error {
 	labels, annotations := metadataChanges(owner, want)
 	was, is := sentOf(owner), sentOf(want)
 	images := changedImages(owner, want)
-	if len(images) > 0 { // they are noted when the pod has them, too
+	if len(images) > 0 { // the new images are recorded once the pod has them, too
 		is.Images = was.Images
 		if annotations[annotationSent] = is.text(); is.text() == owner.Annotations[annotationSent] {
 			delete(annotations, annotationSent)

@@ -191,7 +191,7 @@ func (o *owners) remove(ctx context.Context, there *corev1.Pod, grace int64) err
 func (o *owners) forget(ctx context.Context, object *corev1.Pod) error {
 	options := exactly(object.UID)
 	policy := metav1.DeletePropagationForeground
-	if o.kind.Remakes { // while the object is there, the controller would make one more pod
+	if o.kind.Remakes { // while the owner object exists, the controller would make another pod
 		policy = metav1.DeletePropagationBackground
 	}
 	options.PropagationPolicy = &policy

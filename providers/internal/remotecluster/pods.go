@@ -155,7 +155,7 @@ func (c Config) Check(home *corev1.Pod) error {
 			return err
 		}
 	}
-	if len(c.StorageClasses) > 0 { // which of them a claim has is not in the pod
+	if len(c.StorageClasses) > 0 { // the pod does not show the storage class of its claims
 		t.Claims = map[string]string{}
 		for i := range home.Spec.Volumes {
 			t.Claims[home.Spec.Volumes[i].Name] = "unread"
@@ -248,7 +248,7 @@ func (c *Cluster) DeletePod(ctx context.Context, home *corev1.Pod) error {
 			return err
 		}
 	}
-	there := c.findUID(home.UID) // which is this home's, whoever has its name
+	there := c.findUID(home.UID) // the UID identifies the pod of this home, whatever its name
 	if there == nil {            // the watch may be late
 		if err := c.ready(ctx); err != nil {
 			return err
@@ -273,7 +273,7 @@ func (c *Cluster) DeletePod(ctx context.Context, home *corev1.Pod) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		c.notMade(there)
 	}
-	if apierrors.IsConflict(err) { // another UID: this one is gone
+	if apierrors.IsConflict(err) { // a conflict means another UID: this pod is gone
 		return errdefs.AsNotFound(err)
 	}
 	return kind(err)

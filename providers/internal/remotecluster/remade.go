@@ -63,7 +63,7 @@ func (r *runs) saw(remote *corev1.Pod) {
 		r.learn(was)
 		s := Status(was.withRestarts(), byHome)
 		was.before, was.ended = restartsOf(&s), false
-		for name, n := range restartsBefore(remote) { // which the next pod has too, of the same object
+		for name, n := range restartsBefore(remote) { // the next pod of the same object has these restarts, too
 			was.before[name] = max(was.before[name]-n, 0)
 		}
 	}
@@ -102,7 +102,7 @@ func (r *runs) view(remote *corev1.Pod, by remover) (*corev1.Pod, remover) {
 		return (&run{pod: remote, before: was.before}).withRestarts(), by
 	}
 	out := remote.DeepCopy()
-	delete(out.Annotations, annotationRestarts) // they are in the status
+	delete(out.Annotations, annotationRestarts) // the status has the restarts
 	switch home := r.of.homePod(at.Namespace, at.Name); {
 	case was != nil:
 		r.learn(was)

@@ -86,7 +86,7 @@ func (t *Tokens) Token(ctx context.Context, refused string) (string, error) {
 		}
 	}
 	defer func() { <-t.asking }()
-	good, due, err = t.known(refused) // another one may have asked meanwhile
+	good, due, err = t.known(refused) // another caller may have got a token meanwhile
 	if !due {
 		return good, err
 	}

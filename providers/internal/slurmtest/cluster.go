@@ -148,7 +148,7 @@ func open(o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Others || o.REST { // they find the configuration, and jobs of theirs have a TMPDIR
+	if o.Others || o.REST { // other users read the configuration, and their jobs have a TMPDIR
 		if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Join(dir, "spool"), 0o755), os.Chmod(filepath.Join(dir, "tmp"), 0o777|os.ModeSticky)); err != nil { //nolint:gosec // secrets in it have modes of their own
 			return nil, err
 		}

@@ -55,8 +55,8 @@ type Home struct {
 	mu         sync.Mutex
 	configMaps map[string]*corev1.ConfigMap // guarded by mu; by namespace and name
 	secrets    map[string]*corev1.Secret    // guarded by mu
-	tokens     int                          // guarded by mu; how many were issued
-	tokenLife  time.Duration                // guarded by mu; until one is to be replaced
+	tokens     int                          // guarded by mu; number of tokens so far
+	tokenLife  time.Duration                // guarded by mu; the time until a token must be replaced
 	reports    []*corev1.Pod                // guarded by mu
 }
 

@@ -47,7 +47,7 @@ func (s Side) RestartWritesNothing() *corev1.Pod {
 		s.Errorf("the restart wrote to the remote cluster: %q", writes)
 	}
 	s.Refreshed(p)            // without a write besides the change below
-	pod := pods[0].DeepCopy() // the provider reads the earlier one, which is at home
+	pod := pods[0].DeepCopy() // the provider reads the earlier pod, which is at home
 	pod.Labels["app"] = "changed"
 	if err := p.UpdatePod(s.Context(), pod.DeepCopy()); err != nil {
 		s.Fatal(err)
@@ -101,7 +101,7 @@ func (s Side) SameNameHundredTimes() {
 		pod := s.Pod("default", "web-0", Stays())
 		s.Create(p, pod)
 		if last != nil {
-			s.Delete(p, last) // late: the next one is there
+			s.Delete(p, last) // late: the next pod exists already
 		}
 		last = pod
 	}

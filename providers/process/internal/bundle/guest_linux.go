@@ -58,7 +58,7 @@ func guest(spec *shim.Spec, root string, capabilities []string) ([]byte, error) 
 			MaskedPaths: spec.Masked, ReadonlyPaths: spec.ReadOnlyPaths,
 		},
 	}
-	if kind == "container" { // the sandbox is one process with the least of their scores
+	if kind == "container" { // the sandbox is one process with the lowest score of its containers
 		c.Process.OOMScoreAdj = &spec.OOMScoreAdj
 	}
 	if o.RootImage != "" {

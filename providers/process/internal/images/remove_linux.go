@@ -63,7 +63,7 @@ type level struct {
 	name   string
 	names  []string // read, and not yet removed
 	passed bool     // something was removed since the first name was read
-	failed bool     // something cannot be removed, so neither can the directory
+	failed bool     // an entry cannot be removed, so neither can the directory
 }
 
 func (r *remover) fail(op, name string, err error) {

@@ -80,7 +80,7 @@ func (u *unpacker) accept(h *tar.Header) (bool, error) {
 	}
 	switch h.Typeflag {
 	case tar.TypeBlock, tar.TypeChar, tar.TypeFifo:
-		return false, nil // devices and pipes are not for an image to make
+		return false, nil // an image must not make devices or pipes
 	}
 	for key := range h.PAXRecords {
 		if name, ok := strings.CutPrefix(key, "SCHILY.xattr."); ok && !u.attribute(name) {

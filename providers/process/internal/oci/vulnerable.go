@@ -124,7 +124,7 @@ func packageOf(ctx context.Context, program string) (name, version string) {
 	if err != nil {
 		return "", "" // the program belongs to no package, or this distribution has no dpkg
 	}
-	name, _, _ = strings.Cut(owner, ":") // the architecture may follow, and the path does
+	name, _, _ = strings.Cut(owner, ":") // the architecture and the path may follow the name
 	version, err = outputOf(ctx, "dpkg-query", "--show", "--showformat", "${Version}", name)
 	if err != nil {
 		return "", ""

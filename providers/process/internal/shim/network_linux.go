@@ -71,7 +71,7 @@ func (s *supervisor) keepAttached(attached *podnet.Connection, link *os.File) {
 			}
 			time.Sleep(pause)
 		}
-		_ = os.Remove(networkErrorFile) // usually there is none
+		_ = os.Remove(networkErrorFile) // usually there is no such file
 	}
 }
 

@@ -174,7 +174,7 @@ func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true}
 func openTerminal() (terminal, process *os.File, err error) {
 	path := "/dev/pts/ptmx"
 	if unix.Access(path, unix.R_OK|unix.W_OK) != nil {
-		path = "/dev/ptmx" // which users of the machine may open
+		path = "/dev/ptmx" // ordinary users may open this file
 	}
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
