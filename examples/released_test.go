@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// TestProgramsOfARelease: make up uses the files of a release if they exist and are complete, and otherwise
-// builds the programs.
+// TestProgramsOfARelease: make up uses the files of a release if they exist, and otherwise builds the programs.
+// A damaged file is an error.
 func TestProgramsOfARelease(t *testing.T) {
 	platform := runtime.GOOS + "_" + runtime.GOARCH
 	const program = "#!/bin/sh\necho released\n"

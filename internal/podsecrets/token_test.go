@@ -256,7 +256,7 @@ func TestClocks(t *testing.T) {
 }
 
 // TestSecurityC5TokensLastAsLongAsThePodCanRun: a token that cannot be replaced lives until the deadline of the
-// pod, and no other token lives that long. The audience does not change.
+// pod. A longer lifetime is refused. The audience does not change.
 func TestSecurityC5TokensLastAsLongAsThePodCanRun(t *testing.T) {
 	seconds := func(n int64) *int64 { return &n }
 	for _, c := range []struct {

@@ -71,7 +71,8 @@ func TestPodsAreToldTheAddressOfTheNode(t *testing.T) {
 	}
 }
 
-// TestNodeDoesNotWaitForPodsForever: the start of a node ends when its pod controller never becomes ready.
+// TestNodeDoesNotWaitForPodsForever: if the pod controller never becomes ready, the node controller waits for
+// podsHeadStart only.
 func TestNodeDoesNotWaitForPodsForever(t *testing.T) {
 	outsideCluster(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -59,7 +59,7 @@ func TestDrainStopsThePods(t *testing.T) {
 	}
 }
 
-// TestDrainBeforeTheNodeIsReady: a node without pods ends without a drain.
+// TestDrainBeforeTheNodeIsReady: Drain returns an error before the node is ready.
 func TestDrainBeforeTheNodeIsReady(t *testing.T) {
 	outsideCluster(t)
 	n, err := NewNode("n1", newMemory().asProvider, WithClient(fake.NewClientset()))

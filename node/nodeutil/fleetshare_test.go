@@ -330,7 +330,8 @@ func TestOneSharedNodeAndItsServer(t *testing.T) {
 	}
 }
 
-// TestOtherNodesAreAnotherGroup: a process gets no node that is not in its own list of nodes.
+// TestOtherNodesAreAnotherGroup: processes with different nodes are in different groups, even if the groups have
+// the same name. The order of the nodes does not matter.
 func TestOtherNodesAreAnotherGroup(t *testing.T) {
 	outsideCluster(t)
 	group := func(names ...string) string {

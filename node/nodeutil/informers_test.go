@@ -17,7 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// TestARefusedListIsTalkedOfOnce: a refused list is logged once, however often it is retried.
+// TestARefusedListIsTalkedOfOnce: a refused list causes one warning, however often it is retried.
 func TestARefusedListIsTalkedOfOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := &lineLogger{}

@@ -49,8 +49,8 @@ func (w *world) awaitReadyNode() {
 	w.nodes.awaitOne(w.T, "the node is ready", nodeReady)
 }
 
-// TestFault17BlackholeIsForgottenSoon: all packets vanish without an error, and the daemon soon gives up the
-// connection.
+// TestFault17BlackholeIsForgottenSoon: all packets vanish without an error. The daemon leaves the backend alone
+// meanwhile, and recovers soon after packets arrive again.
 func TestFault17BlackholeIsForgottenSoon(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

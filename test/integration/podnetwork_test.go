@@ -48,7 +48,7 @@ func TestPodsReachTheirAPIServer(t *testing.T) {
 }
 
 // TestProbesReachPodsOnly: the node's probes reach a pod in its network. They do not reach a server of the host
-// by a name for the host itself.
+// through a loopback address.
 func TestProbesReachPodsOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -52,7 +52,7 @@ func program(t *testing.T, name string) string {
 	return ""
 }
 
-// TestAlertsFireInTime: the alerts begin and end in time, by promtool.
+// TestAlertsFireInTime lets promtool check that the alerts begin and end in time.
 func TestAlertsFireInTime(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), program(t, "promtool"), "test", "rules", "rules_test.yaml")
 	cmd.Dir = filepath.Dir(rulesFile)

@@ -170,7 +170,8 @@ func TestRestartOfAllContainersReplacesWhatWasAboutToStart(t *testing.T) {
 		5s Start b-1`)
 }
 
-// TestRestartOfAllContainersReplacesWhatOvertookASidecar: with nothing but sidecars before the containers.
+// TestRestartOfAllContainersReplacesWhatOvertookASidecar: only sidecars come before the containers. A container
+// whose start was under way is replaced here, too.
 func TestRestartOfAllContainersReplacesWhatOvertookASidecar(t *testing.T) {
 	all := rule(corev1.ContainerRestartRuleActionRestartAllContainers, corev1.ContainerRestartRuleOnExitCodesOpIn, 7)
 	s := newSim(t, newPod(corev1.RestartPolicyNever, sidecar("s"), mainOne("a", own(corev1.ContainerRestartPolicyNever), all), mainOne("b")))
