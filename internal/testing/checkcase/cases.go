@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package checkcase has small pods that the command check once accepted and the mappings of providers refused.
+// Package checkcase has small pods that the command check once accepted, although the mappings of providers
+// refused them.
 //
-// The guarantee: a test with All checks that check and node agree about common pods of users, for each provider.
+// The guarantee: a test that calls Compare with All proves that the command and the node agree about common pods
+// of users, for its provider.
 //
 // The surprise: a provider may refuse one of these pods, or may have learned to run it.
 package checkcase
