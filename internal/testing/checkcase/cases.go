@@ -3,8 +3,8 @@
 // Package checkcase has small pods that the command check once accepted, although the mappings of providers
 // refused them.
 //
-// The guarantee: a test that calls Compare with All proves that the command and the node agree about common pods
-// of users, for its provider.
+// The guarantee: a test that calls Compare proves that the command and the node agree about these common pods of
+// users, for its provider.
 //
 // The surprise: a provider may refuse one of these pods, or may have learned to run it.
 package checkcase

@@ -14,8 +14,9 @@ import (
 )
 
 // Compare fails the test if the node and the command disagree about a pod in All. The node's CreatePod and check
-// must refuse the same pods, with the same text. Both get the pod after leaveOut has changed it. Containers run
-// the image with the arguments, which are for the stand-in of the backend.
+// must refuse the same pods, with the same text, except for refusals by the provider's declaration. Both get the
+// pod after leaveOut has changed it. Containers run the image with the arguments, which are for the stand-in of
+// the backend.
 func Compare(t *testing.T, leaveOut func(*corev1.Pod), create func(context.Context, *corev1.Pod) error, check func(*corev1.Pod) error, args ...string) {
 	t.Helper()
 	for name, pod := range All() {
