@@ -25,6 +25,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/netns"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
@@ -140,6 +141,11 @@ func (m machine) close() error {
 	}
 	owner := sha256.Sum256([]byte(filepath.Join(m.dir, "pods"))) // podruntime's name for the cgroups of a node
 	removeCgroups(hex.EncodeToString(owner[:4]))
+	namespaces, bad := filepath.Glob(filepath.Join(m.dir, "sandboxes", "*", "netns"))
+	err = errors.Join(err, bad)
+	for _, path := range namespaces { // a provider that ended during a removal leaves the mount
+		err = errors.Join(err, netns.Remove(path))
+	}
 	return errors.Join(err, os.RemoveAll(m.dir))
 }
 
