@@ -244,8 +244,17 @@ func (d *driver) hear(ctx context.Context, c *cellState, s cell.State) {
 	d.mu.Lock()
 	first := c.said == nil
 	c.said, c.silent = &s, time.Time{}
-	if s.Interrupted != "" && c.taken == "" && !c.hasEnded() {
-		c.taken = s.Interrupted
+	if s.Interrupted != "" && c.Spot && c.taken == "" && !c.hasEnded() && c.reason == "" {
+		c.taken = fmt.Sprintf("%.200s", strings.ToValidUTF8(s.Interrupted, ""))
+		switch {
+		case c.giving || s.Pod != "": // step stops the pod
+		case c.pod.UID != "":
+			d.fail(ctx, c, machine.ReasonPreempted, "the cloud takes its machine away: "+c.taken)
+			d.leave(c)
+		default:
+			c.doomed = true // another machine waits in its place
+			d.leave(c)
+		}
 	}
 	if s.Pod != "" && c.pod.UID != "" && s.Pod != c.pod.UID && c.reason == "" {
 		d.fail(ctx, c, reasonWrong, fmt.Sprintf("machine %s says that it runs another pod, %s: it is not believed any more", c.id, s.Pod))
@@ -337,7 +346,7 @@ func (d *driver) give(ctx context.Context, c *cellState, a agent) error {
 		bundle = &b
 	}
 	d.mu.Lock()
-	if c.doomed || !c.stopBy.IsZero() {
+	if c.doomed || c.reason != "" || !c.stopBy.IsZero() {
 		d.mu.Unlock()
 		return nil
 	}

@@ -389,7 +389,9 @@ func (d *driver) specOf(spec machine.Spec, t machine.Type, token string, pod *co
 		spec.Tags[tagStandby] = "true"
 	}
 	spec.Tags["Name"], spec.Tags[tagToken] = name, token
-	spec.UserData = d.authority.UserData(token, uid, d.config.OrphanAfter.Duration, d.config.AbandonedAfter.Duration).Marshal()
+	data := d.authority.UserData(token, uid, d.config.OrphanAfter.Duration, d.config.AbandonedAfter.Duration)
+	data.Spot = spec.Spot && d.config.EC2 != nil
+	spec.UserData = data.Marshal()
 	return spec
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/ec2"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine/machinetest"
 )
@@ -260,27 +261,114 @@ func TestStartsAreLimited(t *testing.T) {
 	})
 }
 
-// TestSpotMachineIsTakenAway: the notice stops the pod gracefully. The pod fails as Preempted, even if it ended well by then.
-func TestSpotMachineIsTakenAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
-		p := w.start(newAuthority(t), 0, false)
-		pod := w.pod("one", func(pod *corev1.Pod) { pod.Annotations = map[string]string{annotationLaunch: "spot"} })
-		p.keep(20 * time.Second)
-		if m := w.cloud.Running(); len(m) != 1 || !m[0].Spot {
-			t.Fatalf("machines: %+v, want one of spot", m)
+// spotWorld returns a world and a process at EC2.
+func spotWorld(t *testing.T, change func(*Config)) (*world, *process) {
+	t.Helper()
+	w := newWorld(t, func(c *Config) {
+		c.QEMU, c.EC2 = nil, &ec2.Config{SubnetID: "subnet-1"}
+		if change != nil {
+			change(c)
 		}
-		var cell *simulated
-		w.do(pod.UID, func(s *simulated) { cell, s.state.Interrupted = s, "spot: terminate at 12:00" })
-		p.keep(20 * time.Second)
+	})
+	return w, w.start(newAuthority(t), 0, false)
+}
+
+func spot(pod *corev1.Pod) { pod.Annotations = map[string]string{annotationLaunch: "spot"} }
+
+// interrupt makes an agent report the notice of EC2.
+func (s *simulated) interrupt() { s.state.Interrupted = "EC2 will terminate it" }
+
+// TestSpotMachineIsTakenAway: the notice stops the pod gracefully within two minutes. The pod fails as Preempted, even if it ended well by then, and the
+// machine is removed.
+func TestSpotMachineIsTakenAway(t *testing.T) {
+	for grace, least := range map[int64]time.Duration{10: 9 * time.Second, 600: 85 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			w, p := spotWorld(t, nil)
+			pod := w.pod("one", func(pod *corev1.Pod) { spot(pod); pod.Spec.TerminationGracePeriodSeconds = &grace })
+			p.keep(20 * time.Second)
+			if m := w.cloud.Running(); len(m) != 1 || !m[0].Spot {
+				t.Fatalf("machines: %+v, want one of spot", m)
+			}
+			var cell *simulated
+			w.do(pod.UID, func(s *simulated) { cell = s; s.interrupt() })
+			if !cell.told.Spot {
+				t.Error("the agent does not watch for the notice")
+			}
+			p.keep(20 * time.Second)
+			w.mu.Lock()
+			if most := min(time.Duration(grace)*time.Second, notice-usual.end); len(cell.stops) == 0 || cell.stops[0] < least || cell.stops[0] > most {
+				t.Errorf("stops with a grace of %v, want %s to %s", cell.stops, least, most)
+			}
+			w.mu.Unlock()
+			if s := w.status(pod); s.Phase != corev1.PodFailed || s.Reason != machine.ReasonPreempted {
+				t.Errorf("the pod is %s %s", s.Phase, s.Reason)
+			}
+			if m := w.cloud.Running(); len(m) != 0 {
+				t.Errorf("the machine is left: %+v", m)
+			}
+			w.finish(p)
+		})
+	}
+}
+
+// TestSpotNoticeBeforeThePod: a machine that gets its notice before its pod never gets the pod. The pod fails as Preempted, and another standby machine
+// replaces a waiting one.
+func TestSpotNoticeBeforeThePod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := spotWorld(t, func(c *Config) { c.Standby = []Standby{{Type: "small", Count: 1, Spot: true}} })
+		p.keep(4 * time.Minute)
+		w.wants("before", 1)
+		old := w.cloud.Running()[0].ID
 		w.mu.Lock()
-		if len(cell.stops) == 0 || cell.stops[0] < 9*time.Second || cell.stops[0] > 10*time.Second {
-			t.Errorf("stops with a grace of %v, want the pod's 10 s", cell.stops)
+		for _, s := range w.cells {
+			s.interrupt()
+			s.change()
 		}
 		w.mu.Unlock()
-		if s := w.status(pod); s.Phase != corev1.PodFailed || s.Reason != machine.ReasonPreempted {
-			t.Errorf("the pod is %s %s", s.Phase, s.Reason)
+		p.keep(20 * time.Second)
+		w.wants("afterwards", 1)
+		if now := w.cloud.Running()[0].ID; now == old {
+			t.Error("the machine with the notice waits for pods")
 		}
+		w.cloud.Set(func(f *machinetest.Faults) {
+			f.Before = func(operation string) {
+				if operation != "Start" {
+					return
+				}
+				w.mu.Lock()
+				w.taken = true // from now on, machines boot with a notice
+				w.mu.Unlock()
+			}
+		})
+		pod := w.pod("one", func(pod *corev1.Pod) {
+			spot(pod)
+			pod.Annotations[annotationType] = "large"
+		})
+		p.keep(20 * time.Second)
+		if s := w.status(pod); s.Phase != corev1.PodFailed || s.Reason != machine.ReasonPreempted || w.given[pod.UID] != 0 {
+			t.Errorf("the pod is %s %s, and %d machines have got it", s.Phase, s.Reason, w.given[pod.UID])
+		}
+		if all := w.machinesOf()[pod.UID]; len(all) != 0 {
+			t.Errorf("its machine is left: %v", all)
+		}
+		w.finish(p)
+	})
+}
+
+// TestSpotNoticeOfOthersIsNotBelieved: a machine that the cloud cannot take away cannot make its pod Preempted. Its agent does not watch for a notice.
+func TestSpotNoticeOfOthersIsNotBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := spotWorld(t, nil)
+		pod := w.pod("one", nil)
+		p.keep(20 * time.Second)
+		w.do(pod.UID, func(s *simulated) {
+			if s.told.Spot {
+				t.Error("the agent watches for a notice")
+			}
+			s.interrupt()
+		})
+		p.keep(20 * time.Second)
+		w.wants("afterwards", 0, pod)
 		w.finish(p)
 	})
 }

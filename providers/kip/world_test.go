@@ -47,6 +47,7 @@ type world struct {
 	cells map[string]*simulated // guarded by mu; by token
 	given map[types.UID]int     // guarded by mu; number of machines that received the pod
 	boots time.Duration         // guarded by mu; boot time of a machine
+	taken bool                  // guarded by mu; machines boot with a notice that the cloud takes them
 }
 
 // simulated is a machine with its agent.
@@ -91,6 +92,9 @@ func (w *world) boot(id string, spec machine.Spec) (machinetest.Booted, error) {
 	}
 	w.mu.Lock()
 	s := &simulated{id: id, token: spec.Token, told: told, boots: time.Now().Add(w.boots), gone: make(chan struct{}), changed: make(chan struct{}), heard: time.Now()}
+	if w.taken {
+		s.interrupt()
+	}
 	w.cells[spec.Token] = s
 	w.mu.Unlock()
 	go func() {

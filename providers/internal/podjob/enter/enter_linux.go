@@ -133,10 +133,10 @@ func become(e Entry) error {
 	return nil
 }
 
-// usual are the usual capabilities of containers, without the capability to make devices: no list restricts the
-// machine's devices.
+// usual are the usual capabilities of containers, without the capability to make devices, because no list restricts the machine's devices, and without
+// CAP_NET_RAW, because a container shares the network of its machine: it could pass the machine's routes and hear other traffic.
 const usual = 1<<unix.CAP_AUDIT_WRITE | 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_KILL |
-	1<<unix.CAP_NET_BIND_SERVICE | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_SETFCAP | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETPCAP | 1<<unix.CAP_SETUID | 1<<unix.CAP_SYS_CHROOT
+	1<<unix.CAP_NET_BIND_SERVICE | 1<<unix.CAP_SETFCAP | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETPCAP | 1<<unix.CAP_SETUID | 1<<unix.CAP_SYS_CHROOT
 
 // confine limits the rights that the program, and all processes that it starts, can get.
 func confine() error {

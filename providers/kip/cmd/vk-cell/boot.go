@@ -180,11 +180,18 @@ func run() error {
 	if err := unix.Sethostname([]byte("cell")); err != nil {
 		return err
 	}
+	// Pods may ping although they lack CAP_NET_RAW.
+	if err := os.WriteFile("/proc/sys/net/ipv4/ping_group_range", []byte("0 2147483647"), 0o644); err != nil { //nolint:gosec // it exists
+		return err
+	}
 	if err := startNetwork(); err != nil {
 		return err
 	}
 	data, err := userData()
 	if err != nil {
+		return err
+	}
+	if err := hideMetadata(); err != nil {
 		return err
 	}
 	if err := os.WriteFile(userDataFile, data, 0o600); err != nil {

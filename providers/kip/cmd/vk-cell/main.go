@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -88,6 +89,12 @@ func agent(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	if user.Spot {
+		var watching sync.WaitGroup
+		watching.Go(func() { newMetadata("http://"+metadataIP).watchSpot(ctx, spotEvery, a.Interrupt) })
+		defer watching.Wait()
+		defer stop()
+	}
 	fmt.Fprintf(os.Stderr, "vk-cell %s: the machine is ready for its node at %s\n", buildVersion, l.Addr())
 	if err := a.Serve(ctx, l); err != nil {
 		return err

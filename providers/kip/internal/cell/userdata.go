@@ -26,6 +26,8 @@ type UserData struct {
 	OrphanAfter int64 `json:"orphanAfter"`
 	// AbandonedAfter is the same time for a machine with a running pod. 0 means that the machine keeps running.
 	AbandonedAfter int64 `json:"abandonedAfter,omitempty"`
+	// Spot makes the agent watch the metadata service of EC2 for the notice that EC2 takes the machine.
+	Spot bool `json:"spot,omitempty"`
 }
 
 // DefaultOrphanAfter is the default time that a machine without a running pod waits for a node.

@@ -45,7 +45,8 @@ type Config struct {
 
 // Driver starts machines with QEMU.
 type Driver struct {
-	config Config
+	config  Config
+	network string // more options of the user network, for tests
 
 	mu    sync.Mutex // guards the files of machines
 	accel string     // guarded by mu; "": unknown yet
@@ -183,7 +184,7 @@ func (d *Driver) launch(ctx context.Context, dir, image, accel string, spec mach
 	cmd := exec.CommandContext(ctx, d.config.Program, append(base(accel, filepath.Join(image, "vmlinuz"), "rdinit=/init"), //nolint:gosec // the configuration names it
 		"-name", filepath.Base(dir), "-m", strconv.FormatInt(megabytes, 10), "-smp", strconv.FormatInt(max(1, (spec.Type.MilliCPU+999)/1000), 10),
 		"-initrd", filepath.Join(image, "initrd"), "-serial", "file:"+filepath.Join(dir, consoleFile),
-		"-netdev", fmt.Sprintf("user,id=n,restrict=on,hostfwd=tcp:127.0.0.1:%d-%s:%d", port, guestIP, cell.Port), "-device", "virtio-net-pci,netdev=n,romfile=",
+		"-netdev", fmt.Sprintf("user,id=n,restrict=on,hostfwd=tcp:127.0.0.1:%d-:%d%s", port, cell.Port, d.network), "-device", "virtio-net-pci,netdev=n,romfile=",
 		"-fw_cfg", "name=opt/vk/user-data,file="+filepath.Join(dir, userDataFile),
 		"-daemonize", "-pidfile", filepath.Join(dir, pidFile))...)
 	cmd.ExtraFiles = []*os.File{lock}

@@ -11,12 +11,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,7 +52,17 @@ type lab struct {
 	orphan    machine.Machine // gets no contact from a node
 	client    *cell.Client
 	states    chan cell.State
+	notice    atomic.Value // the page with the notice of EC2, a string; none: there is no notice
 	end       func()
+}
+
+// ServeHTTP implements the metadata service of EC2, as far as the agent asks it after the boot.
+func (l *lab) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	page, _ := l.notice.Load().(string)
+	if r.URL.Path != "/latest/meta-data/spot/instance-action" || page == "" {
+		w.WriteHeader(http.StatusNotFound)
+	}
+	_, _ = io.WriteString(w, page)
 }
 
 var shared = sync.OnceValues(newLab)
@@ -118,6 +130,10 @@ func newLab() (_ *lab, err error) {
 	if l.driver, err = New(Config{Dir: dir, Image: image}); err != nil {
 		return nil, err
 	}
+	// QEMU forwards the metadata service, like other addresses, only on the network of the guest.
+	service := httptest.NewServer(l)
+	ends = append(ends, service.Close)
+	l.driver.network = ",net=169.254.169.0/24,guestfwd=tcp:169.254.169.254:80-cmd:/bin/busybox nc 127.0.0.1 " + service.URL[strings.LastIndex(service.URL, ":")+1:]
 	ends = append(ends, func() {
 		all, _ := l.driver.List(context.Background(), nil)
 		for _, m := range all {
@@ -145,6 +161,9 @@ func newLab() (_ *lab, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), bootTime)
 	defer cancel()
 	for l.client.Join(ctx, "", func(context.Context, string) error { return nil }) != nil {
+		if m, _, err := l.driver.Describe(ctx, l.machine.ID); err == nil && m.State == machine.Gone {
+			cancel()
+		}
 		select {
 		case <-ctx.Done():
 			console, _ := l.driver.Console(context.Background(), l.machine.ID)
@@ -221,9 +240,10 @@ func push(to string) error {
 
 // spec returns the specification of a machine with 384 MiB.
 func (l *lab) spec(token string, orphanAfter time.Duration) machine.Spec {
+	data := l.authority.UserData(token, "", orphanAfter, 0)
+	data.Spot = true
 	return machine.Spec{
-		Token: token, Type: machine.Type{Name: "small", MilliCPU: 1000, Memory: 384 << 20}, Tags: map[string]string{"of": token},
-		UserData: l.authority.UserData(token, "", orphanAfter, 0).Marshal(),
+		Token: token, Type: machine.Type{Name: "small", MilliCPU: 1000, Memory: 384 << 20}, Tags: map[string]string{"of": token}, UserData: data.Marshal(),
 	}
 }
 
@@ -330,7 +350,7 @@ func TestGuestCannotReachHostLoopback(t *testing.T) {
 	if said := connect("127.0.0.1", 8080); !strings.Contains(said, "connected") {
 		t.Fatalf("a program of the pod cannot connect to a port of the pod, so it proves nothing: %s", said)
 	}
-	for _, host := range []string{"10.0.2.2", "10.0.2.3", "127.0.0.1"} {
+	for _, host := range []string{"169.254.169.2", "169.254.169.3", "10.0.2.2", "127.0.0.1"} {
 		if said := connect(host, port); strings.Contains(said, "connected") {
 			t.Errorf("%s: %s", host, said)
 		}
@@ -367,6 +387,24 @@ func TestStrangerCertificate(t *testing.T) {
 	}
 }
 
+// TestSpotNoticeReachesTheNode: the agent reads EC2's notice from a metadata service that its pod cannot reach, and tells the node.
+func TestSpotNoticeReachesTheNode(t *testing.T) {
+	l := open(t)
+	if said := l.exec(t, "echo GET / | nc -w 2 169.254.169.254 80 && echo connected"); strings.Contains(said, "connected") {
+		t.Errorf("the pod reaches the metadata service: %s", said)
+	}
+	l.notice.Store(`{"action": "terminate", "time": "2026-11-28T08:22:00Z"}`)
+	late := time.After(bootTime)
+	for said := ""; said == ""; {
+		select {
+		case s := <-l.states:
+			said = s.Interrupted
+		case <-late:
+			t.Fatal("the agent does not tell the notice")
+		}
+	}
+}
+
 // TestPodCannotReadUserData: the pod finds none in the firmware, the agent's files, the memory or the services of the machine. Root in the pod is not root
 // of the machine.
 func TestPodCannotReadUserData(t *testing.T) {
@@ -378,9 +416,10 @@ mknod /tmp/mem c 1 1 && echo makes devices
 dd if=/dev/mem bs=1 count=1 of=/tmp/first && echo reads memory
 find / -name 'qemu_fw_cfg*' -o -name agent.json -o -name user-data
 cat /proc/1/root/var/lib/vk-cell/agent.json && echo reads the agent
-echo | nc -w 2 169.254.169.254 80 && echo reads metadata`)
-	if !strings.HasPrefix(said, "0\n") {
-		t.Fatalf("it does not run as root: %s", said)
+echo | nc -w 2 169.254.169.254 80 && echo reads metadata
+cat /proc/sys/net/ipv4/ping_group_range`)
+	if !strings.HasPrefix(said, "0\n") || !strings.Contains(said, "0\t2147483647") {
+		t.Fatalf("it does not run as root, or cannot ping without CAP_NET_RAW: %s", said)
 	}
 	for _, word := range []string{"reads", "mounts", "makes", "authority", "\n/"} {
 		if strings.Contains(said, word) {
