@@ -45,6 +45,7 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 	if err != nil {
 		return nil, err
 	}
+	a.front.Forget()
 	owner := identity.Owner{Cluster: env.Namespace, Node: env.Node.Name}
 	return &providertest.Backend{
 		Open: func(context.Context) (node.PodLifecycleHandler, error) {

@@ -63,6 +63,7 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 	if err != nil {
 		return nil, err
 	}
+	c.front.Forget()
 	context.AfterFunc(ctx, c.close)
 	config, err := c.config(env.Namespace).complete()
 	if err != nil {

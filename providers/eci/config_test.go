@@ -46,7 +46,7 @@ func TestConfig(t *testing.T) {
 		"no group":              {"securityGroupID: sg-1", "", "securityGroupID: "},
 		"no cluster":            {"clusterName: home", "", "clusterName: "},
 		"no capacity":           {`capacity: {cpu: "20", memory: 100Gi, pods: "20"}`, "", "capacity: "},
-		"half a key":            {"accessKeySecret: SK", "", "one of both"},
+		"half a key":            {"accessKeySecret: SK", "", "one of them is missing"},
 		"two credentials":       {"accessKeyID: AK", "accessKeyID: AK\ninstanceRole: {name: vk}", "more than one"},
 		"no credentials":        {"accessKeyID: AK\naccessKeySecret: SK", "", "accessKeyID and accessKeySecret are missing"},
 		"OIDC without a file":   {"accessKeyID: AK\naccessKeySecret: SK", "oidc: {roleARN: r, providerARN: p}", "tokenFile"},

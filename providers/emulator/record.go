@@ -48,12 +48,20 @@ type Front struct {
 
 	mu       sync.Mutex
 	requests []Request // guarded by mu
+	forgets  bool      // guarded by mu; requests stays empty
 	faults   []*Fault  // guarded by mu
 }
 
 // NewFront returns a Front before next. operation names a request in the words of the service.
 func NewFront(operation func(r *http.Request, body []byte) string, next http.Handler) *Front {
 	return &Front{operation: operation, next: next}
+}
+
+// Forget makes the front record no requests from now on. A test that measures memory needs this.
+func (f *Front) Forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.requests, f.forgets = nil, true
 }
 
 // Break applies a fault to requests from now on, and returns a function that ends the fault. If several faults
@@ -116,7 +124,9 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *Front) take(r Request) (hit Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.requests = append(f.requests, r)
+	if !f.forgets {
+		f.requests = append(f.requests, r)
+	}
 	for i, fault := range f.faults {
 		if len(fault.Operations) > 0 && !slices.Contains(fault.Operations, r.Operation) {
 			continue

@@ -125,6 +125,7 @@ func (c *cloud) backend(env providertest.Env) (*providertest.Backend, error) {
 		return nil, err
 	}
 	var clock aheadBy
+	c.Front.Forget()
 	return &providertest.Backend{
 		Left: func() (map[string][]string, error) {
 			clock.forward(2 * sharedFor) // shared things stay for a day

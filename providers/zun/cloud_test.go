@@ -177,6 +177,7 @@ func (e *emulated) container(pod *corev1.Pod) (id, run string, err error) {
 // backend is a cloud for one check.
 func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
 	e := startCloud(ctx)
+	e.front.Forget()
 	breaks := func(f emulator.Fault) func(bool) {
 		mend := func() {}
 		return func(on bool) {
