@@ -97,7 +97,7 @@ func (r *Runtime) written(ctx context.Context, pod *corev1.Pod, sandbox string) 
 	for _, one := range list {
 		name := one.GetAttributes().GetMetadata().GetName()
 		logs, _ := stats.SizeOf(r.logsOf(ref, name))
-		all[name] = int64(one.GetWritableLayer().GetUsedBytes().GetValue()) + int64(logs) //nolint:gosec // sizes of files
+		all[name] = int64(one.GetWritableLayer().GetUsedBytes().GetValue()) + int64(logs) //nolint:gosec // sizes of files fit
 	}
 	return all, nil
 }

@@ -50,7 +50,7 @@ func (r *Runtime) messageMount(pod *corev1.Pod, c *corev1.Container, attempt uin
 		return nil, fmt.Errorf("make the file for the termination message: %w", err)
 	}
 	// The container may run as anybody.
-	if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // only this container sees it
+	if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // only this container sees the file
 		return nil, fmt.Errorf("make the file for the termination message: %w", err)
 	}
 	inside := c.TerminationMessagePath

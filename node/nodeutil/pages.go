@@ -92,7 +92,7 @@ func (n *Node) kubeletConfiguration() *kubeletconfig.KubeletConfiguration {
 	}
 	if n.cfg.KubeAPIQPS > 0 {
 		qps, burst := limits(n.cfg.KubeAPIQPS, n.cfg.KubeAPIBurst)
-		c.KubeAPIQPS, c.KubeAPIBurst = ptr.To(int32(qps)), int32(burst) //nolint:gosec // Limits of requests.
+		c.KubeAPIQPS, c.KubeAPIBurst = ptr.To(int32(qps)), int32(burst) //nolint:gosec // limits of requests are small
 	}
 	if n.server != nil {
 		n.describeServer(c)

@@ -19,5 +19,5 @@ type registration struct {
 
 func registrationOf(n *corev1.Node) registration {
 	pods := min(n.Status.Capacity.Pods().Value(), math.MaxInt32)
-	return registration{taints: slices.Clone(n.Spec.Taints), providerID: n.Spec.ProviderID, pods: int32(pods)} //nolint:gosec // It is bounded.
+	return registration{taints: slices.Clone(n.Spec.Taints), providerID: n.Spec.ProviderID, pods: int32(pods)} //nolint:gosec // min bounds the number
 }

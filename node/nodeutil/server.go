@@ -81,7 +81,7 @@ func (s *server) listen(ctx context.Context) (net.Listener, error) {
 		return nil, fmt.Errorf("listen for requests to the node: %w", err)
 	}
 	if addr, ok := l.Addr().(*net.TCPAddr); ok {
-		s.port.Store(int32(addr.Port)) //nolint:gosec // A port.
+		s.port.Store(int32(addr.Port)) //nolint:gosec // a port fits
 	}
 	return limitConns(ctx, l), nil
 }
@@ -123,7 +123,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 
 	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	err := srv.Shutdown(closeCtx) //nolint:contextcheck // ctx has ended; this is its end.
+	err := srv.Shutdown(closeCtx) //nolint:contextcheck // ctx has ended; closeCtx bounds the shutdown
 	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
 		err = errors.Join(err, ended)
 	}

@@ -31,7 +31,7 @@ func (p *Prober) Hook(ctx context.Context, t Target, hook *corev1.LifecycleHandl
 	case hook.Exec != nil:
 		stdout, stderr, err := p.cfg.Exec(ctx, t.ID, hook.Exec.Command, 0)
 		if err != nil {
-			return fmt.Errorf("Exec lifecycle hook (%v) for Container %q in Pod %q failed - error: %w, message: %q", //nolint:staticcheck // ST1005: the text of a kubelet
+			return fmt.Errorf("Exec lifecycle hook (%v) for Container %q in Pod %q failed - error: %w, message: %q", //nolint:staticcheck // ST1005: the text is the kubelet's
 				hook.Exec.Command, t.Container.Name, podName(t.Pod), err, both(stdout, stderr))
 		}
 	case hook.HTTPGet != nil:
@@ -42,11 +42,11 @@ func (p *Prober) Hook(ctx context.Context, t Target, hook *corev1.LifecycleHandl
 	case hook.Sleep != nil:
 		if !sleep.For(ctx, time.Duration(hook.Sleep.Seconds)*time.Second) {
 			err := errors.New("container terminated before sleep hook finished")
-			return fmt.Errorf("Sleep lifecycle hook (%d) for Container %q in Pod %q failed - error: %w", //nolint:staticcheck // ST1005: the text of a kubelet
+			return fmt.Errorf("Sleep lifecycle hook (%d) for Container %q in Pod %q failed - error: %w", //nolint:staticcheck // ST1005: the text is the kubelet's
 				hook.Sleep.Seconds, t.Container.Name, podName(t.Pod), err)
 		}
 	default:
-		return errors.New("Cannot run handler: invalid handler: it has no action") //nolint:staticcheck // ST1005: the text of a kubelet
+		return errors.New("Cannot run handler: invalid handler: it has no action") //nolint:staticcheck // ST1005: the text is the kubelet's
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (c *Cache[T]) settled(asked time.Time) bool {
 }
 
 // LastError returns why the last round failed, and since when rounds do. Nil: it did not.
-func (c *Cache[T]) LastError() (err error, since time.Time) { //nolint:revive,staticcheck // the time is of the error
+func (c *Cache[T]) LastError() (err error, since time.Time) { //nolint:revive,staticcheck // the time belongs to the error
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err, c.since

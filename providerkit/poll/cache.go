@@ -28,7 +28,7 @@ type Identity struct {
 }
 
 // Partial is the error of a List with a reason to request some instances only. The round has not failed.
-var Partial = errors.New("only some instances were asked for") //nolint:errname,revive,staticcheck // as io.EOF: it is no failure
+var Partial = errors.New("only some instances were asked for") //nolint:errname,revive,staticcheck // not a failure, like io.EOF
 
 // Unanswered is the error of a List that is complete except for these pods, for which the service gave no
 // answer. They are neither missing nor seen. True marks a requested pod: earlier lists without it prove nothing

@@ -42,15 +42,15 @@ type Provider[T any] struct {
 // memory, so the node doubts that many pods have gone at once.
 type Unlisted[T any] struct {
 	*Provider[T]
-	noAuthority //nolint:unused // its method hides that of Provider
+	noAuthority //nolint:unused // its method hides the method of Provider
 }
 
 // noAuthority has the method of node.PodAuthority at the same depth as Provider in Unlisted, so Unlisted does
 // not have this method.
-type noAuthority struct{} //nolint:unused // as above
+type noAuthority struct{} //nolint:unused // its method hides the method of Provider
 
 // AnswersForAllPods is no answer.
-func (noAuthority) AnswersForAllPods() {} //nolint:unused // as above
+func (noAuthority) AnswersForAllPods() {} //nolint:unused // its method hides the method of Provider
 
 // Cache returns the last known state of each pod at the service. A driver gives instances from other sources
 // than lists to Take.

@@ -44,7 +44,7 @@ func (p *plugin) connect(ctx context.Context) (*session, error) {
 		if ctx.Err() == nil && !cut || p.why() == nil {
 			p.note(err)
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // jitter is no secret
+		timer := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // jitter needs no secure randomness
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -65,7 +65,7 @@ func (p *plugin) RunInBackground(ctx context.Context) error {
 		if s == nil {
 			var err error
 			if s, err = p.connect(ctx); err != nil {
-				return nil //nolint:nilerr // ctx ended
+				return nil //nolint:nilerr // ctx has ended
 			}
 		}
 		p.lose(ctx, s, p.run(ctx, s))

@@ -55,7 +55,7 @@ func (p *plugin) GetContainerLogs(ctx context.Context, namespace, podName, conta
 type logReader struct {
 	p      *plugin
 	s      *session
-	ctx    context.Context //nolint:containedctx // it is the life of the stream
+	ctx    context.Context //nolint:containedctx // the life of the stream
 	cancel context.CancelFunc
 	stream rpc.Provider_GetContainerLogsClient
 	rest   []byte

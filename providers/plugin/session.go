@@ -26,7 +26,7 @@ type session struct {
 	rpc.ProviderClient
 	conn *grpc.ClientConn
 	// ctx ends with the session; its cause is the reason.
-	ctx   context.Context //nolint:containedctx // it is the life of the session
+	ctx   context.Context //nolint:containedctx // the life of the session
 	end   context.CancelCauseFunc
 	hello *rpc.HandshakeResponse
 }

@@ -93,7 +93,7 @@ func openParent(parent string) error {
 	dir := cgroupRoot
 	for part := range strings.SplitSeq("."+parent, "/") {
 		dir = filepath.Join(dir, part)
-		if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) { //nolint:gosec // as the kernel makes them
+		if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) { //nolint:gosec // the mode of the kernel's own groups
 			return fmt.Errorf("make the cgroup %s: %w", parent, err)
 		}
 		if err := enable(dir); err != nil {
@@ -110,7 +110,7 @@ func enable(dir string) error {
 
 // writable reports whether groups can be made in a directory. It makes a named directory first.
 func writable(dir, parent string) bool {
-	if parent != "" && os.MkdirAll(dir, 0o755) != nil { //nolint:gosec // as the kernel makes them
+	if parent != "" && os.MkdirAll(dir, 0o755) != nil { //nolint:gosec // the mode of the kernel's own groups
 		return false
 	}
 	probe, err := os.MkdirTemp(dir, cgroupPrefix+"probe-")
@@ -125,7 +125,7 @@ func delegate(dir string) error {
 		return nil
 	}
 	aside := filepath.Join(dir, cgroupPrefix+"daemon")
-	if err := os.Mkdir(aside, 0o755); err != nil && !os.IsExist(err) { //nolint:gosec // as the kernel makes them
+	if err := os.Mkdir(aside, 0o755); err != nil && !os.IsExist(err) { //nolint:gosec // the mode of the kernel's own groups
 		return fmt.Errorf("make a cgroup below that of the daemon: %w", err)
 	}
 	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))

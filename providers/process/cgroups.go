@@ -99,7 +99,7 @@ func (g *cgroups) of(id string) shim.Cgroup {
 func (g *cgroups) make(id string, limits *runtimeapi.LinuxContainerResources) (shim.Cgroup, error) {
 	made := g.of(id)
 	for _, dir := range made.Dirs() {
-		if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) { //nolint:gosec // as the kernel makes them
+		if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) { //nolint:gosec // the mode of the kernel's own groups
 			return made, errors.Join(err, made.Remove())
 		}
 	}

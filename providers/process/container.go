@@ -261,7 +261,7 @@ func (r *Runtime) kill(ctx context.Context, c *container, state shim.State) erro
 func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	c, err := r.container(id)
 	if err != nil {
-		return nil //nolint:nilerr // removing what is not there is no error
+		return nil //nolint:nilerr // removing a missing container is no error
 	}
 	c.working.Lock()
 	defer c.working.Unlock()

@@ -146,11 +146,11 @@ func (r *Runtime) startGuest(ctx context.Context, s *sandbox) error {
 func (r *Runtime) guestSpec(s *sandbox, spec *shim.Spec) error {
 	image, err := bundle.PauseImage(runtime.GOARCH)
 	if err == nil {
-		err = os.MkdirAll(s.supervisorDir(), 0o755) //nolint:gosec // as that of a container
+		err = os.MkdirAll(s.supervisorDir(), 0o755) //nolint:gosec // the same mode as for a container
 	}
 	path := filepath.Join(s.supervisorDir(), pauseFile)
 	if err == nil {
-		err = os.WriteFile(path, image, 0o644) //nolint:gosec // there is nothing secret in it
+		err = os.WriteFile(path, image, 0o644) //nolint:gosec // the file has no secrets
 	}
 	if err != nil {
 		return fmt.Errorf("make the root of the sandbox: %w", err)
@@ -292,10 +292,10 @@ func (r *Runtime) guestDirectory(s *sandbox, spec *shim.Spec, overlay bool) erro
 	}
 	program, err := bundle.Pause(runtime.GOARCH)
 	for _, d := range dirs {
-		err = errors.Join(err, os.MkdirAll(d, 0o755)) //nolint:gosec // as for a container
+		err = errors.Join(err, os.MkdirAll(d, 0o755)) //nolint:gosec // the same mode as for a container
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(image, bundle.PauseFile), program, 0o755) //nolint:gosec // it is run
+		err = os.WriteFile(filepath.Join(image, bundle.PauseFile), program, 0o755) //nolint:gosec // a program must be executable
 	}
 	if err != nil {
 		return err

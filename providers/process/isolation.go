@@ -118,7 +118,7 @@ func (r *Runtime) try(ctx context.Context, overlay bool) error {
 		return r.tryGuest(ctx, dir, overlay)
 	}
 	for _, name := range []string{"image", "rootfs", "upper", "work"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil { //nolint:gosec // as for a container
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil { //nolint:gosec // the same mode as for a container
 			return err
 		}
 	}

@@ -28,7 +28,7 @@ func memoryVolume(dir string) (volume shim.MemoryVolume, mounted bool, err error
 	if err := errors.Join(unix.Lstat(dir, &own), unix.Lstat(filepath.Dir(dir), &parent), unix.Statfs(dir, &at)); err != nil {
 		return volume, false, fmt.Errorf("look at the volume %s: %w", dir, err)
 	}
-	volume = shim.MemoryVolume{Dir: dir, Mode: own.Mode & 0o7777, UID: own.Uid, GID: own.Gid, Size: int64(at.Blocks) * at.Bsize} //nolint:gosec // a size
+	volume = shim.MemoryVolume{Dir: dir, Mode: own.Mode & 0o7777, UID: own.Uid, GID: own.Gid, Size: int64(at.Blocks) * at.Bsize} //nolint:gosec // sizes fit
 	return volume, at.Type == unix.TMPFS_MAGIC && own.Dev != parent.Dev && volume.Size > 0, nil
 }
 

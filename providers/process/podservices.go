@@ -50,7 +50,7 @@ func apiServerService(in cli.ProviderInput, server *lastNumeric) []podnet.Servic
 	for _, address := range service.Spec.ClusterIPs {
 		for _, port := range service.Spec.Ports {
 			if ip, err := netip.ParseAddr(address); err == nil && ip.Is4() && port.Protocol == corev1.ProtocolTCP {
-				all = append(all, podnet.Service{Protocol: "tcp", Address: address, Port: uint16(port.Port), Target: target}) //nolint:gosec // the API server lets only ports through
+				all = append(all, podnet.Service{Protocol: "tcp", Address: address, Port: uint16(port.Port), Target: target}) //nolint:gosec // the API server accepts only valid ports
 			}
 		}
 	}

@@ -59,13 +59,13 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 	}
 	err := durable.KeepRoom(filepath.Join(s.dir, recordFile)) // the removal of a pod makes room on a full disk
 	if err == nil {
-		err = os.WriteFile(filepath.Join(s.dir, hostnameFile), []byte(config.GetHostname()+"\n"), 0o644) //nolint:gosec // every user of the container reads it
+		err = os.WriteFile(filepath.Join(s.dir, hostnameFile), []byte(config.GetHostname()+"\n"), 0o644) //nolint:gosec // every user of the container reads the file
 	}
 	if err == nil && config.GetDnsConfig() != nil {
-		err = os.WriteFile(filepath.Join(s.dir, resolvFile), []byte(resolvConf(config.GetDnsConfig())), 0o644) //nolint:gosec // as above
+		err = os.WriteFile(filepath.Join(s.dir, resolvFile), []byte(resolvConf(config.GetDnsConfig())), 0o644) //nolint:gosec // every user of the container reads the file
 	}
 	if dir := config.GetLogDirectory(); err == nil && dir != "" {
-		err = os.MkdirAll(dir, 0o755) //nolint:gosec // as a kubelet makes it
+		err = os.MkdirAll(dir, 0o755) //nolint:gosec // the mode of a kubelet
 	}
 	if err == nil && s.held {
 		err = r.join(ctx, s)
@@ -184,7 +184,7 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 // RemovePodSandbox removes the sandbox with its containers.
 func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
 	if _, err := r.sandbox(id); err != nil {
-		return nil //nolint:nilerr // removing what is not there is no error
+		return nil //nolint:nilerr // removing a missing sandbox is no error
 	}
 	if err := r.StopPodSandbox(ctx, id); err != nil {
 		return err

@@ -92,7 +92,7 @@ func (r *Runtime) statsOf(ctx context.Context, c *container) (*runtimeapi.Contai
 		Attributes: &runtimeapi.ContainerAttributes{Id: c.id, Metadata: c.config.GetMetadata(), Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations()},
 		WritableLayer: &runtimeapi.FilesystemUsage{
 			Timestamp: layer.at.UnixNano(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: r.config.StateDir},
-			UsedBytes: number(uint64(layer.bytes)), InodesUsed: number(uint64(layer.inodes)), //nolint:gosec // sizes of files
+			UsedBytes: number(uint64(layer.bytes)), InodesUsed: number(uint64(layer.inodes)), //nolint:gosec // sizes of files fit
 		},
 	}
 	u := measure(c.Spec.Cgroup, state)

@@ -453,7 +453,7 @@ func (n *userNetwork) pod(s *sandbox, address string) podnet.Pod {
 		if p.GetHostPort() > 0 {
 			pod.HostPorts = append(pod.HostPorts, podnet.HostPort{
 				Protocol: strings.ToLower(p.GetProtocol().String()), HostIP: p.GetHostIp(),
-				HostPort: uint16(p.GetHostPort()), Port: uint16(p.GetContainerPort()), //nolint:gosec // the API server lets only ports through
+				HostPort: uint16(p.GetHostPort()), Port: uint16(p.GetContainerPort()), //nolint:gosec // the API server accepts only valid ports
 			})
 		}
 	}

@@ -95,7 +95,7 @@ func startChild(dir state.Dir) (child *exec.Cmd, progress *os.File, err error) {
 
 	// The same arguments; of a repeated flag, the later value counts.
 	args := append(os.Args[1:len(os.Args):len(os.Args)], "--detach=false", "--progress-fd=3")
-	child = exec.Command(program, args...) //nolint:noctx // it outlives this command
+	child = exec.Command(program, args...) //nolint:noctx // the process outlives this command
 	child.Stdout, child.Stderr = log, log
 	child.ExtraFiles = []*os.File{theirs}
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -72,7 +72,7 @@ func (c *Containerd) sweep() error {
 	endProcesses(c.slot.dir)
 	errs := []error{Unmount(c.slot.dir), RemoveCgroup(c.CgroupParent)}
 	if _, err := os.Stat("/sys/class/net/" + c.Bridge); err == nil {
-		if out, err := exec.Command("ip", "link", "del", c.Bridge).CombinedOutput(); err != nil { //nolint:noctx // it ends at once
+		if out, err := exec.Command("ip", "link", "del", c.Bridge).CombinedOutput(); err != nil { //nolint:noctx // the command ends at once
 			errs = append(errs, fmt.Errorf("remove bridge %s: %w: %s", c.Bridge, err, out))
 		}
 	}
@@ -177,7 +177,7 @@ func removeTree(root string) error {
 		if err == nil && entry.IsDir() {
 			dirs = append(dirs, path)
 		}
-		return nil //nolint:nilerr // what has gone meanwhile need not be removed
+		return nil //nolint:nilerr // a missing group need not be removed
 	})
 	if err != nil {
 		return fmt.Errorf("find cgroups: %w", err)

@@ -112,7 +112,7 @@ func (c *Containerd) Resume(ctx context.Context) error {
 	if file := c.options.NetworkNamespace; file != "" {
 		argv = append([]string{"nsenter", "--net=" + file}, argv...) // nsenter becomes the program
 	}
-	d := &daemon{cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan struct{})} //nolint:noctx // Stop ends it
+	d := &daemon{cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan struct{})} //nolint:noctx // Stop ends the process
 	d.cmd.Stdout, d.cmd.Stderr = &c.said, &c.said
 	// containerd ends when this process dies, whatever the cause. Its containers do not; see sweep.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}

@@ -52,7 +52,7 @@ func BusyboxImage(names ...string) (Image, error) {
 	if err != nil {
 		return Image{}, fmt.Errorf("make an image of busybox: %w", err)
 	}
-	applets, err := exec.Command(program, "--list").Output() //nolint:noctx // it ends at once
+	applets, err := exec.Command(program, "--list").Output() //nolint:noctx // the command ends at once
 	if err != nil {
 		return Image{}, fmt.Errorf("ask busybox for its applets: %w", err)
 	}

@@ -119,7 +119,7 @@ func draw(all []mutant, n int, seed uint64) (drawn []mutant) {
 	if n == 0 || n >= len(all) {
 		return all
 	}
-	picked := rand.New(rand.NewPCG(seed, 0)).Perm(len(all))[:n] //nolint:gosec // It is to be repeated.
+	picked := rand.New(rand.NewPCG(seed, 0)).Perm(len(all))[:n] //nolint:gosec // the choice must be repeatable
 	slices.Sort(picked)
 	for _, i := range picked {
 		drawn = append(drawn, all[i])

@@ -142,7 +142,7 @@ func (p *testProgram) pass(ctx context.Context, m mutant, tests []timedTest) boo
 }
 
 func (p *testProgram) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, p.program, args...) //nolint:gosec // It was built here.
+	cmd := exec.CommandContext(ctx, p.program, args...) //nolint:gosec // the program was built here
 	cmd.Dir, cmd.WaitDelay = p.dir, time.Second
 	return cmd
 }

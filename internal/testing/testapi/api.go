@@ -105,7 +105,7 @@ const privateName = "private"
 func New(t testing.TB, o Options) *API {
 	t.Helper()
 	binary := requireBinary(t)
-	base, err := os.MkdirTemp(parentDir(), "vk-testapi-") //nolint:usetesting // it is in memory
+	base, err := os.MkdirTemp(parentDir(), "vk-testapi-") //nolint:usetesting // the directory is in memory
 	if err != nil {
 		t.Fatalf("make directory: %v", err)
 	}

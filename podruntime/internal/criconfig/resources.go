@@ -83,7 +83,7 @@ func (s Settings) hugePages(limits corev1.ResourceList) []*runtimeapi.HugepageLi
 		limit := uint64(0)
 		for name, q := range limits {
 			if asked, is := strings.CutPrefix(string(name), corev1.ResourceHugePagesPrefix); is && cgroupSize(asked) == size {
-				limit = uint64(max(q.Value(), 0)) //nolint:gosec // it is not negative
+				limit = uint64(max(q.Value(), 0)) //nolint:gosec // the value is not negative
 			}
 		}
 		all = append(all, &runtimeapi.HugepageLimit{PageSize: size, Limit: limit})

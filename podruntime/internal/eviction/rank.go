@@ -72,7 +72,7 @@ func (p Pod) uses(r Resource) int64 {
 	if used == nil {
 		return -1
 	}
-	return int64(*used) //nolint:gosec // sizes of machines
+	return int64(*used) //nolint:gosec // sizes of machines fit
 }
 
 // requests returns the requests of the pod.
@@ -114,7 +114,7 @@ func (p Pod) Excess(r Resource) string {
 			}
 		}
 		request := p.Pod.Spec.Containers[at].Resources.Requests[corev1.ResourceName(r)]
-		if usage := resource.NewQuantity(int64(used), resource.BinarySI); usage.Cmp(request) > 0 { //nolint:gosec // sizes of machines
+		if usage := resource.NewQuantity(int64(used), resource.BinarySI); usage.Cmp(request) > 0 { //nolint:gosec // sizes of machines fit
 			fmt.Fprintf(&text, "Container %s was using %s, request is %s, has larger consumption of %s. ", s.Name, usage, request.String(), r)
 		}
 	}

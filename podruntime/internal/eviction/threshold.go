@@ -122,11 +122,11 @@ func (o Observations) Met(thresholds []Threshold) []Met {
 	var list []Met
 	for _, t := range thresholds {
 		seen, measured := o[t.Signal]
-		least := t.Least(int64(seen.Capacity)) //nolint:gosec // sizes of machines
+		least := t.Least(int64(seen.Capacity)) //nolint:gosec // sizes of machines fit
 		if !measured || seen.Capacity == 0 || float64(seen.Available) >= float64(least) {
 			continue
 		}
-		list = append(list, Met{t, t.Signal.quantity(least), t.Signal.quantity(int64(seen.Available))}) //nolint:gosec // sizes of machines
+		list = append(list, Met{t, t.Signal.quantity(least), t.Signal.quantity(int64(seen.Available))}) //nolint:gosec // sizes of machines fit
 	}
 	return list
 }

@@ -234,10 +234,10 @@ func (c *Collector) remove(ctx context.Context, s *seen) error {
 // excess returns how many bytes must be freed on a disk, 0 if it is not too full.
 func (p Policy) excess(d Disk) uint64 {
 	free := d.Available * 100 / d.Capacity
-	if p.High >= 100 || 100-int64(free) < p.High { //nolint:gosec // a percentage
+	if p.High >= 100 || 100-int64(free) < p.High { //nolint:gosec // a percentage fits
 		return 0
 	}
-	target := d.Capacity / 100 * uint64(100-p.Low) //nolint:gosec // a percentage
+	target := d.Capacity / 100 * uint64(100-p.Low) //nolint:gosec // a percentage fits
 	return target - min(target, d.Available)
 }
 

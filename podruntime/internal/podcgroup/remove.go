@@ -115,7 +115,7 @@ func remove(group string) error {
 			if err == nil && e.IsDir() {
 				groups = append(groups, path)
 			}
-			return nil //nolint:nilerr // what has gone meanwhile need not be removed
+			return nil //nolint:nilerr // a missing group need not be removed
 		})
 		if err != nil || len(groups) == 0 {
 			return err

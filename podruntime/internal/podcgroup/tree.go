@@ -190,7 +190,7 @@ func (t *Tree) mkdir(group string) error {
 		enable(dir)
 		for part := range strings.SplitSeq(strings.Trim(group, "/"), "/") {
 			dir = filepath.Join(dir, part)
-			if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // as the kernel makes them
+			if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // the mode of the kernel's own groups
 				return err
 			}
 			enable(dir)

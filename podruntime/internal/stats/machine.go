@@ -82,7 +82,7 @@ func (m machine) processors() int64 {
 func (m machine) booted(otherwise metav1.Time) metav1.Time {
 	for _, words := range m.fields("stat") {
 		if words[0] == "btime" && len(words) == 2 {
-			return metav1.NewTime(time.Unix(int64(number(words[1])), 0)) //nolint:gosec // seconds since 1970
+			return metav1.NewTime(time.Unix(int64(number(words[1])), 0)) //nolint:gosec // seconds since 1970 fit
 		}
 	}
 	return otherwise
@@ -145,7 +145,7 @@ func (m machine) processes(now metav1.Time) *statsv1alpha1.RlimitStats {
 		return nil
 	}
 	_, all, _ := strings.Cut(load[0][3], "/")
-	most, running := int64(number(limit[0][0])), int64(number(all)) //nolint:gosec // numbers of processes
+	most, running := int64(number(limit[0][0])), int64(number(all)) //nolint:gosec // numbers of processes fit
 	return &statsv1alpha1.RlimitStats{Time: now, MaxPID: &most, NumOfRunningProcesses: &running}
 }
 

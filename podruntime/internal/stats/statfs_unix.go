@@ -11,7 +11,7 @@ func statfs(path string) (space, error) {
 	if err := syscall.Statfs(path, &fs); err != nil {
 		return space{}, err
 	}
-	block := uint64(fs.Bsize) //nolint:gosec // its type differs between systems
+	block := uint64(fs.Bsize) //nolint:gosec // the type differs between systems
 	return space{
 		size: fs.Blocks * block, free: fs.Bfree * block, available: fs.Bavail * block, inodes: fs.Files, inodesFree: fs.Ffree,
 	}, nil

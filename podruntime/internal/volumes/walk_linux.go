@@ -66,12 +66,12 @@ func (w *walker) step(ctx context.Context) error {
 	here.dirs = here.dirs[:len(here.dirs)-1]
 	fd, err := unix.Openat(w.fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil //nolint:nilerr // it vanished, or only its containers may look
+		return nil //nolint:nilerr // the directory vanished, or only its containers may read it
 	}
 	var own unix.Stat_t
 	if err := unix.Fstat(fd, &own); err != nil || idOf(&own).dev != w.dev {
 		unix.Close(fd)
-		return nil //nolint:nilerr // something was mounted there since it was counted
+		return nil //nolint:nilerr // a file system was mounted there since the directory was read
 	}
 	unix.Close(w.fd)
 	w.fd = fd

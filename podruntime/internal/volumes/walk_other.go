@@ -25,7 +25,7 @@ func measure(ctx context.Context, dir string) (Use, error) {
 		}
 		info, statErr := root.Lstat(name)
 		if err != nil || statErr != nil {
-			return nil //nolint:nilerr // it vanished, or only its containers may look
+			return nil //nolint:nilerr // the directory vanished, or only its containers may read it
 		}
 		use.Bytes += info.Size()
 		use.Inodes++

@@ -58,7 +58,7 @@ func (p *Processes) Run(ctx context.Context, s Start) (int, error) {
 	}
 	defer output.Close()
 	words := strings.Fields(s.CommandLine)                         // the command runs without a shell
-	cmd := exec.Command(filepath.Join(wd, words[0]), words[1:]...) //nolint:gosec,noctx // that is what tasks are for, and it may be stopped gently
+	cmd := exec.Command(filepath.Join(wd, words[0]), words[1:]...) //nolint:gosec,noctx // tasks run commands, and kill may stop them gently
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if _, err := os.Stat("/etc/ssh"); err == nil && os.Geteuid() == 0 {
 		etc := filepath.Join(root, "etc", "ssh")
@@ -99,8 +99,8 @@ func (p *Processes) Run(ctx context.Context, s Start) (int, error) {
 // Command implements Shell.
 func (p *Processes) Command(node, text string, admin bool) *exec.Cmd {
 	bin := filepath.Join(p.Dir, node, "bin")
-	cmd := exec.Command("/bin/sh", "-c", text)                                                                                  //nolint:gosec,noctx // that is what a shell is for, and it ends with its input
-	if err := errors.Join(os.MkdirAll(bin, 0o750), os.WriteFile(filepath.Join(bin, "sudo"), []byte(sudo), 0o700)); err != nil { //nolint:gosec // it is a program
+	cmd := exec.Command("/bin/sh", "-c", text)                                                                                  //nolint:gosec,noctx // a shell runs commands, and ends with its input
+	if err := errors.Join(os.MkdirAll(bin, 0o750), os.WriteFile(filepath.Join(bin, "sudo"), []byte(sudo), 0o700)); err != nil { //nolint:gosec // a program must be executable
 		cmd.Err = err
 	}
 	cmd.Env = shellEnv(bin, admin)

@@ -125,7 +125,7 @@ func (s *Server) session(n *node, channel ssh.Channel, requests <-chan *ssh.Requ
 				_ = in.Close()
 			}()
 			_ = cmd.Wait()                             // the exit code has the outcome
-			code = uint32(cmd.ProcessState.ExitCode()) //nolint:gosec // of a process
+			code = uint32(cmd.ProcessState.ExitCode()) //nolint:gosec // exit codes of processes fit
 		} else {
 			_, _ = io.WriteString(channel.Stderr(), err.Error()+"\n")
 		}

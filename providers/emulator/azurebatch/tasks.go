@@ -59,7 +59,7 @@ type Server struct {
 	Quota int
 
 	run Runner
-	ctx context.Context //nolint:containedctx // of what runs, not of a request
+	ctx context.Context //nolint:containedctx // the life of tasks, not of a request
 
 	mu     sync.Mutex
 	denied map[string]bool // guarded by mu; operations denied to the identity

@@ -171,7 +171,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, err := s.answer(r)
 	if err != nil {
 		var f *failure
-		switch e := err.(type) { //nolint:errorlint // it was made here
+		switch e := err.(type) { //nolint:errorlint // answer returns the error unwrapped
 		case *failure:
 			f = e
 		default:

@@ -22,7 +22,7 @@ func (s *Server) start(t *task) error {
 		k, err := s.run(c)
 		if err != nil {
 			s.halt(t, "TaskFailedToStart", "ResourceInitializationError: "+err.Error())
-			return nil //nolint:nilerr // the task tells it
+			return nil //nolint:nilerr // halt reports the error in the task
 		}
 		var after []string
 		for _, dep := range c.DependsOn {

@@ -66,7 +66,7 @@ type Server struct {
 	*emulator.Front
 
 	config Config
-	ctx    context.Context //nolint:containedctx // what it runs ends with it
+	ctx    context.Context //nolint:containedctx // the life of tasks and sessions
 	fleet  *emulator.Fleet
 
 	mu          sync.Mutex

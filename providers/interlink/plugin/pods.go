@@ -35,7 +35,7 @@ type pods struct {
 	provider nodeutil.Provider
 	store    store
 	objects  *objects
-	ctx      context.Context //nolint:containedctx // what outlives a request ends with the plugin
+	ctx      context.Context //nolint:containedctx // the life of the plugin, not of a request
 	working  sync.WaitGroup
 
 	mu   sync.Mutex

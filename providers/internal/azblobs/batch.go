@@ -67,7 +67,7 @@ func deleted(answer *http.Response) error {
 	}
 	for parts := multipart.NewReader(answer.Body, parameters["boundary"]); ; {
 		part, err := parts.NextPart()
-		if err == io.EOF { //nolint:errorlint // as NextPart documents
+		if err == io.EOF { //nolint:errorlint // NextPart documents the unwrapped error
 			return nil
 		}
 		if err != nil {

@@ -141,7 +141,7 @@ func open(o Options) (*Cluster, error) {
 	for _, name := range o.Env {
 		prolog += "echo export " + name + "=" + dir + "/" + name + "\n"
 	}
-	if err := os.WriteFile(filepath.Join(dir, "prolog"), []byte(prolog), 0o755); err != nil { //nolint:gosec // it is a program
+	if err := os.WriteFile(filepath.Join(dir, "prolog"), []byte(prolog), 0o755); err != nil { //nolint:gosec // a program must be executable
 		return nil, err
 	}
 	text, err := c.conf()
@@ -149,11 +149,11 @@ func open(o Options) (*Cluster, error) {
 		return nil, err
 	}
 	if o.Others || o.REST { // other users read the configuration, and their jobs have a TMPDIR
-		if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Join(dir, "spool"), 0o755), os.Chmod(filepath.Join(dir, "tmp"), 0o777|os.ModeSticky)); err != nil { //nolint:gosec // secrets in it have modes of their own
+		if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Join(dir, "spool"), 0o755), os.Chmod(filepath.Join(dir, "tmp"), 0o777|os.ModeSticky)); err != nil { //nolint:gosec // secrets inside have modes of their own
 			return nil, err
 		}
 	}
-	return c, os.WriteFile(c.Conf, []byte(text), 0o644) //nolint:gosec // there is nothing secret in it
+	return c, os.WriteFile(c.Conf, []byte(text), 0o644) //nolint:gosec // the file has no secrets
 }
 
 // conf returns slurm.conf. A machine busy with the tests must not look lost: by default the controller ends a
@@ -206,7 +206,7 @@ CommunicationParameters=NoCtldInAddrAny
 			}
 		}
 		devices := fmt.Sprintf("Name=gpu File=%s/gpu[0-%d]\n", c.Dir, c.options.GPUs-1)
-		if err := os.WriteFile(filepath.Join(c.Dir, "gres.conf"), []byte(devices), 0o644); err != nil { //nolint:gosec // as slurm.conf
+		if err := os.WriteFile(filepath.Join(c.Dir, "gres.conf"), []byte(devices), 0o644); err != nil { //nolint:gosec // the file has no secrets
 			return "", err
 		}
 	}
@@ -245,7 +245,7 @@ func (c *Cluster) daemon(program string, args ...string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(path, args...) //nolint:noctx // it is ended by its process id, with the cluster
+	cmd := exec.Command(path, args...) //nolint:noctx // the cluster ends the process by its process ID
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "SLURM_CONF=" + c.Conf}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd, cmd.Start()

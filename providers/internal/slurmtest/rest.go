@@ -31,7 +31,7 @@ func (c *Cluster) StartREST(t testing.TB) (url string) {
 		t.Fatal(err)
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	cmd := exec.Command(path, "-f", c.Conf, "-a", "rest_auth/jwt", "-s", "openapi/v0.0.38", address) //nolint:noctx // it is ended by its process id, with the test
+	cmd := exec.Command(path, "-f", c.Conf, "-a", "rest_auth/jwt", "-s", "openapi/v0.0.38", address) //nolint:noctx // the test ends the process by its process ID
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "SLURM_CONF=" + c.Conf, "SLURM_JWT=daemon"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: restUser, Gid: restUser}, Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -39,7 +39,7 @@ func (c *Cluster) StartREST(t testing.TB) (url string) {
 	}
 	t.Cleanup(func() { end(cmd, syscall.SIGTERM) })
 	if err := wait(t.Context(), "slurmrestd", func() bool {
-		conn, err := net.Dial("tcp", address) //nolint:noctx // it has no name to look up
+		conn, err := net.Dial("tcp", address) //nolint:noctx // the address needs no lookup of a name
 		if err == nil {
 			_ = conn.Close()
 		}

@@ -71,7 +71,7 @@ func (s *SSHServer) prepare(ctx context.Context) error {
 		return err
 	}
 	s.Port = ports[0]
-	if err := os.MkdirAll("/run/sshd", 0o755); err != nil { //nolint:gosec // sshd wants it so
+	if err := os.MkdirAll("/run/sshd", 0o755); err != nil { //nolint:gosec // sshd requires this mode
 		return err
 	}
 	if err := s.Know("host", s.KnownHosts); err != nil {
@@ -106,14 +106,14 @@ func (s *SSHServer) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.cmd = exec.Command(path, "-D", "-f", filepath.Join(s.dir, "config"), "-E", filepath.Join(s.dir, "log")) //nolint:noctx // it is ended by its process id
+	s.cmd = exec.Command(path, "-D", "-f", filepath.Join(s.dir, "config"), "-E", filepath.Join(s.dir, "log")) //nolint:noctx // the process is ended by its process ID
 	s.cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
 	return wait(ctx, "sshd", func() bool {
-		conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port))) //nolint:noctx // on this machine it does not block
+		conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port))) //nolint:noctx // a dial on this machine does not block
 		if err == nil {
 			_ = conn.Close()
 		}

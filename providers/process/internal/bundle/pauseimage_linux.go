@@ -68,7 +68,7 @@ func erofsNames(all []erofsName) []byte {
 			Inode     uint64
 			At        uint16
 			Kind, Pad uint8
-		}{uint64(n.inode), uint16(len(all)*erofsEntry + names.Len()), n.kind, 0}) //nolint:gosec // a few names; a buffer takes everything
+		}{uint64(n.inode), uint16(len(all)*erofsEntry + names.Len()), n.kind, 0}) //nolint:gosec // a few names fit, and a buffer takes everything
 		names.WriteString(n.name)
 	}
 	return slices.Concat(entries.Bytes(), names.Bytes())
@@ -80,7 +80,7 @@ func erofsInode(image []byte, number uint32, layout, mode, links uint16, block u
 	binary.LittleEndian.PutUint16(at, layout<<1)
 	binary.LittleEndian.PutUint16(at[4:], mode)
 	binary.LittleEndian.PutUint16(at[6:], links)
-	binary.LittleEndian.PutUint32(at[8:], uint32(size+len(data))) //nolint:gosec // less than a block
+	binary.LittleEndian.PutUint32(at[8:], uint32(size+len(data))) //nolint:gosec // less than a block fits
 	binary.LittleEndian.PutUint32(at[16:], block)
 	binary.LittleEndian.PutUint32(at[20:], number)
 	copy(at[erofsSlot:], data)

@@ -19,7 +19,7 @@ func RemoveTree(dir string) error {
 	}
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700) //nolint:gosec // it is about to be removed
+			_ = os.Chmod(path, 0o700) //nolint:gosec // the directory is about to be removed
 		}
 		return nil
 	})

@@ -165,9 +165,9 @@ func (m Mount) hold(place string) error {
 		return err
 	}
 	if info.IsDir() {
-		err = os.Mkdir(place, 0o755) //nolint:gosec // it is covered
+		err = os.Mkdir(place, 0o755) //nolint:gosec // a mount covers the place
 	} else {
-		err = os.WriteFile(place, nil, 0o644) //nolint:gosec // it is covered
+		err = os.WriteFile(place, nil, 0o644) //nolint:gosec // a mount covers the place
 	}
 	if err != nil {
 		return err

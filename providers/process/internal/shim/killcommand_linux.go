@@ -55,7 +55,7 @@ func hungUp(c net.Conn) (gone bool) {
 		return true
 	}
 	err = control.Control(func(fd uintptr) {
-		watched := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}} //nolint:gosec // a descriptor is small
+		watched := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}} //nolint:gosec // a descriptor fits
 		n, err := unix.Poll(watched, 0)
 		gone = err == nil && n > 0
 	})

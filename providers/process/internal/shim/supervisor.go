@@ -88,7 +88,7 @@ func supervise(probe bool, ready *os.File) error {
 		return err
 	}
 	_ = os.Remove(socketFile)
-	listener, err := net.Listen("unix", socketFile) //nolint:noctx // it has no name to look up
+	listener, err := net.Listen("unix", socketFile) //nolint:noctx // a socket needs no lookup of a name
 	if err != nil {
 		return fmt.Errorf("listen for the daemon: %w", err)
 	}
