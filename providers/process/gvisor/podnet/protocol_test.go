@@ -69,9 +69,9 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	for request, want := range map[string]string{
 		`{`:                  "read the request",
 		`{"op":"x"}`:         "unknown",
-		`{"op":"configure"}`: "lacks",
-		`{"op":"attach"}`:    "lacks",
-		`{"op":"dial","address":"::1","port":80}`: "lacks",
+		`{"op":"configure"}`: "has no subject",
+		`{"op":"attach"}`:    "has no subject",
+		`{"op":"dial","address":"::1","port":80}`: "has no subject",
 		`{"op":"version","more":1}`:               "unknown field",
 		`{"op":"version"}{}`:                      "more than one",
 		`{"op":"configure","config":{"range":"fd00::/64","gateway":"fd00::1","mtu":1500}}`:                                                                                      "not a range of IPv4",
