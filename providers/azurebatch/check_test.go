@@ -18,7 +18,7 @@ func TestCheckAndNodeRefuseInTheSameWords(t *testing.T) {
 	pool := aPool()
 	pool.Slots = 256
 	h := newHome(t, pool, 1, s)
-	s.put = h.cloud.Store.Put
+	s.put = h.cloud.Store.PutWith
 	d, _ := h.start()
 	d.kit.UsePodObjects(checkcase.Objects{})
 	checkcase.Compare(t, d.kit.Capabilities().LeaveOut, d.kit.CreatePod, d.config.refuse, program.Program{Stay: program.Forever}.Args()...)

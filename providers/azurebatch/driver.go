@@ -269,13 +269,19 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 		d.kit.Leave(string(uid))
 		return nil
 	}
-	until := time.Now().Add(podspec.Grace(pod) + endTime)
+	grace := podspec.Grace(pod)
+	until := time.Now().Add(grace + endTime)
 	d.mu.Lock()
-	if before, stops := d.stopping[uid]; stops && before.Before(until) {
+	before, stops := d.stopping[uid]
+	if stops && before.Before(until) {
 		until = before
 	}
 	d.stopping[uid] = until
 	d.mu.Unlock()
+	if own := pod.Spec.TerminationGracePeriodSeconds; !stops && own != nil && time.Duration(*own)*time.Second == grace {
+		d.pods.Release(uid) // Work sends the orders of many pods with one request
+		return nil
+	}
 	return d.order(ctx, uid, until)
 }
 
@@ -301,17 +307,25 @@ func (d *driver) Remove(ctx context.Context, uid string) error {
 // Gone implements service.Mourner: a pod without a task may have blobs.
 func (d *driver) Gone(pod *corev1.Pod) { d.pods.Leave(pod.UID) }
 
-// Work implements service.Worker. It removes the blobs of removed pods, and watches the pool.
+// Work implements service.Worker. It sends orders to stop, removes the blobs of removed pods, and watches the pool.
 func (d *driver) Work(ctx context.Context) {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	beside.Go(func() { d.watchPool(ctx) })
-	ticker := time.NewTicker(d.at.sweep)
+	ticker, orders := time.NewTicker(d.at.sweep), time.NewTicker(d.at.look/3)
 	defer ticker.Stop()
-	for swept := false; ; {
+	defer orders.Stop()
+	for swept, failing := false, false; ; {
 		select {
 		case <-ctx.Done():
 			return
+		case <-orders.C:
+			err := d.pods.Flush(ctx)
+			if err != nil && !failing && ctx.Err() == nil {
+				log.G(ctx).WithError(err).Warn("Pods do not have the order to stop yet")
+			}
+			failing = err != nil
+			continue
 		case <-ticker.C:
 		}
 		known := d.kit.Knows

@@ -6,7 +6,6 @@ package azurebatch
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/azurebatch"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/podblobs"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
@@ -104,7 +104,7 @@ func outside(t *testing.T) string {
 type still struct {
 	mu   sync.Mutex
 	runs map[string]int // guarded by mu; by the IDs of tasks
-	put  func(name string, data []byte)
+	put  func(name string, data []byte, meta map[string]string)
 }
 
 // Run implements emulated.Runner.
@@ -112,15 +112,23 @@ func (s *still) Run(ctx context.Context, start emulated.Start) (int, error) {
 	s.mu.Lock()
 	s.runs[start.ID]++
 	s.mu.Unlock()
-	data, err := json.Marshal(podjob.Status{Host: start.Node, Pod: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+	err := s.write(start.Job, types.UID(strings.TrimPrefix(start.ID, "vk-")), podjob.Status{Host: start.Node, Pod: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
 		{Name: "main", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
 	}}})
 	if err != nil {
 		return 1, err
 	}
-	s.put(statusBlob(start.Job, types.UID(strings.TrimPrefix(start.ID, "vk-"))), data)
 	<-ctx.Done()
 	return 137, nil
+}
+
+// write writes a status as the program of a pod does.
+func (s *still) write(job string, uid types.UID, status podjob.Status) error {
+	data, meta, err := podblobs.Written(status)
+	if err == nil {
+		s.put(statusBlob(job, uid), data, meta)
+	}
+	return err
 }
 
 func newStill() *still { return &still{runs: map[string]int{}} }

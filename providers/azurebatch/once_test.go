@@ -108,7 +108,7 @@ func TestTaskThatIsRequeuedWhileItIsPreparedRuns(t *testing.T) {
 	t.Parallel()
 	runner := late{newStill()}
 	h := newHome(t, aPool(), 2, runner)
-	runner.put = h.cloud.Store.Put
+	runner.put = h.cloud.Store.PutWith
 	d, _ := h.start()
 	pod := h.Pod("default", "late", program.Program{})
 	pod.Spec.ServiceAccountName = ""
@@ -146,7 +146,7 @@ func TestKillBetweenCreateAndAnswerMakesNoDouble(t *testing.T) {
 	pool := aPool()
 	pool.Slots = 256
 	h := newHome(t, pool, 1, s)
-	s.put = h.cloud.Store.Put
+	s.put = h.cloud.Store.PutWith
 	var pods []*corev1.Pod
 	for i := range 100 {
 		d, stop := h.start()
@@ -225,7 +225,7 @@ func TestRenewalKeepsOrderToStop(t *testing.T) {
 	t.Parallel()
 	s := newStill()
 	h := newHome(t, aPool(), 1, s)
-	s.put = h.cloud.Store.Put
+	s.put = h.cloud.Store.PutWith
 	d, _ := h.start()
 	pod := h.Pod("default", "web", program.Program{})
 	pod.Spec.ServiceAccountName = ""

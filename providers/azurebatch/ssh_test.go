@@ -80,7 +80,7 @@ func TestStreamsRefusedWithoutSSH(t *testing.T) {
 	t.Parallel()
 	s := newStill()
 	h := newHome(t, aPool(), 1, s)
-	s.put = h.cloud.Store.Put
+	s.put = h.cloud.Store.PutWith
 	h.config.SSH.Enabled = false
 	d, _ := h.start()
 	pod := h.shell("apart", "sleep 1000")

@@ -92,8 +92,7 @@ func (p *place) Claim(ctx context.Context) error {
 	return nil
 }
 
-// look reads the bundle again, unless it was read just before. A missing bundle is an order to stop: the node
-// has released the pod.
+// look reads the bundle again, unless it was read just before. A missing bundle is an order to stop.
 func (p *place) look(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +102,9 @@ func (p *place) look(ctx context.Context) error {
 	b, err := p.blobs.Get(ctx, BundleName(p.Prefix, p.UID), p.etag, 0)
 	switch {
 	case errdefs.IsNotFound(err):
-		p.stop = &podjob.Stop{}
+		if err := p.released(ctx); err != nil {
+			return err
+		}
 	case err != nil:
 		return err
 	case b.Data != nil:
@@ -118,6 +119,20 @@ func (p *place) look(ctx context.Context) error {
 	}
 	p.looked = time.Now()
 	return nil
+}
+
+// released takes the order to stop of a missing bundle: with the grace period of the pod if the claim is still
+// there, and at once if the node has removed all blobs of the pod. The caller holds mu.
+func (p *place) released(ctx context.Context) error {
+	_, err := p.blobs.Head(ctx, claimName(p.Prefix, p.UID))
+	p.stop = &podjob.Stop{}
+	switch grace := p.bundle.Pod.Spec.TerminationGracePeriodSeconds; {
+	case errdefs.IsNotFound(err):
+		return nil
+	case err == nil && grace != nil:
+		p.stop.GraceSeconds = *grace
+	}
+	return err
 }
 
 // Bundle implements podjob.Host.

@@ -42,6 +42,7 @@ type Pods struct {
 	leaving  map[types.UID]int           // guarded by mu; pods whose blobs must be removed, by the number of Leave
 	leaves   int                         // guarded by mu; calls of Leave
 	removing map[types.UID]chan struct{} // guarded by mu; closed after a delete that may have blobs of the pod
+	released map[types.UID]bool          // guarded by mu; pods whose bundles must be removed
 
 	uploading sync.Mutex
 	program   string // guarded by uploading; the blob of the program, once it is there
@@ -55,7 +56,7 @@ type said struct {
 
 // New returns the pods of a node. It knows no pod yet.
 func New(blobs *azblobs.Container, prefix, identity string, every time.Duration) *Pods {
-	return &Pods{Blobs: blobs, Prefix: prefix, Identity: identity, Every: every, said: map[types.UID]said{}, leaving: map[types.UID]int{}, removing: map[types.UID]chan struct{}{}}
+	return &Pods{Blobs: blobs, Prefix: prefix, Identity: identity, Every: every, said: map[types.UID]said{}, leaving: map[types.UID]int{}, removing: map[types.UID]chan struct{}{}, released: map[types.UID]bool{}}
 }
 
 // Write writes the bundle of a pod for its machine, for the first time or again.
@@ -66,6 +67,7 @@ func (p *Pods) Write(ctx context.Context, uid types.UID, b podjob.Bundle) error 
 	}
 	p.mu.Lock()
 	delete(p.leaving, uid)
+	delete(p.released, uid)
 	removed := p.removing[uid]
 	p.mu.Unlock()
 	if removed != nil {
@@ -78,7 +80,38 @@ func (p *Pods) Write(ctx context.Context, uid types.UID, b podjob.Bundle) error 
 	return p.Blobs.Put(ctx, BundleName(p.Prefix, uid), data, nil, false)
 }
 
-// Order gives the program of a pod the order to stop. A pod without a bundle has let go of its machine.
+// Release orders a pod to stop with the grace period of its spec. Flush sends the order.
+func (p *Pods) Release(uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.released[uid] = true
+}
+
+// Flush sends the orders of Release: one request removes the bundles of many pods. The claims stay, and tell the
+// programs that their pods have the grace period.
+func (p *Pods) Flush(ctx context.Context) error {
+	p.mu.Lock()
+	all := slices.Collect(maps.Keys(p.released))
+	p.mu.Unlock()
+	for some := range slices.Chunk(all, azblobs.MaxBatch) {
+		var names []string
+		for _, uid := range some {
+			names = append(names, BundleName(p.Prefix, uid))
+		}
+		if err := p.Blobs.DeleteBatch(ctx, names); err != nil {
+			return err
+		}
+		p.mu.Lock()
+		for _, uid := range some {
+			delete(p.released, uid)
+		}
+		p.mu.Unlock()
+	}
+	return nil
+}
+
+// Order gives the program of a pod the order to stop. A pod without a bundle was released, or has let go of its
+// machine.
 func (p *Pods) Order(ctx context.Context, uid types.UID, s podjob.Stop) error {
 	err := p.Blobs.SetMetadata(ctx, BundleName(p.Prefix, uid), stopMeta(s))
 	if errdefs.IsNotFound(err) {

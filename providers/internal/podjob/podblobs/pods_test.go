@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
@@ -135,5 +136,25 @@ func TestSweepHeedsWritesAndLeavesDuringItsRequests(t *testing.T) {
 				t.Errorf("%d pods still leave", n)
 			}
 		})
+	}
+}
+
+// TestReleasedPodHasGracePeriod: a pod whose bundle is gone has its own grace period as long as its claim is there, and none when all of it is gone.
+func TestReleasedPodHasGracePeriod(t *testing.T) {
+	for claim, want := range map[int]int64{http.StatusOK: 61, http.StatusNotFound: 0} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			status := http.StatusNotFound
+			if r.URL.Path == "/"+claimName("n", "u") {
+				status = claim
+			}
+			w.WriteHeader(status)
+		}))
+		blobs := &azblobs.Container{URL: server.URL, HTTP: server.Client(), Token: func(context.Context) (string, error) { return "t", nil }}
+		pod := &corev1.Pod{Spec: corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(61))}}
+		p := newPlace(Package{Prefix: "n", UID: "u", Bundle: podjob.Bundle{Pod: pod}}, blobs, t.TempDir(), "job", "machine")
+		if stop, err := p.StopOrder(t.Context()); err != nil || stop == nil || stop.GraceSeconds != want {
+			t.Errorf("with the answer %d for its claim, its order is %+v, %v; want a grace period of %d s", claim, stop, err, want)
+		}
+		server.Close()
 	}
 }
