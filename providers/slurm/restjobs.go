@@ -223,7 +223,7 @@ func jobPath(id int) string { return "/job/" + strconv.Itoa(id) }
 // files.
 func (r *rest) hold(ctx context.Context, ids []int) (held []int, err error) {
 	held, failed := each(ids, func(id int) error {
-		return r.call(ctx, "scontrol hold", http.MethodPost, jobPath(id), map[string]any{"priority": "0"}, nil)
+		return r.call(ctx, "scontrol hold", http.MethodPost, jobPath(id), map[string]any{"hold": true}, nil)
 	})
 	if len(held) == 0 {
 		return nil, failed
