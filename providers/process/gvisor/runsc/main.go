@@ -10,7 +10,7 @@
 //   - A sandbox may have a network of its own (--network=sandbox) with --rootless.
 package main
 
-//go:generate go run ../generate -o programs_$GOARCH.go
+//go:generate go run ../generate -o programs_$GOARCH.json
 
 import (
 	"fmt"
@@ -32,6 +32,10 @@ var precompiledPrograms map[string]precompiledseccomp.Program
 
 func init() {
 	filter.ListPrecompiled() // makes the map once; a later call would remove these entries
+	programs, err := readPrograms()
+	if err != nil {
+		panic(err) // the file is part of this program
+	}
 	for _, p := range programs {
 		precompiledPrograms[p.Name] = p
 	}

@@ -19,6 +19,10 @@ import (
 // TestPrograms checks that each linked filter is the filter that gVisor would compile. It fails after a change
 // of gVisor's version without a run of `go generate`.
 func TestPrograms(t *testing.T) {
+	programs, err := readPrograms()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(programs) == 0 {
 		t.Skip("none were made for " + runtime.GOARCH)
 	}
