@@ -15,6 +15,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	_ "unsafe" // for linkname
 
 	"gvisor.dev/gvisor/pkg/seccomp/precompiledseccomp"
@@ -31,14 +32,22 @@ import (
 var precompiledPrograms map[string]precompiledseccomp.Program
 
 func init() {
-	filter.ListPrecompiled() // makes the map once; a later call would remove these entries
-	programs, err := readPrograms()
-	if err != nil {
+	if !slices.Contains(os.Args, "boot") { // no other command filters system calls
+		return
+	}
+	if err := addPrograms(); err != nil {
 		panic(err) // the file is part of this program
 	}
+}
+
+// addPrograms adds the filters for this processor to gVisor's table.
+func addPrograms() error {
+	programs, err := readPrograms()
+	filter.ListPrecompiled() // makes the map once; a later call would remove these entries
 	for _, p := range programs {
 		precompiledPrograms[p.Name] = p
 	}
+	return err
 }
 
 func main() {

@@ -26,6 +26,9 @@ func TestPrograms(t *testing.T) {
 	if len(programs) == 0 {
 		t.Skip("none were made for " + runtime.GOARCH)
 	}
+	if err := addPrograms(); err != nil {
+		t.Fatal(err)
+	}
 	systrap, err := platform.Lookup("systrap")
 	if err != nil {
 		t.Fatal(err)
