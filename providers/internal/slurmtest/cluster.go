@@ -89,12 +89,17 @@ func Program(t testing.TB, name string) string {
 	return path
 }
 
-// Start starts a cluster for the duration of the test. Without Slurm the test is skipped, or fails if
+// Start starts a cluster for the duration of the test. Without Slurm or a part that the options need, the test is skipped, or fails if
 // VK_REQUIRE_SLURM is 1.
 func Start(t testing.TB, options Options) *Cluster {
 	t.Helper()
 	if err := Available(); err != nil {
 		skip(t, err)
+	}
+	if options.REST {
+		if err := findREST(); err != nil {
+			skip(t, err)
+		}
 	}
 	c, err := open(options)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,13 +19,29 @@ import (
 // restUser runs slurmrestd, because slurmrestd refuses to be root.
 const restUser = 1
 
-// StartREST starts slurmrestd, with tokens only, until the test ends. It returns its URL. Without Debian's
-// packages slurmrestd and slurm-wlm-jwt-plugin the test is skipped, or fails if VK_REQUIRE_SLURM is 1.
+// jwtPlugins are the usual places of the plugin for tokens. Without the plugin slurmctld doesn't start.
+var jwtPlugins = []string{"/usr/lib/*/slurm*/auth_jwt.so", "/usr/lib*/slurm*/auth_jwt.so", "/usr/local/lib/slurm*/auth_jwt.so"}
+
+// findREST returns an error if slurmrestd or the plugin for its tokens is missing.
+func findREST() error {
+	if _, err := find("slurmrestd"); err != nil {
+		return errors.New("slurmrestd is not installed: apt-get install slurmrestd slurm-wlm-jwt-plugin")
+	}
+	for _, pattern := range jwtPlugins {
+		if found, _ := filepath.Glob(pattern); len(found) > 0 {
+			return nil
+		}
+	}
+	return errors.New("Slurm has no plugin auth_jwt.so: apt-get install slurm-wlm-jwt-plugin")
+}
+
+// StartREST starts slurmrestd, with tokens only, until the test ends. It returns its URL. The cluster must have
+// Options.REST.
 func (c *Cluster) StartREST(t testing.TB) (url string) {
 	t.Helper()
 	path, err := find("slurmrestd")
 	if err != nil {
-		skip(t, errors.New("slurmrestd is not installed: apt-get install slurmrestd slurm-wlm-jwt-plugin"))
+		t.Fatal(err)
 	}
 	ports, err := freePorts(1)
 	if err != nil {
