@@ -304,6 +304,11 @@ moto: ## run provider fargate on moto's Secrets Manager and logs, hold its reque
 azurite: ## make the requests for blobs of provider azurebatch at Azurite and write docs/reports/azurite.md
 	@hack/test-azurite.sh
 
+# It needs packages of Debian, which the script names, so this is no part of CI.
+.PHONY: zun-peers
+zun-peers: ## run Zun's own client and the real Keystone beside the emulator of Zun and write docs/reports/zun-peers.md
+	@hack/test-zun-peers.sh
+
 # It builds metrics-server, so this is no part of CI.
 .PHONY: metrics-server-test
 metrics-server-test: build ## run metrics-server on a node: kubectl top and a HorizontalPodAutoscaler (METRICS_SERVER_VERSION=v0.8.0)

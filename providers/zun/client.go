@@ -98,11 +98,11 @@ func (c *client) login(ctx context.Context, old *gophercloud.ServiceClient) (*go
 	}
 	provider.HTTPClient = c.http
 	if err := openstack.Authenticate(ctx, provider, who); err != nil {
-		return nil, fmt.Errorf("log in to Keystone at %s: %w", who.IdentityEndpoint, said("", err))
+		return nil, fmt.Errorf("log in to Keystone at %s: %w", who.IdentityEndpoint, said(toKeystone, err))
 	}
 	service, err := openstack.NewContainerV1(provider, where)
 	if err != nil {
-		return nil, fmt.Errorf("find Zun in the catalog of Keystone, as a service of the type container: %w: look at region %q and interface", said("", err), where.Region)
+		return nil, fmt.Errorf("find Zun in the catalog of Keystone, as a service of the type container: %w: look at region %q and interface", said(toKeystone, err), where.Region)
 	}
 	service.Type, service.Microversion = "container", microversion
 	if !strings.HasSuffix(service.Endpoint, "/v1/") {
@@ -163,8 +163,11 @@ func (e *apiError) Error() string {
 	return text
 }
 
+// toKeystone is the action of requests to Keystone.
+const toKeystone = ""
+
 // said returns the error of a request without its address and body, which may have credentials. Its kind is
-// not-found for a missing thing, and invalid-input for a request that Zun will never do.
+// not-found for a thing that Zun lacks, and invalid-input for a request that Zun will never do.
 func said(action string, err error) error {
 	var answer gophercloud.ErrUnexpectedResponseCode
 	var failed *url.Error
@@ -197,10 +200,11 @@ func said(action string, err error) error {
 		e.hint = "the policy of Zun does not let this user do it"
 	case e.status == http.StatusNotAcceptable:
 		e.hint = "this Zun does not know microversion " + microversion + ", which it has since OpenStack Ussuri: upgrade it"
-	case e.status == http.StatusUnauthorized:
-		e.hint = "look at the credentials"
+	case e.status == http.StatusUnauthorized, action == toKeystone && e.status == http.StatusNotFound: // no such application credential
+		e.hint = "look at the credentials, and at authURL"
 	case wait > 0:
 		return errdefs.RetryAfter(e, wait)
+	case action == toKeystone: // it tells nothing about containers
 	case e.status == http.StatusNotFound:
 		return errdefs.AsNotFound(e)
 	case e.status == http.StatusBadRequest:

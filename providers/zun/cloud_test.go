@@ -129,6 +129,9 @@ func (e *emulated) transport() http.RoundTripper {
 	if e.web == nil {
 		return direct{e.front}
 	}
+	if e.web.TLS == nil {
+		return &http.Transport{}
+	}
 	roots := x509.NewCertPool()
 	roots.AddCert(e.web.Certificate())
 	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 16}

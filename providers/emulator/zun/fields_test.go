@@ -4,6 +4,7 @@ package zun
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,13 +32,48 @@ func TestBodiesAreCheckedBySchema(t *testing.T) {
 	}
 }
 
+// TestNewestVersionIsToldWithoutToken: clients of OpenStack look there before they log in.
+func TestNewestVersionIsToldWithoutToken(t *testing.T) {
+	for newest, want := range map[string]string{"": "1.40", "1.22": "1.22"} {
+		out := httptest.NewRecorder()
+		(&Server{Newest: newest}).ServeHTTP(out, httptest.NewRequest(http.MethodGet, "/container", nil))
+		var got struct {
+			Versions []struct {
+				Status     string
+				MaxVersion string `json:"max_version"`
+			}
+		}
+		if err := json.Unmarshal(out.Body.Bytes(), &got); err != nil || len(got.Versions) != 1 || got.Versions[0].MaxVersion != want || got.Versions[0].Status != "CURRENT" {
+			t.Errorf("%q: got %d %s, %v, want %s", newest, out.Code, out.Body, err, want)
+		}
+	}
+}
+
+// TestFullPageHasNext: Zun gives a next page after each full page, and that page may be empty.
+func TestFullPageHasNext(t *testing.T) {
+	s := &Server{records: []*record{{uuid: "a"}, {uuid: "b"}}}
+	for query, want := range map[string]string{"limit=1": "a true", "limit=2": "ab true", "limit=3": "ab false", "limit=2&marker=b": " false"} {
+		page, err := s.list(httptest.NewRequest(http.MethodGet, Path+"containers?"+query, nil), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, c := range page["containers"].([]object) {
+			got += c["uuid"].(string)
+		}
+		if got += fmt.Sprint(" ", page["next"] != nil); got != want {
+			t.Errorf("%s: got %q, want %q", query, got, want)
+		}
+	}
+}
+
 // TestVersionsAreChecked: a server with an older maximum refuses each request.
 func TestVersionsAreChecked(t *testing.T) {
 	for newest, want := range map[string]int{"": http.StatusOK, "1.40": http.StatusOK, "1.39": http.StatusNotAcceptable} {
 		s := &Server{Newest: newest, Gate: Gate{Applications: map[string]string{"a": "b"}}}
 		in := httptest.NewRecorder()
 		s.ServeHTTP(in, httptest.NewRequest(http.MethodPost, identityPath+"/auth/tokens", strings.NewReader(`{"auth": {"identity": {"methods": ["application_credential"], "application_credential": {"id": "a", "secret": "b"}}}}`)))
-		r := httptest.NewRequest(http.MethodGet, zunPath+"containers", nil)
+		r := httptest.NewRequest(http.MethodGet, Path+"containers", nil)
 		r.Header.Set("X-Auth-Token", in.Header().Get("X-Subject-Token"))
 		r.Header.Set("OpenStack-API-Version", "container 1.40")
 		out := httptest.NewRecorder()

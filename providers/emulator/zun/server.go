@@ -3,6 +3,7 @@
 package zun
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -25,9 +26,13 @@ import (
 // The paths of the services, and of the console proxy.
 const (
 	identityPath = "/identity/v3"
-	zunPath      = "/container/v1/"
-	consolePath  = "/wsproxy/"
+	// Path is the path of Zun.
+	Path        = "/container/v1/"
+	consolePath = "/wsproxy/"
 )
+
+// newest is the newest microversion of Zun.
+const newest = "1.40"
 
 // Image has the values that Zun takes from an image for a container without them.
 type Image struct{ Entrypoint, Command []string }
@@ -96,7 +101,7 @@ func refuse(w http.ResponseWriter, f *failure) {
 // Operation returns the operation of a request, for a Front, such as Login, ListContainers, CreateContainer,
 // GetContainer, start or logs.
 func Operation(r *http.Request, _ []byte) string {
-	path, ofZun := strings.CutPrefix(r.URL.Path, zunPath)
+	path, ofZun := strings.CutPrefix(r.URL.Path, Path)
 	if !ofZun {
 		if strings.HasPrefix(r.URL.Path, consolePath) {
 			return "Session"
@@ -133,10 +138,14 @@ func newHex() string {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	path, ofZun := strings.CutPrefix(r.URL.Path, zunPath)
+	path, ofZun := strings.CutPrefix(r.URL.Path, Path)
 	switch {
 	case strings.HasPrefix(r.URL.Path, consolePath):
 		s.serveSession(w, r)
+		return
+	case strings.TrimSuffix(r.URL.Path, "/")+"/v1/" == Path: // clients of OpenStack look for the newest microversion there
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(s.versions(r))
 		return
 	case !ofZun:
 		s.serveIdentity(w, r)
@@ -210,12 +219,15 @@ func (s *Server) answer(header http.Header, r *http.Request, path []string) (ans
 	return s.act(header.Get("X-Openstack-Request-Id"), r, rec, operation, path, query)
 }
 
+// versions describes the versions of the API, without a token.
+func (s *Server) versions(r *http.Request) object {
+	v1 := object{"id": "v1", "status": "CURRENT", "min_version": "1.1", "max_version": cmp.Or(s.Newest, newest), "links": []object{{"rel": "self", "href": scheme(r) + "://" + r.Host + "/v1/"}}}
+	return object{"name": "OpenStack Zun API", "description": "the emulator of Zun", "versions": []object{v1}, "default_version": v1}
+}
+
 // checkVersion refuses a microversion that this Zun does not know.
 func (s *Server) checkVersion(header http.Header, asked string) error {
-	newest := "1.40"
-	if s.Newest != "" {
-		newest = s.Newest
-	}
+	newest := cmp.Or(s.Newest, newest)
 	header.Set("OpenStack-API-Minimum-Version", "container 1.1")
 	header.Set("OpenStack-API-Maximum-Version", "container "+newest)
 	service, version, found := strings.Cut(asked, " ")
@@ -303,11 +315,10 @@ func (s *Server) list(r *http.Request, capsules bool) (object, error) {
 		if name := query.Get("name"); !capsules && name != "" && rec.name != name || query.Get("status") != "" && rec.status != query.Get("status") {
 			continue
 		}
-		if len(out) == limit {
-			next = "http://" + r.Host + r.URL.Path + "?marker=" + out[limit-1]["uuid"].(string)
+		if out = append(out, rec.show()); len(out) == limit { // Zun does not look whether there are more
+			next = "http://" + r.Host + r.URL.Path + "?marker=" + rec.uuid
 			break
 		}
-		out = append(out, rec.show())
 	}
 	answer := object{"containers": out, "next": nil}
 	if capsules {
