@@ -84,14 +84,18 @@ type driver struct {
 	kit       *service.Provider[seen]
 }
 
+// lookAfter is the time from a create or a stop to the first look at the instance, and between two looks. A container
+// needs seconds to start or stop, and looks before that tell nothing.
+const lookAfter = 4 * time.Second
+
 // newDriver returns the driver of a complete configuration. Requests go through next.
 func newDriver(in cli.ProviderInput, config Config, next *http.Transport) *driver {
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}
 	d := &driver{mapping: mapping{config, owner}, client: newClient(config, next), workloads: "/workload/v1/stacks/" + url.PathEscape(config.StackID) + "/workloads"}
-	d.instances = lookups.New(config.InstanceRequests, cmp.Or(config.busy, 2*time.Second), d.look)
+	d.instances = lookups.New(config.InstanceRequests, cmp.Or(config.busy, lookAfter), d.look)
 	d.kit = service.New(service.Config{
 		Service: "StackPath", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
-		Again: service.AgainReplaces, SeenWithin: config.seenWithin, Busy: config.busy, Rest: config.rest, Idle: config.idle,
+		Again: service.AgainReplaces, SeenWithin: config.seenWithin, Busy: config.busy, Soon: cmp.Or(config.busy, lookAfter/2), Rest: config.rest, Idle: config.idle,
 		Instead: map[service.Request]string{service.Attach: "use exec or logs", service.PortForward: "connect to the address of the pod"},
 	}, d)
 	return d

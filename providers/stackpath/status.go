@@ -61,15 +61,8 @@ func (s seen) ended() bool {
 
 // settled reports whether all containers of an instance run and are ready, so that no change is expected.
 func (i *instance) settled() bool {
-	if i == nil || i.Phase != "RUNNING" || len(i.ContainerStatuses) == 0 {
-		return false
-	}
-	for _, c := range i.ContainerStatuses {
-		if c.Running == nil || !c.Ready {
-			return false
-		}
-	}
-	return true
+	return i != nil && i.Phase == "RUNNING" && len(i.ContainerStatuses) > 0 &&
+		!slices.ContainsFunc(i.ContainerStatuses, func(c containerStatus) bool { return c.Running == nil || !c.Ready })
 }
 
 // observe turns an answer of the service into observations of the pod. The containers show the state. The phases
@@ -84,21 +77,15 @@ func observe(pod *corev1.Pod, s seen) podstatus.Pod {
 	if i == nil {
 		return out
 	}
-	for _, ip := range []string{i.IPAddress, i.IPv6Address} {
-		if ip != "" {
-			out.IPs = append(out.IPs, ip)
-		}
-	}
+	out.IPs = slices.DeleteFunc([]string{i.IPAddress, i.IPv6Address}, func(ip string) bool { return ip == "" })
 	if i.Phase != "RUNNING" && i.Phase != "STARTING" {
 		out.Reason, out.Message = cmp.Or(i.Reason, out.Reason, i.Phase), cmp.Or(i.Message, out.Message)
 	}
 	out.Ended = s.ended() // no container is started again
-	for _, list := range [][]containerStatus{i.InitContainerStatuses, i.ContainerStatuses} {
-		for n := range list {
-			c := list[n].observe(i)
-			c.Remember(service.StateOf(pod, c.Name))
-			out.Containers = append(out.Containers, c)
-		}
+	for _, status := range slices.Concat(i.InitContainerStatuses, i.ContainerStatuses) {
+		c := status.observe(i)
+		c.Remember(service.StateOf(pod, c.Name))
+		out.Containers = append(out.Containers, c)
 	}
 	return out
 }

@@ -4,8 +4,6 @@ package zun
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -18,14 +16,12 @@ import (
 type container struct {
 	UUID         string               `json:"uuid"`
 	Name         string               `json:"name"`
-	Image        string               `json:"image"`
 	Status       string               `json:"status"`
 	StatusReason string               `json:"status_reason"`
 	StatusDetail string               `json:"status_detail"`
 	TaskState    string               `json:"task_state"`
 	Labels       map[string]string    `json:"labels"`
 	Addresses    map[string][]address `json:"addresses"`
-	RegistryID   string               `json:"registry_id"`
 	CreatedAt    string               `json:"created_at"`
 	// Containers are the containers of a capsule.
 	Containers []container `json:"containers"`
@@ -40,14 +36,12 @@ type address struct {
 type action struct {
 	Action     string `json:"action"`
 	RequestID  string `json:"request_id"`
-	Message    string `json:"message"`
 	StartTime  string `json:"start_time"`
 	FinishTime string `json:"finish_time"`
 }
 
-// registry is a login for images.
+// registry is the create of a login for images.
 type registry struct {
-	UUID     string `json:"uuid,omitempty"`
 	Name     string `json:"name"`
 	Domain   string `json:"domain"`
 	Username string `json:"username,omitempty"`
@@ -66,38 +60,36 @@ const (
 	pageSize, maxPages = "1000", 100
 )
 
-// list reads all pages of a collection.
-func list[T any](ctx context.Context, c *client, collection string, query url.Values, marker func(T) string) (all []T, err error) {
+// list reads all pages of a collection. Of a registry, it reads the ID and the name.
+func (c *client) list(ctx context.Context, collection string, query url.Values) (all []container, err error) {
 	if query == nil {
 		query = url.Values{}
 	}
 	query.Set("limit", pageSize)
 	for range maxPages {
-		var page map[string]json.RawMessage
-		var some []T
-		var next *string
+		var page struct {
+			Containers, Capsules, Registries []container // one of them is there
+			Next                             *string
+		}
 		if _, err := c.call(ctx, "list "+collection, http.MethodGet, collection, query, nil, &page); err != nil {
 			return nil, err
 		}
-		if err := errors.Join(json.Unmarshal(page[collection], &some), json.Unmarshal(orNull(page["next"]), &next)); err != nil {
-			return nil, fmt.Errorf("list %s: the answer is not understood: %w", collection, err)
-		}
+		some := slices.Concat(page.Containers, page.Capsules, page.Registries)
 		all = append(all, some...)
-		if next == nil {
+		if page.Next == nil {
 			return all, nil
 		}
-		if len(some) == 0 || query.Get("marker") == marker(some[len(some)-1]) {
+		if len(some) == 0 || query.Get("marker") == some[len(some)-1].UUID {
 			return nil, fmt.Errorf("list %s: Zun gives the same page again", collection)
 		}
-		query.Set("marker", marker(some[len(some)-1]))
+		query.Set("marker", some[len(some)-1].UUID)
 	}
 	return nil, fmt.Errorf("list %s: the list has more than %d pages of %s", collection, maxPages, pageSize)
 }
 
-func uuidOf(c container) string { return c.UUID }
-
 func (c *client) get(ctx context.Context, uuid string) (out container, err error) {
 	_, err = c.call(ctx, "read container", http.MethodGet, containers+"/"+uuid, nil, nil, &out)
+	out.Labels = nil // its reader knows the pod
 	return out, err
 }
 
@@ -127,11 +119,4 @@ func parseTime(text string) time.Time {
 	text, _, _ = strings.Cut(strings.Replace(text, "T", " ", 1), "+")
 	t, _ := time.Parse(time.DateTime, text) // with a part of a second, too
 	return t
-}
-
-func orNull(raw json.RawMessage) json.RawMessage {
-	if raw == nil {
-		return json.RawMessage("null")
-	}
-	return raw
 }

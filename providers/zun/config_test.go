@@ -51,7 +51,7 @@ func TestDoctor(t *testing.T) {
 		"another password":           {func(h *home) { h.config.Identity.Password = config.Literal("wrong") }, "look at the credentials"},
 		"another region":             {func(h *home) { h.config.Region = "RegionTwo" }, `look at region "RegionTwo" and interface`},
 		"nobody listens":             {func(h *home) { h.config.Identity.AuthURL = "https://127.0.0.1:1/v3" }, "check authURL"},
-		"a name that nobody has":     {func(h *home) { h.config.Identity.AuthURL = "https://keystone.invalid/v3" }, "nothing is called keystone.invalid"},
+		"a name that nobody has":     {func(h *home) { h.config.Identity.AuthURL = "https://keystone.invalid/v3" }, "check authURL"},
 		"a Zun that is too old":      {func(h *home) { h.cloud.Newest = "1.32" }, "upgrade it"},
 		"a policy that forbids logs": {func(h *home) { h.forbid("logs") }, "read the log: 403 Forbidden: the policy: the policy of Zun does not let this user do it"},
 		"a policy that forbids stop": {func(h *home) { h.forbid("stop") }, "stop container: 403"},

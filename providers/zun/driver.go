@@ -40,29 +40,17 @@ type driver struct {
 
 	mu         sync.Mutex
 	stopped    map[string]time.Time // guarded by mu; when Zun accepted to stop containers that are to be removed then
-	removed    map[string]string    // guarded by mu; containers whose deletion Zun has accepted, with the names of their pods
+	removed    map[string]removal   // guarded by mu; containers whose deletion Zun has accepted
 	starts     map[string]int32     // guarded by mu; how often containers were started again
 	registered map[string]bool      // guarded by mu; the names of pods that have a registry, as far as this process knows
 	shells     map[string]bool      // guarded by mu; runs of containers that have a shell
 }
 
-var (
-	_ service.Driver[instance]    = (*driver)(nil)
-	_ service.Ender[instance]     = (*driver)(nil)
-	_ service.Starter[instance]   = (*driver)(nil)
-	_ service.Prober[instance]    = (*driver)(nil)
-	_ service.Restarter[instance] = (*driver)(nil)
-	_ service.LogReader[instance] = (*driver)(nil)
-	_ service.Executor[instance]  = (*driver)(nil)
-	_ service.Attacher[instance]  = (*driver)(nil)
-	_ service.Forwarder[instance] = (*driver)(nil)
-	_ service.Refuser             = (*driver)(nil)
-	_ service.Remover             = (*driver)(nil)
-	_ service.Mourner             = (*driver)(nil)
-	_ service.Worker              = (*driver)(nil)
-	_ service.NodeConfigurer      = (*driver)(nil)
-	_ service.Examiner            = (*driver)(nil)
-)
+// removal is an accepted deletion of a container with a name.
+type removal struct {
+	name string
+	at   time.Time
+}
 
 // Refuse implements service.Refuser.
 func (d *driver) Refuse(pod *corev1.Pod) error { return d.mapping.refuse(pod) }
@@ -80,37 +68,29 @@ func (d *driver) Ended(i instance) bool { return i.ended() }
 
 // List implements service.Driver. It also asks for some containers one by one.
 func (d *driver) List(ctx context.Context) (all []instance, err error) {
-	at := time.Now()
-	listed, err := list(ctx, d.client, containers, nil, uuidOf)
-	if err != nil {
-		return nil, err
-	}
-	there := map[string]bool{}
-	for _, c := range listed {
-		there[c.UUID] = true
-		if i, ours := d.owned(c, false, at); ours {
-			all = append(all, i)
-		}
-	}
+	at, there, collections := time.Now(), map[string]bool{}, []string{containers}
 	if d.config.Capsules {
-		listed, err := list(ctx, d.client, capsules, nil, uuidOf)
+		collections = append(collections, capsules)
+	}
+	for _, collection := range collections {
+		listed, err := d.client.list(ctx, collection, nil)
 		if err != nil {
 			return nil, err
 		}
 		for _, c := range listed {
-			if i, ours := d.owned(c, true, at); ours {
+			there[c.UUID] = true
+			if i, ours := d.owned(c, collection == capsules, at); ours {
 				all = append(all, i)
 			}
 		}
 	}
-	d.confirm(all, there)
 	if err := d.count(ctx, all); err != nil {
 		return nil, err
 	}
 	if err := d.refresh(ctx, all, at); err != nil {
 		return nil, err
 	}
-	d.leaveStopped(all)
+	d.settle(all, there, at)
 	return all, nil
 }
 
@@ -145,6 +125,7 @@ func (d *driver) refresh(ctx context.Context, all []instance, at time.Time) erro
 // owned returns a container as an instance of this node, or false if it is not.
 func (d *driver) owned(c container, capsule bool, at time.Time) (instance, bool) {
 	pod, ours := d.owner.Owned(c.Labels)
+	c.Labels = nil // pod has their values, and nobody keeps them
 	return instance{container: c, pod: pod, capsule: capsule, at: at}, ours
 }
 
@@ -166,7 +147,7 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, err
 	if isCapsule(pod) {
 		collection, query = capsules, nil // a list of capsules has no filter
 	}
-	listed, err := list(ctx, d.client, collection, query, uuidOf)
+	listed, err := d.client.list(ctx, collection, query)
 	for _, c := range listed {
 		if i, ours := d.owned(c, isCapsule(pod), at); ours && i.pod.UID == pod.UID {
 			return i, true, err
@@ -246,16 +227,26 @@ func (d *driver) count(ctx context.Context, all []instance) error {
 	return nil
 }
 
-// leaveStopped gives up the stopped containers of deleted pods, so that they are removed.
-func (d *driver) leaveStopped(all []instance) {
+// settle looks in a list for stopped and deleted containers. It gives up the stopped container of a deleted pod, so
+// that it is removed. It deletes a container again that is still there and has ended, because Zun has failed to delete
+// it. It gives up the registry of a container that is gone. A list of before a deletion tells nothing about it.
+func (d *driver) settle(all []instance, there map[string]bool, at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	there := map[string]bool{}
 	for _, i := range all {
-		there[i.UUID] = true
-		if _, is := d.stopped[i.UUID]; is && i.ended() {
+		_, stopped := d.stopped[i.UUID]
+		removed, is := d.removed[i.UUID]
+		failed := is && removed.at.Before(at) && i.TaskState == "" && (i.Status == stateError || i.Status == stateStopped)
+		if stopped && i.ended() || failed {
 			delete(d.stopped, i.UUID)
+			delete(d.removed, i.UUID)
 			d.kit.Leave(leftContainer + i.UUID + "/" + i.Name)
+		}
+	}
+	for uuid, removed := range d.removed {
+		if !there[uuid] {
+			delete(d.removed, uuid)
+			d.leaveRegistry(removed.name)
 		}
 	}
 	for uuid, at := range d.stopped {
@@ -411,28 +402,9 @@ func (d *driver) Remove(ctx context.Context, name string) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.removed[uuid] = of
+	d.removed[uuid] = removal{of, time.Now()}
 	d.kit.Cache().Hurry() // lists confirm it
 	return err
-}
-
-// confirm looks in a list for deleted containers. It deletes a container again that is still there and has
-// ended, because Zun has failed to delete it. It gives up the registry of a container that is gone.
-func (d *driver) confirm(all []instance, there map[string]bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, i := range all {
-		if of, is := d.removed[i.UUID]; is && i.TaskState == "" && (i.Status == stateError || i.Status == stateStopped) {
-			delete(d.removed, i.UUID)
-			d.kit.Leave(leftContainer + i.UUID + "/" + of)
-		}
-	}
-	for uuid, of := range d.removed {
-		if !there[uuid] {
-			delete(d.removed, uuid)
-			d.leaveRegistry(of)
-		}
-	}
 }
 
 // prefix is the prefix of the registries of this node.
@@ -451,11 +423,11 @@ func (d *driver) register(ctx context.Context, in *service.Inputs) (string, erro
 	d.mu.Lock()
 	d.registered[in.Name] = true
 	d.mu.Unlock()
-	have, err := d.registries(ctx, wanted.Name)
+	have, err := d.client.list(ctx, registries, url.Values{"name": {wanted.Name}})
 	if err != nil {
 		return "", err
 	}
-	var made struct{ Registry registry }
+	var made struct{ Registry struct{ UUID string } }
 	method, path, action := http.MethodPost, registries, "create registry"
 	if len(have) > 0 { // the login may have changed since
 		method, path, action = http.MethodPatch, registries+"/"+have[0].UUID, "change registry"
@@ -464,24 +436,16 @@ func (d *driver) register(ctx context.Context, in *service.Inputs) (string, erro
 	return made.Registry.UUID, err
 }
 
-func (d *driver) registries(ctx context.Context, name string) ([]registry, error) {
-	query := url.Values{}
-	if name != "" {
-		query.Set("name", name)
-	}
-	return list(ctx, d.client, registries, query, func(r registry) string { return r.UUID })
-}
-
 // unregister removes the registries of a pod, by the name of its container.
 func (d *driver) unregister(ctx context.Context, name string) error {
-	left, err := list(ctx, d.client, containers, url.Values{"name": {name}}, uuidOf)
+	left, err := d.client.list(ctx, containers, url.Values{"name": {name}})
 	if err != nil {
 		return err
 	}
 	if len(left) > 0 {
 		return errdefs.RetryAfter(errdefs.InvalidInputf("container %s, which names the registry, is still there", left[0].UUID), time.Minute)
 	}
-	have, err := d.registries(ctx, d.prefix()+name)
+	have, err := d.client.list(ctx, registries, url.Values{"name": {d.prefix() + name}})
 	for _, r := range have {
 		if _, failed := d.client.call(ctx, "delete registry", http.MethodDelete, registries+"/"+r.UUID, nil, nil, nil); failed != nil && !errdefs.IsNotFound(failed) {
 			return failed
@@ -520,7 +484,7 @@ func (d *driver) Work(ctx context.Context) {
 
 // sweep removes the registries that earlier processes have made for pods that are gone.
 func (d *driver) sweep(ctx context.Context) error {
-	all, err := d.registries(ctx, "")
+	all, err := d.client.list(ctx, registries, nil)
 	if err != nil {
 		return err
 	}

@@ -4,11 +4,12 @@ package zun
 
 import (
 	"context"
-	"crypto/x509"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
@@ -20,7 +21,7 @@ const nobody = "00000000-0000-0000-0000-000000000000"
 // tries actions that the policy may forbid with a container that does not exist.
 func (d *driver) Examine(ctx context.Context) error {
 	if _, err := d.List(ctx); err != nil {
-		return d.place(err)
+		return place(err)
 	}
 	var problems []error
 	for _, try := range []struct{ action, method, path string }{
@@ -32,24 +33,18 @@ func (d *driver) Examine(ctx context.Context) error {
 			problems = append(problems, err)
 		}
 	}
-	if _, err := d.registries(ctx, d.prefix()); err != nil {
+	if _, err := d.client.list(ctx, registries, url.Values{"name": {d.prefix()}}); err != nil {
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
 }
 
 // place adds advice about an address without the expected service.
-func (d *driver) place(err error) error {
-	var unknown *net.DNSError
-	var stranger x509.UnknownAuthorityError
-	var refused *net.OpError
-	switch {
-	case errors.As(err, &unknown):
-		return fmt.Errorf("%w: nothing is called %s: look at authURL and the catalog of Keystone, and at the DNS of this machine", err, unknown.Name)
-	case errors.As(err, &stranger):
-		return fmt.Errorf("%w: look at caFile", err)
-	case errors.As(err, &refused):
-		return fmt.Errorf("%w: check authURL, the catalog of Keystone, and proxies and firewalls between this machine and them", err)
+func place(err error) error {
+	var lost *net.OpError
+	var stranger *tls.CertificateVerificationError
+	if errors.As(err, &lost) || errors.As(err, &stranger) {
+		return fmt.Errorf("%w: check authURL, caFile and the catalog of Keystone, and DNS, proxies and firewalls between this machine and them", err)
 	}
 	return err
 }

@@ -18,7 +18,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
@@ -206,6 +208,62 @@ func TestListLag(t *testing.T) {
 	})
 }
 
+// TestRequestsOfALife: a pod costs a create, a stop, a read of its exit code and a delete. All lists and looks at running containers beside that stay within
+// their rates, also while many pods come and go.
+func TestRequestsOfALife(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *home) {
+		p, stop := h.start()
+		defer stop()
+		time.Sleep(time.Second) // what is made from now on is of no earlier process
+		count := func(operation string) int { return len(h.cloud.front.Requests(operation)) }
+		const n, every = 400, 75 * time.Millisecond
+		begun, looked, listed := time.Now(), count("GetContainer"), count("ListContainers")
+		var pods []*corev1.Pod
+		for i := range n {
+			pods = append(pods, h.Pod("default", fmt.Sprint("web-", i), stays()))
+			h.Create(p, pods[i])
+			time.Sleep(every)
+		}
+		for _, pod := range pods {
+			h.Delete(p, pod)
+			time.Sleep(every)
+		}
+		for _, pod := range pods {
+			h.UntilGone(p, pod)
+		}
+		for _, operation := range []string{"CreateContainer", "stop", "DeleteContainer"} {
+			if got := count(operation); got != n {
+				t.Errorf("%d requests %s for %d pods", got, operation, n)
+			}
+		}
+		seconds := int(time.Since(begun).Seconds())
+		looks, lists := count("GetContainer")-looked-n, count("ListContainers")-listed
+		if looks > seconds/2+10 || lists > seconds/2+10 {
+			t.Errorf("in %d s there were %d lists and %d looks beside the exit codes, want a list each 2 s, and looks for the half in which no pod stops", seconds, lists, looks)
+		}
+		if all := count("CreateContainer") + count("stop") + count("DeleteContainer") + n + looks + lists; float64(all)/n > 4.15 {
+			t.Errorf("%d requests for %d pods", all, n)
+		}
+	})
+}
+
+// TestDeletionDuringAListIsNotRepeated: a list that was made before a deletion shows the container, and the deletion is no failed one.
+func TestDeletionDuringAListIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	d := h.open().driver
+	before := time.Now()
+	d.removed["c"] = removal{"web", before.Add(time.Second)}
+	all := []instance{{container: container{UUID: "c", Name: "web", Status: stateStopped, StatusDetail: "Exited(0) None ago "}}}
+	there := map[string]bool{"c": true}
+	if d.settle(all, there, before); len(d.removed) != 1 {
+		t.Error("a list of before the deletion has it deleted again")
+	}
+	if d.settle(all, there, before.Add(time.Minute)); len(d.removed) != 0 {
+		t.Error("a deletion that failed is not repeated")
+	}
+}
+
 // TestKillBetweenCreateAndAnswer: a process that is killed then, a hundred times, makes no second container, and its next one finds the first.
 func TestKillBetweenCreateAndAnswer(t *testing.T) {
 	t.Parallel()
@@ -299,6 +357,20 @@ func TestTokenThatEndsIsReplaced(t *testing.T) {
 	}
 	if n := len(h.cloud.front.Requests("Login")); n < 2 || n > 6 {
 		t.Errorf("logged in with %d requests", n)
+	}
+}
+
+// TestLoginThatFailsIsNoAnswerAboutContainers: Keystone has no application credential any more that was deleted, and says 404. The containers are still there.
+func TestLoginThatFailsIsNoAnswerAboutContainers(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.config.Identity = Identity{AuthURL: h.config.Identity.AuthURL, ApplicationCredentialID: "app-deleted", ApplicationCredentialSecret: config.Literal("the-secret")}
+	d := h.open().driver
+	_, listed := d.List(t.Context())
+	for what, err := range map[string]error{"list": listed, "remove": d.Remove(t.Context(), leftContainer+"c/web")} {
+		if err == nil || errdefs.IsNotFound(err) || !strings.Contains(err.Error(), "404 Not Found: Could not find Application Credential: app-deleted.: look at the credentials") {
+			t.Errorf("%s: got %v of the kind not-found: %t", what, err, errdefs.IsNotFound(err))
+		}
 	}
 }
 

@@ -4,7 +4,9 @@ package zun
 
 import (
 	"encoding/base64"
+	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -184,38 +186,38 @@ func hostname(pod *corev1.Pod) string {
 // size returns the resources of a container: its limits, or its requests where it has no limit. The units are
 // millicores, and bytes in whole MiB. 0 means none.
 func (m mapping) size(c *corev1.Container, at *field.Path) (cpu, memory int64, err error) {
-	both := corev1.ResourceList{}
+	asked := corev1.ResourceList{}
 	for _, l := range []corev1.ResourceList{m.config.DefaultResources, c.Resources.Requests, c.Resources.Limits} {
-		for name, q := range l {
-			if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
-				return 0, 0, errdefs.InvalidInputf("%s: %s: containers of Zun have cpu, memory and ephemeral-storage", at.Child("resources"), name)
-			}
-			both[name] = q
+		maps.Copy(asked, l)
+	}
+	for name := range asked {
+		if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
+			return 0, 0, errdefs.InvalidInputf("%s: %s: containers of Zun have cpu, memory and ephemeral-storage", at.Child("resources"), name)
 		}
 	}
-	if asked := sizing.Of(both); asked.MilliCPU > 0 {
-		cpu = max(asked.MilliCPU, leastCPU)
+	size := sizing.Of(asked)
+	if size.MilliCPU > 0 {
+		cpu = max(size.MilliCPU, leastCPU)
 	}
-	if asked := sizing.Of(both); asked.Memory > 0 {
-		memory = (max(asked.Memory, leastMemory) + sizing.Mi - 1) / sizing.Mi * sizing.Mi
+	if size.Memory > 0 {
+		memory = (max(size.Memory, leastMemory) + sizing.Mi - 1) / sizing.Mi * sizing.Mi
 	}
 	return cpu, memory, nil
 }
 
 // mounts maps the mounts of a container: each file is a separate mount, and an emptyDir is a Cinder volume.
 func (m mapping) mounts(in *service.Inputs, c *corev1.Container, at *field.Path) (out []mount, err error) {
+	volumes := in.Pod.Spec.Volumes
 	for i, vm := range c.VolumeMounts {
-		for n := range in.Pod.Spec.Volumes {
-			v := &in.Pod.Spec.Volumes[n]
-			if v.Name != vm.Name {
-				continue
-			}
-			some, err := m.mount(in, v, vm, at.Index(i), field.NewPath("spec", "volumes").Index(n))
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, some...)
+		n := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == vm.Name })
+		if n < 0 {
+			continue
 		}
+		some, err := m.mount(in, &volumes[n], vm, at.Index(i), field.NewPath("spec", "volumes").Index(n))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, some...)
 	}
 	return out, nil
 }
@@ -226,7 +228,7 @@ func (m mapping) mount(in *service.Inputs, v *corev1.Volume, vm corev1.VolumeMou
 		return nil, errdefs.InvalidInputf("%s: Zun has no field for it", at.Child("subPathExpr"))
 	case v.EmptyDir != nil && m.config.EmptyDirGiB == 0:
 		return nil, errdefs.InvalidInputf("%s: Zun has no empty directories: set emptyDirGiB of the configuration, to have Cinder volumes", of.Child("emptyDir"))
-	case v.EmptyDir != nil && (v.EmptyDir.Medium != corev1.StorageMediumDefault || vm.SubPath != "" || tooLarge(v.EmptyDir.SizeLimit, m.config.EmptyDirGiB)):
+	case v.EmptyDir != nil && (v.EmptyDir.Medium != corev1.StorageMediumDefault || vm.SubPath != "" || v.EmptyDir.SizeLimit != nil && v.EmptyDir.SizeLimit.Value() > int64(m.config.EmptyDirGiB)*sizing.Gi):
 		return nil, errdefs.InvalidInputf("%s: it is a Cinder volume of %d GiB: no medium, no subPath, and no larger sizeLimit", of.Child("emptyDir"), m.config.EmptyDirGiB)
 	case v.EmptyDir != nil:
 		return []mount{{Type: "volume", Size: strconv.Itoa(m.config.EmptyDirGiB), Destination: vm.MountPath}}, nil
@@ -248,11 +250,6 @@ func (m mapping) mount(in *service.Inputs, v *corev1.Volume, vm corev1.VolumeMou
 		out = append(out, mount{Type: "bind", Source: base64.StdEncoding.EncodeToString(f.Data), Destination: to})
 	}
 	return out, nil
-}
-
-// tooLarge reports whether a limit is larger than a number of GiB.
-func tooLarge(limit *resource.Quantity, gib int) bool {
-	return limit != nil && limit.Value() > int64(gib)*sizing.Gi
 }
 
 // login returns the registry of Zun for the image of a container, or false if it needs none. Zun takes only a

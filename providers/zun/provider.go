@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package zun is a provider that runs pods as containers of OpenStack Zun, by its API with microversion 1.40.
+//
+// The guarantee: a pod is one container. The node starts a container again that has ended, with the back-off,
+// the count and the exit code of the Kubernetes API. Everything in a pod that Zun cannot do is refused with its
+// field. An exit code that Zun does not report is unknown.
+//
+// The surprise: lists of Zun do not show that a container has ended until Zun itself looks, each minute. So the
+// provider asks for single containers beside the lists, as often as the configuration allows. And pods with
+// several containers are capsules, which current clouds cannot run.
 package zun
 
 import (
@@ -72,29 +81,30 @@ func (c Config) transport(ctx context.Context) (*http.Transport, error) {
 	return next, nil
 }
 
-// restEvery is the time between two lists at rest. With capsules it is twice as long, because capsules have a list of
-// their own.
-const restEvery = 5 * time.Second
+// busyEvery and restEvery are the times between two lists, while a pod starts or stops and at rest. With capsules the
+// latter is twice as long, because capsules have a list of their own.
+const busyEvery, restEvery = 2 * time.Second, 5 * time.Second
 
 // newProvider returns the provider of a complete configuration. Requests go through next.
 func newProvider(in cli.ProviderInput, config Config, next http.RoundTripper) (*service.Provider[instance], *driver) {
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}
 	d := &driver{
 		config: config, mapping: mapping{config: config, owner: owner}, owner: owner,
-		stopped: map[string]time.Time{}, removed: map[string]string{}, starts: map[string]int32{}, registered: map[string]bool{}, shells: map[string]bool{},
+		stopped: map[string]time.Time{}, removed: map[string]removal{}, starts: map[string]int32{}, registered: map[string]bool{}, shells: map[string]bool{},
 		client: &client{config: config, http: http.Client{
 			Transport: next, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would take the token along
 		}},
 	}
-	d.lookups = lookups.New(config.StatusRequests, time.Nanosecond, d.look) // a list has asked for a pause
+	d.lookups = lookups.New(config.StatusRequests, 0, d.look) // a list has asked for a pause
 	rest := cmp.Or(config.rest, restEvery)
 	if config.Capsules && config.rest == 0 {
 		rest *= 2
 	}
+	busy := cmp.Or(config.busy, busyEvery)
 	d.kit = service.New(service.Config{
 		Service: "Zun", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
 		Again: service.AgainMakesAnother, SeenWithin: cmp.Or(config.seenWithin, seenWithin), EarlierWithin: cmp.Or(config.earlierWithin, earlierWithin), Backoff: config.backoff,
-		Busy: config.busy, Rest: rest, Idle: config.idle, Probes: probe.Make, Recorder: in.Recorder,
+		Busy: busy, Soon: busy, Rest: rest, Idle: config.idle, Probes: probe.Make, Recorder: in.Recorder,
 	}, d)
 	return d.kit, d
 }

@@ -4,9 +4,9 @@
 // lists without the states of instances.
 //
 // The guarantee: an unsettled instance is asked about after a pause, and ever more rarely the longer this lasts,
-// but at least each minute. The other instances share a budget of requests. Instances with the longest wait,
-// relative to their running time, come first, because most instances that end by themselves end early. An
-// unknown instance is asked about at once, so that no list has an instance without an answer.
+// but at least each minute. The other instances share the rest of a budget of requests. Instances that will end
+// by themselves come first, and then those with the longest wait, relative to their running time, because most
+// ends come early. An unknown instance is asked about at once, so that no list has an instance without an answer.
 //
 // The surprise: an error about one instance is an error of the whole round, because an incomplete list is no
 // list.
@@ -34,9 +34,8 @@ const (
 	// haste is how long requests about a changing instance come without a longer pause. The service may report
 	// how it ended only for a moment.
 	haste = 5 * time.Minute
-	// ripe is the age from which requests about an instance become no rarer. sooner is how much sooner the
-	// request about an instance comes if the instance will end by itself.
-	ripe, sooner = 10 * time.Minute, 8
+	// ripe is the age from which requests about an instance become no rarer.
+	ripe = 10 * time.Minute
 )
 
 // Listed is the information of a list about an instance.
@@ -68,8 +67,9 @@ type known[T any] struct {
 }
 
 // New returns lookups without answers. ask asks about one instance, and reports whether the instance is settled:
-// no change is expected soon. perMinute is the budget of requests about settled instances. pause is the minimum
-// time between two requests about an unsettled instance.
+// no change is expected soon. perMinute is the budget of requests; unsettled instances are asked about without it,
+// too. pause is the minimum time between two requests about an unsettled instance, and between the begin of a change
+// and the first request.
 func New[T any](perMinute int, pause time.Duration, ask func(ctx context.Context, id string) (answer T, settled bool, err error)) *Lookups[T] {
 	burst := max(1, perMinute/12) // of a round each 5 s
 	return &Lookups[T]{ask: ask, pause: pause, budget: rate.NewLimiter(rate.Limit(float64(perMinute)/60), burst), known: map[string]known[T]{}}
@@ -111,7 +111,7 @@ func (l *Lookups[T]) due(instances map[string]Listed, now time.Time) (due []stri
 	for id, is := range instances {
 		k, asked := l.known[id]
 		if k.changes = is.Changes; is.Changes && k.since.IsZero() {
-			k.since = now
+			k.since, k.at = now, now
 		}
 		if !is.Changes && !is.Since.IsZero() {
 			k.since, k.settled = time.Time{}, is.Since
@@ -129,10 +129,11 @@ func (l *Lookups[T]) due(instances map[string]Listed, now time.Time) (due []stri
 			runs := max(now.Sub(k.settled), 1)
 			turns[id] = float64(min(now.Sub(k.at), runs, ripe)) / float64(min(runs, ripe))
 			if is.Ends {
-				turns[id] *= sooner
+				turns[id]++ // the others have 1 at most
 			}
 		case !asked || now.Sub(k.at) >= min(max(lasts/patience, l.pause), slowest):
 			due = append(due, id)
+			l.budget.AllowN(now, 1) // it comes without, too
 		}
 	}
 	slices.SortFunc(others, func(a, b string) int { return cmp.Or(cmp.Compare(turns[b], turns[a]), cmp.Compare(a, b)) })

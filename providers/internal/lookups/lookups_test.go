@@ -110,6 +110,76 @@ func TestWhatMayEndIsAskedAboutFirst(t *testing.T) {
 	})
 }
 
+// TestWhatEndsGoesBeforeWhatDoesNot checks that a few instances that end by themselves are requested in each round,
+// however many others there are, and also after hours.
+func TestWhatEndsGoesBeforeWhatDoesNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &asked{times: map[string]int{}, settled: map[string]bool{}}
+		l, since := New(60, 0, a.ask), time.Now().Add(-time.Hour)
+		all := map[string]Listed{"job-0": {Since: since, Ends: true}, "job-1": {Since: since, Ends: true}}
+		for i := range 1000 {
+			all[fmt.Sprint("web-", i)] = Listed{Since: since}
+		}
+		for id := range all {
+			a.settled[id] = true
+		}
+		for range 120 { // ten minutes
+			time.Sleep(5 * time.Second)
+			if err := l.Refresh(t.Context(), all); err != nil {
+				t.Fatal(err)
+			}
+		}
+		others := 0
+		for id, n := range a.times {
+			if all[id].Ends && n != 120 {
+				t.Errorf("%d requests about %s in 120 rounds", n, id)
+			} else if !all[id].Ends {
+				others += n
+			}
+		}
+		if others < 355 || others > 365 {
+			t.Errorf("%d requests about the others, want the rest of the budget of 600", others)
+		}
+	})
+}
+
+// TestChangesTakeFromTheBudget checks that requests about changing instances leave less of the budget to the others.
+func TestChangesTakeFromTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &asked{times: map[string]int{}, settled: map[string]bool{"rests": true}}
+		l, all := New(60, 0, a.ask), map[string]Listed{"rests": {Since: time.Now().Add(-time.Hour)}}
+		for i := range 10 {
+			all[fmt.Sprint("stops-", i)] = Listed{Changes: true}
+		}
+		for range 12 {
+			time.Sleep(5 * time.Second)
+			if err := l.Refresh(t.Context(), all); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if a.times["rests"] != 0 || a.times["stops-0"] != 12 {
+			t.Errorf("%d requests about what rests and %d about what stops in 12 rounds", a.times["rests"], a.times["stops-0"])
+		}
+	})
+}
+
+// TestFirstRequestAboutAChangeWaits checks that the pause comes before the first request about a change.
+func TestFirstRequestAboutAChangeWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &asked{times: map[string]int{}, settled: map[string]bool{"a": true}}
+		l := New(60, 4*time.Second, a.ask)
+		for round, is := range []Listed{{}, {Changes: true}, {Changes: true}, {Changes: true}} { // each 2 s
+			if err := l.Refresh(t.Context(), map[string]Listed{"a": is}); err != nil {
+				t.Fatal(err)
+			}
+			if want := []int{1, 1, 1, 2}[round]; a.times["a"] != want {
+				t.Errorf("round %d: %d requests, want %d", round, a.times["a"], want)
+			}
+			time.Sleep(2 * time.Second)
+		}
+	})
+}
+
 // TestHasteWearsOff checks that an instance that does not reach its expected state is requested in each round,
 // and then less and less often, but at least each minute. So is an instance that is about to change.
 func TestHasteWearsOff(t *testing.T) {
