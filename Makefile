@@ -356,6 +356,10 @@ monitoring-test: ## try the alerts with a real Prometheus, on faults of a node (
 	@VK_REQUIRE_PROMETHEUS=1 go test -count=1 ./test/monitoring
 	@cd deploy && go test -count=1 -run 'TestChartMonitorsNodes|TestDashboardsAndAlerts' .
 
+.PHONY: screenshots
+screenshots: ## make the picture of /debug/pods for the documentation (apt-get install chromium)
+	@VK_SCREENSHOT=$(CURDIR)/docs/pictures/debug-pods.png go test -count=1 -run TestDebugPageInABrowser ./node/api
+
 .PHONY: check
 check: ## lint every module, and see that modules and generated files are current
 	@hack/lint.sh

@@ -181,6 +181,9 @@ func settings() []setting {
 		{flag: "metrics-addr", field: "metricsAddress", group: groupLogs,
 			usage: "loopback `address` and port to serve /metrics and /livez at without TLS and authentication; empty is none. The kubelet API has them too",
 			bind:  text(func(o *options) *string { return &o.MetricsAddr }, "")},
+		{flag: "debug-addr", field: "debugAddress", group: groupLogs,
+			usage: "loopback `address` and port to serve the page /debug/pods at without TLS and authentication; empty is none. The kubelet API has it too",
+			bind:  text(func(o *options) *string { return &o.DebugAddr }, "")},
 
 		{flag: "trace-endpoint", field: "traceEndpoint", group: groupTraces,
 			usage: "`URL` to send OpenTelemetry traces to: http(s)://HOST:PORT for OTLP over HTTP, grpc(s)://HOST:PORT over gRPC; empty is none",

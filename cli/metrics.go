@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
 const (
@@ -44,20 +46,40 @@ func metricsHandler() http.Handler {
 // serveMetrics serves /metrics and /livez at --metrics-addr until ctx ends. The process answers /livez for as
 // long as it works; it ends when the node ends.
 func (o *options) serveMetrics(ctx context.Context) error {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", o.MetricsAddr)
-	if err != nil {
-		return fmt.Errorf("serve metrics: %w", err)
-	}
-	log.G(ctx).WithField("address", l.Addr().String()).Debug("Serving metrics")
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metricsPath, metricsHandler())
 	mux.HandleFunc("GET "+livezPath, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }) // a client that is gone needs no answer
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 90 * time.Second}
+	return serveLoopback(ctx, "metrics", o.MetricsAddr, mux)
+}
+
+// serveDebug serves the page about pods at addr until ctx ends. It answers only requests for a loopback host: a web
+// page in a browser on this machine could otherwise read it by a name of its own that resolves to this address.
+func serveDebug(ctx context.Context, addr string, page http.Handler) error {
+	mux := http.NewServeMux()
+	mux.Handle("GET "+api.DebugPath, page)
+	mux.Handle("GET /{$}", http.RedirectHandler(api.DebugPath, http.StatusFound))
+	return serveLoopback(ctx, "the debug page", addr, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if host := req.Host; !loopback(host) && !loopback(net.JoinHostPort(strings.Trim(host, "[]"), "80")) {
+			http.Error(w, "403 this address is for requests to a loopback host only", http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, req)
+	}))
+}
+
+// serveLoopback serves h at addr until ctx ends.
+func serveLoopback(ctx context.Context, thing, addr string, h http.Handler) error {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("serve %s: %w", thing, err)
+	}
+	log.G(ctx).WithField("address", l.Addr().String()).Debug("Serving " + thing)
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 90 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
 	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve metrics: %w", err)
+		return fmt.Errorf("serve %s: %w", thing, err)
 	}
 	return nil
 }

@@ -52,6 +52,53 @@ func TestMetricsAddress(t *testing.T) {
 	}
 }
 
+// TestDebugAddress: the page is served to requests for a loopback host only.
+func TestDebugAddress(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	kubeconfig := startAPIServer(t, &apiServer{objects: map[string]runtime.Object{}})
+	log, done := start(ctx, "--provider=empty", "--kubeconfig="+kubeconfig, "--nodename=n1", "--disable-kubelet-api", "--log-format=json", "--log-level=debug", "--debug-addr=127.0.0.1:0")
+	var line struct{ Address string }
+	if err := json.Unmarshal([]byte(log.waitFor(t, "Serving the debug page", done)), &line); err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(line.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		path, host string
+		status     int
+	}{
+		{"/debug/pods", "", 200}, {"/", "localhost", 200}, {"/debug/pods", "localhost:" + port, 200}, {"/debug/pods", "[::1]:" + port, 200}, {"/debug/pods", "[::1]", 200},
+		{"/debug/pods", "evil.example", 403}, {"/debug/pods", "evil.example:" + port, 403}, {"/debug/pods", "192.0.2.1:80", 403}, {"/metrics", "", 404}, {"/pods", "", 404},
+	} {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+line.Address+test.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = test.host
+		client := &http.Client{CheckRedirect: func(next *http.Request, _ []*http.Request) error {
+			next.Host = test.host
+			next.URL.Host = line.Address
+			return nil
+		}}
+		response, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != test.status || test.status == 200 && !strings.Contains(string(body), "<h2>n1</h2>") {
+			t.Errorf("GET %s of %q: got %s, %v, want %d\n%s", test.path, test.host, response.Status, err, test.status, body)
+		}
+	}
+	cancel()
+	if code := <-done; code != 0 {
+		t.Errorf("got %d\n%s", code, log)
+	}
+}
+
 // TestLivezSeesAHang: the kernel accepts connections of a process that is stopped.
 func TestLivezSeesAHang(t *testing.T) {
 	var lc net.ListenConfig

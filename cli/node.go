@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"net/http"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 // daemon is one node, or many.
 type daemon interface {
 	drainer
+	DebugHandler() http.Handler
 	Run(ctx context.Context) error
 	WaitReady(ctx context.Context, timeout time.Duration) error
 }

@@ -74,6 +74,7 @@ type options struct {
 	LogLevel    string
 	LogFormat   string
 	MetricsAddr string
+	DebugAddr   string
 
 	TraceEndpoint    string
 	TraceServiceName string

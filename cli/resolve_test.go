@@ -130,6 +130,7 @@ func TestErrors(t *testing.T) {
 		{"trace endpoint", append(off, "--trace-endpoint=localhost:4317"), nil, "", `--trace-endpoint "localhost:4317": want a URL`},
 		{"trace exporter", append(off, "--trace-exporter=jaeger"), nil, "", `flag --trace-exporter is gone: traces are sent by OpenTelemetry: use --trace-endpoint`},
 		{"open metrics", append(off, "--metrics-addr=:10255"), nil, "", `--metrics-addr ":10255": want a loopback address such as 127.0.0.1:10255`},
+		{"open page", append(off, "--debug-addr=0.0.0.0:1"), nil, "", `--debug-addr "0.0.0.0:1": want a loopback address such as 127.0.0.1:10256`},
 		{"no certificate", nil, nil, "", `no certificate for the kubelet API: set --tls-cert-file and --tls-private-key-file; or --server-tls-bootstrap; or, for development, --self-signed-serving-certificate; or --disable-kubelet-api`},
 		{"certificate without key", nil, map[string]string{"APISERVER_CERT_LOCATION": "c"}, "", `--tls-cert-file and --tls-private-key-file need each other`},
 		{"two certificates", []string{"--tls-cert-file=c", "--tls-private-key-file=k", "--self-signed-serving-certificate"}, nil, "", `contradicts --tls-cert-file`},

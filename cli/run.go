@@ -125,6 +125,9 @@ func (o *options) runNode(ctx context.Context, p Provider, program Program, made
 	if o.MetricsAddr != "" {
 		group.Go(func() error { return o.serveMetrics(ctx) })
 	}
+	if o.DebugAddr != "" {
+		group.Go(func() error { return serveDebug(ctx, o.DebugAddr, n.DebugHandler()) })
+	}
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err
 	}

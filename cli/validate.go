@@ -177,6 +177,10 @@ func (o *options) validateServing() error {
 		errs = append(errs, fmt.Errorf("--metrics-addr %q: want a loopback address such as 127.0.0.1:10255, because it has no authentication; "+
 			"from elsewhere, read /metrics of the kubelet API", o.MetricsAddr))
 	}
+	if o.DebugAddr != "" && !loopback(o.DebugAddr) {
+		errs = append(errs, fmt.Errorf("--debug-addr %q: want a loopback address such as 127.0.0.1:10256, because it has no authentication; "+
+			"from elsewhere, read /debug/pods of the kubelet API", o.DebugAddr))
+	}
 	errs = append(errs, o.validateTLS())
 	return errors.Join(errs...)
 }

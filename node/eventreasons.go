@@ -2,7 +2,12 @@
 
 package node
 
-import "github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+)
 
 // Reasons of the pod events that users and tests look for.
 const (
@@ -17,10 +22,15 @@ const (
 	eventRejected      = lifecycle.ReasonRejected
 	eventUnenforced    = "UnenforcedPodSpec"
 	eventSecondPod     = "ProviderSecondPod"
-	eventPodsMissing   = "PodsMissing" // of the node
+	eventPodsMissing   = "PodsMissing" // of the node, and of each pod that is left as it is
 	eventStatusFailed  = "ProviderStatusRejected"
 	// as a kubelet names them
 	eventDeadline   = lifecycle.ReasonDeadline
 	eventWrongOS    = lifecycle.ReasonWrongOS
 	eventFailedSync = "FailedSync"
 )
+
+// nodeRef refers to a node as a kubelet does: by name, also as the UID.
+func nodeRef(name string) *corev1.ObjectReference {
+	return &corev1.ObjectReference{Kind: "Node", Name: name, UID: types.UID(name)}
+}

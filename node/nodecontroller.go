@@ -31,6 +31,7 @@ type NodeController struct {
 	group        LeaseGroup     // nil: the node is not shared
 	pingTimeout  time.Duration
 	healthyHooks []func()
+	pinged       pingRecord
 
 	run oneRun
 }
@@ -72,6 +73,7 @@ func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface
 		n.statusInterval = DefaultStatusUpdateInterval
 	}
 	n.leased = n.lease != nil
+	n.standsBy = n.StandsBy
 	if n.pods != nil && n.leased {
 		n.lease.holder = newLeaseHolder(lease.NewMark(), n.pods, n.group)
 		n.pods.fence = n.lease.holder.fence
@@ -116,7 +118,7 @@ func (n *NodeController) Run(ctx context.Context) (err error) {
 
 	pings := &pinger{
 		provider: n.provider, interval: n.pingInterval, timeout: n.pingTimeout,
-		recovered: n.healthyHooks, results: reconciler.pings,
+		recovered: n.healthyHooks, results: reconciler.pings, record: &n.pinged,
 	}
 	watch := &nodeWatcher{
 		nodes: n.nodes, name: n.node.Name, maxPause: min(maxWatchPause, n.pingInterval),
@@ -152,6 +154,14 @@ func (n *NodeController) StandsBy() (holder string, yes bool) {
 		return "", false
 	}
 	return mark.String(), yes
+}
+
+// ProviderHealth returns the result of the last Ping, and false before the first Ping.
+func (n *NodeController) ProviderHealth() (ProviderHealth, bool) {
+	if h := n.pinged.last.Load(); h != nil {
+		return *h, true
+	}
+	return ProviderHealth{}, false
 }
 
 // Ready returns a channel that is closed when the node is registered and its status was written for the first

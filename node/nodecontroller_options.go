@@ -8,6 +8,7 @@ import (
 	"time"
 
 	coordclientset "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/nilcheck"
@@ -139,4 +140,17 @@ func notNegative(what string, d time.Duration) error {
 		return errdefs.InvalidInput(fmt.Sprintf("%s is %s: it must not be negative", what, d))
 	}
 	return nil
+}
+
+// WithNodeEventRecorder records events of the node: Starting, when this process begins to act for the node;
+// Standby, when it waits because another process acts for the node; NodeReady and NodeNotReady, when the condition
+// Ready has changed. Each change has one event.
+func WithNodeEventRecorder(recorder record.EventRecorder) NodeControllerOpt {
+	return func(n *NodeController) error {
+		if nilcheck.Is(recorder) {
+			return errdefs.InvalidInput("event recorder of the node is nil")
+		}
+		n.recorder = recorder
+		return nil
+	}
 }

@@ -36,6 +36,7 @@ func (r *nodeReconciler) takeHolds() {
 			r.urgent, r.lastReport = true, time.Time{}
 		}
 		r.ours = ours
+		r.tellRole()
 	}
 }
 

@@ -29,7 +29,8 @@ type nodeReconciler struct {
 	isReady    metrics.Value // 1: the node should be Ready
 
 	// Owned by run.
-	ours bool // this process may write the node
+	ours bool   // this process may write the node
+	role string // the last event about ours; "": none
 	nodeWanted
 	nodeSeen
 	nodeWrites

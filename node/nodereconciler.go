@@ -30,6 +30,9 @@ func (r *nodeReconciler) run(ctx context.Context) {
 	case <-r.pings.wake:
 		r.takePing()
 	}
+	if r.ours {
+		r.tellRole()
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {

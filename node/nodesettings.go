@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	v1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
 )
 
 const (
@@ -40,5 +41,7 @@ type nodeSettings struct {
 	statusErrorHandler ErrorHandler
 	shutdown           *latest[struct{}] // safe for concurrent use
 	conditions         *ownConditions
+	recorder           record.EventRecorder // nil: no events
+	standsBy           func() (holder string, yes bool)
 	ready              chan struct{} // closed when the node is registered and its status written
 }

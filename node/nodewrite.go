@@ -54,6 +54,7 @@ func (r *nodeReconciler) register(ctx context.Context) (err error) {
 			return fmt.Errorf("create node %s: %w", r.want.Name, err)
 		}
 		nodeRegistrations.Inc()
+		r.tellReady(nil, &node.Status)
 		r.lastReport = time.Now()
 	default:
 		return fmt.Errorf("get node %s: %w", r.want.Name, err)
@@ -90,7 +91,8 @@ func (r *nodeReconciler) create(ctx context.Context) (*corev1.Node, error) {
 func (r *nodeReconciler) writeNodeStatus(ctx context.Context) (err error) {
 	now := time.Now()
 	report := !now.Before(r.nextReport())
-	body, err := nodestate.StatusPatch(r.server, r.effectiveStatus(), metav1.NewTime(now), report)
+	before, status := &r.server.Status, r.effectiveStatus()
+	body, err := nodestate.StatusPatch(r.server, status, metav1.NewTime(now), report)
 	if err != nil || body == nil {
 		if report {
 			r.lastReport = now
@@ -107,6 +109,7 @@ func (r *nodeReconciler) writeNodeStatus(ctx context.Context) (err error) {
 		return fmt.Errorf("update status of node %s: %w", r.want.Name, err)
 	}
 	r.lastReport = now
+	r.tellReady(before, status)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
@@ -33,6 +34,30 @@ type pingResult struct {
 
 func (r pingResult) ok() bool { return r.err == nil }
 
+// ProviderHealth is the result of the last Ping.
+type ProviderHealth struct {
+	// Message is the error, or "" if the provider is healthy.
+	Message string `json:"message,omitempty"`
+	// Since is the time of the first Ping in a row with this result.
+	Since time.Time `json:"since"`
+}
+
+// pingRecord has the result of the last Ping. Only pinger writes it.
+type pingRecord struct {
+	last atomic.Pointer[ProviderHealth] // nil before the first Ping
+}
+
+func (p *pingRecord) note(r pingResult) {
+	h := &ProviderHealth{Since: time.Now()}
+	if !r.ok() {
+		h.Message = r.err.Error()
+	}
+	if last := p.last.Load(); last != nil && (last.Message == "") == r.ok() {
+		h.Since = last.Since
+	}
+	p.last.Store(h)
+}
+
 // pinger asks the provider at a steady pace whether it is healthy. There is never more than one Ping at a time:
 // a hanging Ping is reported as timed out, and pinger waits for its end.
 type pinger struct {
@@ -41,6 +66,7 @@ type pinger struct {
 	timeout   time.Duration
 	recovered []func()
 	results   *latest[pingResult]
+	record    *pingRecord
 
 	failing bool // owned by run
 }
@@ -117,6 +143,7 @@ func (p *pinger) reportTimeout(ctx context.Context) {
 
 func (p *pinger) report(ctx context.Context, r pingResult) {
 	p.results.put(r)
+	p.record.note(r)
 	switch {
 	case !r.ok() && !p.failing:
 		log.G(ctx).WithError(r.err).Warn("the provider is not healthy: the node is not ready until a Ping succeeds")

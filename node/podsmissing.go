@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
@@ -79,8 +78,7 @@ func (q *quarantines) tell(ctx context.Context) {
 	} else {
 		logger.Error(message)
 		if q.core.nodeName != "" && before == "" {
-			// The event refers to the node as a kubelet does: by name, also as the UID.
-			q.core.recorder.Event(&corev1.ObjectReference{Kind: "Node", Name: q.core.nodeName, UID: types.UID(q.core.nodeName)}, corev1.EventTypeWarning, eventPodsMissing, message)
+			q.core.recorder.Event(nodeRef(q.core.nodeName), corev1.EventTypeWarning, eventPodsMissing, message)
 		}
 	}
 	if q.setNodeCondition != nil {

@@ -34,4 +34,5 @@ type podSync struct {
 	api    *corev1.Pod // at the start of the pass; nil: gone, or not a pod of this node
 	facts  lifecycle.Facts
 	silent error // why the backend did not answer
+	held   bool  // an event says that the pod is held back
 }

@@ -66,6 +66,7 @@ type evidence struct {
 	shared    bool        // the backend has another pod under the name: its answers by name may be about that pod
 	beside    *corev1.Pod // a pod of another UID that the newest list has under the name, and that has not ended
 	doubled   bool        // the newest list has two instances of the pod
+	held      bool        // an event says that the missing pod is left as it is
 }
 
 // reported is the record of the provider's reports. Reports write it.

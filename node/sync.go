@@ -79,6 +79,7 @@ func (s *podSync) gather() bool {
 	f.API, f.Sent, f.Told, f.Failure = s.api, st.sent, st.told(s.api), st.failure
 	f.Stopped, f.Over, f.Suspect = st.stopped, st.over, st.suspect
 	f.Others = st.others()
+	s.held = st.held
 	f.Reports, f.Retell = s.backend.notifies, s.backend.starts
 	f.OS, f.Draining, f.FailUnsupported = s.os, s.draining.Load(), s.failUnsupported
 	f.Turn, f.Deadline = st.turn, time.Time{}
@@ -130,6 +131,7 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 	key, api := s.key, s.api
 	switch d.Step {
 	case lifecycle.Wait:
+		s.tellBehind(d.Backend)
 	case lifecycle.Forget:
 		s.tracker.forget(key)
 	case lifecycle.Release:
@@ -161,6 +163,7 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 		return s.deleteOrphan(ctx, key, api, d.Backend)
 	default:
 		s.rest()
+		s.tellHeld()
 	}
 	return nil
 }

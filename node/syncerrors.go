@@ -92,6 +92,41 @@ func (w *podWorker) createFailed(key string, api *corev1.Pod, attempted bool, er
 	return nil
 }
 
+// tellBehind shows that a pod has waited for long, because the backend still has another pod under its name.
+func (s *podSync) tellBehind(backend *corev1.Pod) {
+	if s.api == nil || s.api.DeletionTimestamp != nil || backend == nil || lifecycle.SamePod(s.api, backend) {
+		return
+	}
+	message := fmt.Sprintf("the backend still has another pod under this name (UID %s), which must stop first", backend.UID)
+	news := false
+	s.states.sync(s.key, s.api.UID, func(st syncWriter) {
+		if st.sent.Accepted || !st.orphan.Present || time.Since(st.orphan.Since) < hungCall || st.syncErr != nil {
+			return
+		}
+		if st.notices, news = st.notices.next(eventFailedSync, message, time.Now()); news {
+			st.syncErr = &lifecycle.SyncError{Reason: lifecycle.ReasonProviderFailed, Message: message}
+		}
+	})
+	if news {
+		s.recorder.Event(s.api, corev1.EventTypeWarning, eventFailedSync, message)
+		s.statusLane.Add(s.key)
+	}
+}
+
+// tellHeld records in one event that the node does nothing about a pod that the backend lacks, because the answer
+// of the backend is in doubt.
+func (s *podSync) tellHeld() {
+	held := s.api != nil && s.api.DeletionTimestamp == nil && s.facts.Held > lookAgain && s.facts.Backend == nil
+	if held == s.held || s.api == nil {
+		return
+	}
+	s.states.evidence(s.key, s.api.UID, func(e *evidence) { e.held = held })
+	if held {
+		s.recorder.Event(s.api, corev1.EventTypeWarning, eventPodsMissing, fmt.Sprintf(
+			"the backend says that it lacks this pod, and that is in doubt: the pod is left as it is until the backend has said so for %v", s.missing.period))
+	}
+}
+
 // clearSyncError removes the sync error from a pod's status.
 func (w *podWorker) clearSyncError(key string) {
 	if st := w.states.get(key); st.syncErr == nil && len(st.notices) == 0 {

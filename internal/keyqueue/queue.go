@@ -182,6 +182,21 @@ func (q *Queue) Retrying() (n int) {
 	return n
 }
 
+// Retry returns how often the work of the key has failed since its last success, and when it is tried again. The
+// time is zero if the key does not wait for a retry.
+func (q *Queue) Retry(key string) (tries int, next time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	it := q.items[key]
+	if it == nil {
+		return 0, time.Time{}
+	}
+	if it.state == waiting && it.isRetry {
+		next = it.due
+	}
+	return it.tries, next
+}
+
 func (q *Queue) makeReady(it *item) {
 	it.state, it.since = ready, time.Now()
 	q.ready = append(q.ready, it)

@@ -39,6 +39,9 @@ func (p PodHandlerConfig) attachPages(r router) {
 	if p.SetVerbosity != nil {
 		r.handle("/debug/flags/v", answerErrors(p.putVerbosity), http.MethodPut)
 	}
+	if p.GetDebug != nil {
+		r.handle(DebugPath, DebugHandler(p.GetDebug), http.MethodGet)
+	}
 	r.handle("/statusz", answerErrors(func(w http.ResponseWriter, _ *http.Request) error {
 		writeText(w, statusPage(p.Version, r.paths()))
 		return nil

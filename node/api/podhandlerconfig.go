@@ -67,6 +67,8 @@ type PodHandlerConfig struct {
 	// SetVerbosity takes the body of a PUT of /debug/flags/v, and returns an error for an invalid verbosity; nil
 	// leaves the route out.
 	SetVerbosity func(value string) error
+	// GetDebug returns the content of /debug/pods, which must hold no secret; nil leaves the route out.
+	GetDebug func(context.Context) DebugPage
 	// Version is the version of the program in /statusz.
 	Version string
 	// Profiling serves /debug/pprof. Profiles reveal the work of the program, and take time.

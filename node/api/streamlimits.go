@@ -42,6 +42,16 @@ func NewStreamLimits(inAll, perUser int) *StreamLimits {
 	return &StreamLimits{inAll: inAll, perUser: perUser, users: map[string]int{}}
 }
 
+// Open returns the number of sessions under way.
+func (l *StreamLimits) Open() int {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.open
+}
+
 // limitsKey is the key of a request's limits in its context.
 type limitsKey struct{}
 

@@ -13,7 +13,7 @@ import (
 
 // serveRoutes makes the server answer for all nodes.
 func (f *Fleet) serveRoutes() {
-	routes := api.PodHandlerConfig{Metrics: metricsHandler(), Health: f.isWell, Live: f.isAlive}
+	routes := api.PodHandlerConfig{Metrics: metricsHandler(), Health: f.isWell, Live: f.isAlive, GetDebug: f.debugPage}
 	f.addPages(&routes)
 	f.common = api.PodHandler(routes, false)
 	if f.base.common.mux != nil {

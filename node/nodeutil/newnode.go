@@ -130,6 +130,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 
 	nodeOpts := []node.NodeControllerOpt{
 		node.WithNodeEnableLeaseV1WithRenewInterval(b.clients.leases, node.DefaultLeaseDuration, cfg.renewInterval()),
+		node.WithNodeEventRecorder(n.recorder("kubelet")),
 		node.WithNodeHealthyHook(n.pods.Kick), // pods that failed while the backend was down need not wait
 	}
 	if !n.cfg.DisableLeaseGuard {

@@ -23,6 +23,7 @@ import (
 func (n *Node) addPages(routes *api.PodHandlerConfig) {
 	routes.Live = n.isAlive
 	routes.HealthChecks = []api.HealthCheck{{Name: "syncloop", Check: n.syncs}}
+	routes.GetDebug = n.debugPage
 	routes.GetConfig = func() any { return n.kubeletConfiguration() }
 	n.base.addPages(routes)
 }
