@@ -22,7 +22,8 @@ const (
 	eventRejected      = lifecycle.ReasonRejected
 	eventUnenforced    = "UnenforcedPodSpec"
 	eventSecondPod     = "ProviderSecondPod"
-	eventPodsMissing   = "PodsMissing" // of the node, and of each pod that is left as it is
+	eventPodsMissing   = "PodsMissing" // of the node
+	eventHeldBack      = "PodHeldBack"
 	eventStatusFailed  = "ProviderStatusRejected"
 	// as a kubelet names them
 	eventDeadline   = lifecycle.ReasonDeadline

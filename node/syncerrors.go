@@ -122,7 +122,7 @@ func (s *podSync) tellHeld() {
 	}
 	s.states.evidence(s.key, s.api.UID, func(e *evidence) { e.held = held })
 	if held {
-		s.recorder.Event(s.api, corev1.EventTypeWarning, eventPodsMissing, fmt.Sprintf(
+		s.recorder.Event(s.api, corev1.EventTypeWarning, eventHeldBack, fmt.Sprintf(
 			"the backend says that it lacks this pod, and that is in doubt: the pod is left as it is until the backend has said so for %v", s.missing.period))
 	}
 }

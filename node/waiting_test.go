@@ -111,7 +111,7 @@ func TestPodInQuarantineSaysSo(t *testing.T) {
 		w.runWith("p", 20, corev1.RestartPolicyAlways)
 		b.Lie(memory.Lie{Empty: true, Reads: true})
 		w.pass(3 * time.Minute)
-		told := log.of(eventPodsMissing)
+		told := log.of(eventHeldBack)
 		keys := map[string]bool{}
 		for _, e := range told {
 			keys[e.key] = true
@@ -123,7 +123,7 @@ func TestPodInQuarantineSaysSo(t *testing.T) {
 		w.pass(time.Minute)
 		b.Lie(memory.Lie{Empty: true, Reads: true})
 		w.pass(3 * time.Minute)
-		if n := len(log.of(eventPodsMissing)); n != 40 {
+		if n := len(log.of(eventHeldBack)); n != 40 {
 			t.Errorf("%d events after the second doubt, want 40", n)
 		}
 	}, log.use)

@@ -123,7 +123,9 @@ func (s *eventSink) send(event *corev1.Event) {
 	if err != nil || result.Skip {
 		return
 	}
-	logger := log.G(s.ctx).WithField("pod", own.InvolvedObject.Namespace+"/"+own.InvolvedObject.Name).WithField("reason", own.Reason)
+	about := own.InvolvedObject
+	object := strings.TrimPrefix(about.Namespace+"/"+about.Name, "/") // a node has no namespace
+	logger := log.G(s.ctx).WithField(strings.ToLower(about.Kind), object).WithField("reason", own.Reason)
 	for tries := 1; ; tries++ {
 		written, err := s.write(result)
 		var refused *apierrors.StatusError
@@ -134,7 +136,7 @@ func (s *eventSink) send(event *corev1.Event) {
 			s.correlator.UpdateState(written)
 			return
 		case s.ctx.Err() != nil:
-			s.lost = append(s.lost, own.Reason+" of "+own.InvolvedObject.Namespace+"/"+own.InvolvedObject.Name)
+			s.lost = append(s.lost, own.Reason+" of "+object)
 			return
 		case errors.As(err, &malformed):
 			logger.WithError(err).Warn("an event is given up: its request is malformed")
