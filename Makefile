@@ -296,8 +296,8 @@ bin/nomad/nomad: hack/build-nomad.sh
 
 # It unpacks packages of Debian 13, so this is no part of CI, whose tests have an emulator of their own. See docs/reports/fargate-moto.md.
 .PHONY: moto
-moto: ## run provider fargate on moto's Secrets Manager and logs, hold its requests to botocore, and write docs/reports/fargate-moto.md
-	@hack/test-moto.sh $(CURDIR)/docs/reports/fargate-moto.md
+moto: ## run providers fargate and kip on moto, hold requests to botocore, and write docs/reports/fargate-moto.md and kip-moto.md
+	@hack/test-moto.sh $(CURDIR)/docs/reports/fargate-moto.md $(CURDIR)/docs/reports/kip-moto.md
 
 # Azurite comes from npm, so this is no part of CI.
 .PHONY: azurite

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Runs provider fargate on moto, an emulator of AWS by others, for Secrets Manager and CloudWatch Logs, and its requests through botocore's own
-# validator. Both are packages of Debian 13, unpacked into a folder and not installed; it needs apt-get, dpkg-deb and Python 3.
+# validator. Runs the driver ec2 of provider kip on moto's EC2. Both are packages of Debian 13, unpacked into a folder and not installed; it needs apt-get, dpkg-deb and Python 3.
 #
 #   MOTO_DIR=   folder that is kept; default: one that is removed
 #
-# Usage: hack/test-moto.sh [REPORT]
+# Usage: hack/test-moto.sh [REPORT [REPORT-OF-EC2]]
 set -euo pipefail
 
 report=${1:+$(realpath -m "$1")}
+ec2=${2:+$(realpath -m "$2")}
 cd "$(dirname "$0")/.."
 dir=${MOTO_DIR:-}
 if [ -z "$dir" ]; then
@@ -43,4 +44,4 @@ until curl -fs -o /dev/null "http://127.0.0.1:$port/moto-api/"; do
   sleep 0.2
 done
 cd providers
-MOTO_URL=http://127.0.0.1:$port MOTO_REPORT=$report go test -count=1 -run '^TestMoto$' -v ./fargate
+MOTO_URL=http://127.0.0.1:$port MOTO_REPORT=$report MOTO_REPORT_EC2=$ec2 go test -count=1 -run '^TestMoto$' -v ./fargate ./kip/internal/ec2

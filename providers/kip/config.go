@@ -21,6 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/ec2"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/nova"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/qemu"
 )
 
@@ -39,15 +40,16 @@ type Config struct {
 	// ClusterName names this cluster in the tags of machines. Clusters with the same account need different names. The name must not change while pods
 	// exist. Required.
 	ClusterName string `json:"clusterName,omitempty"`
-	// QEMU starts machines on this host. EC2 starts them at Amazon EC2. Exactly one of the two is required.
-	QEMU *QEMU       `json:"qemu,omitempty"`
-	EC2  *ec2.Config `json:"ec2,omitempty"`
-	// Image is the boot image of machines: a directory from the command cell-image, or an AMI. Required.
+	// QEMU starts machines on this host, EC2 at Amazon EC2, and Nova at OpenStack. Exactly one of them is required.
+	QEMU *QEMU        `json:"qemu,omitempty"`
+	EC2  *ec2.Config  `json:"ec2,omitempty"`
+	Nova *nova.Config `json:"nova,omitempty"`
+	// Image is the boot image of machines: a directory from the command cell-image, an AMI, or the ID of an image in Glance. Required.
 	Image string `json:"image,omitempty"`
 	// Containers is unpack or programs. With unpack, the agents unpack images. With programs, pods run programs of the machines, without images. Default:
 	// unpack.
 	Containers string `json:"containers,omitempty"`
-	// Types are the sizes of machines for pods. Default: a table of EC2 sizes. Required with QEMU.
+	// Types are the sizes of machines for pods. Default: a table of EC2 sizes. Required with QEMU and Nova, where the names are those of flavors.
 	Types []Type `json:"types,omitempty"`
 	// DefaultType is the type for pods without requests, limits and a type annotation. Default: the cheapest type with the fewest GPUs.
 	DefaultType string `json:"defaultType,omitempty"`
@@ -102,8 +104,9 @@ type QEMU struct {
 
 // Type is a size of machines.
 type Type struct {
-	Name   string            `json:"name"`
-	CPU    resource.Quantity `json:"cpu"`
+	Name string            `json:"name"`
+	CPU  resource.Quantity `json:"cpu"`
+	// Memory is the memory for the pod. The machine needs more: see machine.Reserve. QEMU gets the sum.
 	Memory resource.Quantity `json:"memory"`
 	// GPUs is the number of GPUs, and GPUResource the name of the resource that pods request. Default: nvidia.com/gpu.
 	GPUs        int64  `json:"gpus,omitempty"`
@@ -132,9 +135,22 @@ func (c Config) complete() (Config, error) {
 	c.Directory = cmp.Or(c.Directory, "/var/lib/virtual-kubelet/kip")
 	c.AuthorityFile = cmp.Or(c.AuthorityFile, filepath.Join(c.Directory, "authority.pem"))
 	most := int64(20)
+	clouds := 0
+	for _, is := range []bool{c.QEMU != nil, c.EC2 != nil, c.Nova != nil} {
+		if is {
+			clouds++
+		}
+	}
 	switch {
-	case (c.QEMU == nil) == (c.EC2 == nil):
-		problem("qemu, ec2: want one of them; qemu: {} starts machines on this host")
+	case clouds != 1:
+		problem("qemu, ec2, nova: want one of them; qemu: {} starts machines on this host")
+	case c.Nova != nil:
+		if c.Nova.NetworkID == "" {
+			problem("nova.networkID: want the network of machines")
+		}
+		if len(c.InstanceProfiles) > 0 || slices.ContainsFunc(c.Standby, func(s Standby) bool { return s.Spot }) {
+			problem("instanceProfiles, standby: Nova has neither instance profiles nor spot machines")
+		}
 	case c.QEMU != nil:
 		most = 4
 		if c.QEMU.Egress {
@@ -247,6 +263,10 @@ func (c Config) open(ctx context.Context) (machine.Driver, pace, error) {
 		at.seen, at.earlier = 10*time.Second, -1 // a list shows a machine as soon as its start returns
 		return d, at, err
 	}
+	if c.Nova != nil {
+		d, err := nova.New(*c.Nova, cell.Port)
+		return d, usual, err
+	}
 	d, err := ec2.New(ctx, *c.EC2, cell.Port)
 	return d, usual, err
 }
@@ -278,7 +298,7 @@ var usual = pace{
 	end: 20 * time.Second, stopAgain: time.Minute, speak: 3 * time.Second,
 }
 
-// ec2Types returns general-purpose sizes of EC2, with prices for an hour in us-east-1 in US dollars. Source of CPUs, memory and prices: the data of
+// ec2Types returns general-purpose sizes of EC2, without the memory that machine.Reserve needs, and with prices for an hour in us-east-1 in US dollars. Source of CPUs, memory and prices: the data of
 // elotl/kip (pkg/util/instanceselector/aws_instance_data.go, 2021); read 2026-11-28. All sizes of a family have the same price for each CPU there.
 func ec2Types() []Type {
 	var all []Type
@@ -292,7 +312,7 @@ func ec2Types() []Type {
 			cpus int64
 		}{{"large", 2}, {"xlarge", 4}, {"2xlarge", 8}, {"4xlarge", 16}} {
 			all = append(all, Type{
-				Name: f.family + "." + s.name, CPU: *resource.NewQuantity(s.cpus, resource.DecimalSI), Memory: *resource.NewQuantity(s.cpus*f.gib<<30, resource.BinarySI),
+				Name: f.family + "." + s.name, CPU: *resource.NewQuantity(s.cpus, resource.DecimalSI), Memory: forPods(s.cpus * f.gib << 10),
 				Price: resource.NewScaledQuantity(f.price*s.cpus, resource.Micro),
 			})
 		}
@@ -307,10 +327,15 @@ func ec2Types() []Type {
 		{"g4dn.2xlarge", 8, 32 << 10, 752000, 1}, {"g4dn.12xlarge", 48, 192 << 10, 3912000, 4}, {"p3.8xlarge", 32, 244 << 10, 12240000, 4},
 	} {
 		all = append(all, Type{
-			Name: s.name, CPU: *resource.NewQuantity(s.cpus, resource.DecimalSI), Memory: *resource.NewQuantity(s.mib<<20, resource.BinarySI),
+			Name: s.name, CPU: *resource.NewQuantity(s.cpus, resource.DecimalSI), Memory: forPods(s.mib),
 			Price: resource.NewScaledQuantity(s.price, resource.Micro), GPUs: s.gpus,
 		})
 	}
 	slices.SortFunc(all, func(a, b Type) int { return strings.Compare(a.Name, b.Name) })
 	return all
+}
+
+// forPods returns the memory for the pod of a machine with so many MiB.
+func forPods(mib int64) resource.Quantity {
+	return *resource.NewQuantity(mib<<20-machine.Reserve(mib<<20), resource.BinarySI)
 }

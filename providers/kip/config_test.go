@@ -10,6 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/nova"
 )
 
 func load(t *testing.T, text string) (Config, error) {
@@ -92,6 +95,12 @@ func TestTableOfEC2(t *testing.T) {
 			t.Errorf("%s costs %s, want %s", name, prices[name], w.String())
 		}
 	}
+	for memory, want := range map[string]string{"352Mi": "t3.nano", "512Mi": "t3.micro", "8Gi": "r5.large"} { // a machine needs memory for itself
+		w, err := Config{Types: ec2Types()}.wishOf(aPod(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}, nil))
+		if err != nil || w.types[0].Name != want {
+			t.Errorf("%s: got %v, %v, want %s", memory, w.types, err, want)
+		}
+	}
 	w, err := Config{Types: ec2Types()}.wishOf(aPod(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3"), corev1.ResourceMemory: resource.MustParse("6Gi")}, nil))
 	if err != nil || w.types[0].Name != "t3.xlarge" {
 		t.Errorf("got %v, %v", w.types, err)
@@ -104,10 +113,29 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 	if err == nil {
 		t.Fatal("it is taken")
 	}
-	for _, want := range []string{"clusterName: ", "qemu, ec2: want one of them", "image: ", "types[0]: ", "defaultType: ", "standby[0]: "} {
+	for _, want := range []string{"clusterName: ", "qemu, ec2, nova: want one of them", "image: ", "types[0]: ", "defaultType: ", "standby[0]: "} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: does not say %s", err, want)
 		}
+	}
+}
+
+// TestNovaConfiguration: Nova needs a network, and has neither spot machines nor instance profiles.
+func TestNovaConfiguration(t *testing.T) {
+	c := testConfig("home")
+	c.QEMU, c.Nova, c.InstanceProfiles = nil, &nova.Config{}, []string{"p"}
+	_, err := c.complete()
+	for _, want := range []string{"nova.networkID: ", "instanceProfiles, standby: "} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: does not say %s", err, want)
+		}
+	}
+	c.Nova.NetworkID, c.InstanceProfiles = "11111111-2222-4333-8444-555555555555", nil
+	if c, err = c.complete(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.check(aPod(nil, map[string]string{annotationLaunch: "spot"})); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "Nova has no spot machines") {
+		t.Errorf("a spot machine of Nova: %v", err)
 	}
 }
 

@@ -382,7 +382,7 @@ func (d *driver) specOf(spec machine.Spec, t machine.Type, token string, pod *co
 	}
 	name, uid := "virtual-kubelet standby", pod.GetUID()
 	if uid != "" {
-		name = pod.Namespace + "/" + pod.Name
+		name = nameOf(identity.Of(pod))
 		maps.Copy(spec.Tags, d.owner.Tags(identity.Of(pod)))
 	} else {
 		maps.Copy(spec.Tags, d.ownerTags())
@@ -393,6 +393,12 @@ func (d *driver) specOf(spec machine.Spec, t machine.Type, token string, pod *co
 	data.Spot = spec.Spot && d.config.EC2 != nil
 	spec.UserData = data.Marshal()
 	return spec
+}
+
+// nameOf returns the value of the tag Name for a pod. Nova takes 255 characters, and EC2 takes 256.
+func nameOf(pod identity.Pod) string {
+	name := pod.Namespace + "/" + pod.Name
+	return name[:min(len(name), 255)]
 }
 
 // ownerTags returns the tags of all machines of the node.

@@ -402,6 +402,33 @@ func TestMachineTerminatedBehindItsNode(t *testing.T) {
 	}
 }
 
+// TestNovaServerThatIsOffIsDeleted: a machine that ends itself still costs money at Nova. The node deletes the machine, also after its own restart.
+func TestNovaServerThatIsOffIsDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *Config) { c.Standby = []Standby{{Type: "large", Count: 1}} })
+		w.cloud.Set(func(f *machinetest.Faults) { f.Remains = true })
+		authority := newAuthority(t)
+		first := w.start(authority, 0, false)
+		pod := w.pod("one", func(pod *corev1.Pod) { pod.Annotations = map[string]string{annotationType: "small"} })
+		first.keep(4 * time.Minute)
+		w.wants("before", 1, pod)
+		first.stop()
+		for _, m := range w.cloud.Running() {
+			w.cloud.Terminate(m.ID, "SHUTOFF")
+		}
+		w.config.Standby = nil
+		second := w.start(authority, 0, false)
+		second.keep(time.Minute)
+		if left, err := w.cloud.List(t.Context(), nil); err != nil || len(left) != 0 {
+			t.Errorf("machines that are off are left: %+v, %v", left, err)
+		}
+		if s := w.status(pod); s.Phase != corev1.PodFailed || s.Reason != reasonNodeLost {
+			t.Errorf("the pod is %s %s", s.Phase, s.Reason)
+		}
+		w.finish(second)
+	})
+}
+
 // TestBootThatHangs: the node stops the machine, and the pod fails with the reason.
 func TestBootThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -65,6 +65,9 @@ func (c Config) wishOf(pod *corev1.Pod) (w wish, err error) {
 	switch v := pod.Annotations[annotationLaunch]; v {
 	case "", "on-demand":
 	case "spot":
+		if c.Nova != nil {
+			return w, errdefs.InvalidInputf("%s: %q: Nova has no spot machines", at(annotationLaunch), v)
+		}
 		w.spec.Spot = true
 	default:
 		return w, errdefs.InvalidInputf("%s: %q: want spot or on-demand", at(annotationLaunch), v)

@@ -171,7 +171,7 @@ func (d *driver) takeStandby(ctx context.Context, pod *corev1.Pod, w wish, bundl
 // tagAs tags a standby machine as a pod's. The machine does not get the pod before tagAs succeeds.
 func (d *driver) tagAs(ctx context.Context, c *cellState, pod identity.Pod) error {
 	tags := d.owner.Tags(pod)
-	tags["Name"], tags[tagStandby] = pod.Namespace+"/"+pod.Name, "false"
+	tags["Name"], tags[tagStandby] = nameOf(pod), "false"
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	if err := d.cloud.Tag(ctx, c.id, tags); err != nil {

@@ -5,6 +5,7 @@ package kip
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,12 +51,18 @@ func (d *driver) Stats(ctx context.Context, of []service.Target[instance]) ([]st
 // maxCards is the limit of network interfaces in the statistics of a machine.
 const maxCards = 4
 
-// measured returns the statistics of a machine for its pod. It drops the names that the machine gives: they would become labels of metrics, and a machine can
-// send any number of them.
+// measured returns the statistics of a machine for its pod, and for the containers that the pod has. It drops other names that the machine gives: they would
+// become labels of metrics, and a machine can send any number of them.
 func measured(pod *corev1.Pod, said statsv1alpha1.PodStats) statsv1alpha1.PodStats {
 	s := statsv1alpha1.PodStats{
 		PodRef:    statsv1alpha1.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)},
 		StartTime: said.StartTime, CPU: said.CPU, Memory: said.Memory,
+	}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if n := slices.IndexFunc(said.Containers, func(k statsv1alpha1.ContainerStats) bool { return k.Name == c.Name }); n >= 0 {
+			k := said.Containers[n]
+			s.Containers = append(s.Containers, statsv1alpha1.ContainerStats{Name: c.Name, StartTime: k.StartTime, CPU: k.CPU, Memory: k.Memory})
+		}
 	}
 	if said.Network == nil {
 		return s

@@ -9,7 +9,8 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// TestMachineMakesNoSeriesOfItsOwn: names that a machine gives to containers and network interfaces do not become labels of the node's metrics.
+// TestMachineMakesNoSeriesOfItsOwn: names that a machine gives do not become labels of the node's metrics, except the names of the pod's
+// containers, once.
 func TestMachineMakesNoSeriesOfItsOwn(t *testing.T) {
 	used, received := uint64(7), uint64(9)
 	said := statsv1alpha1.PodStats{
@@ -22,12 +23,20 @@ func TestMachineMakesNoSeriesOfItsOwn(t *testing.T) {
 		said.Network.Interfaces = append(said.Network.Interfaces, statsv1alpha1.InterfaceStats{Name: name, RxBytes: &received})
 	}
 	pod := aPod(nil, nil)
+	for range 2 {
+		own := statsv1alpha1.ContainerStats{Name: pod.Spec.Containers[0].Name, CPU: said.CPU, Memory: &statsv1alpha1.MemoryStats{WorkingSetBytes: &used}}
+		own.UserDefinedMetrics = []statsv1alpha1.UserDefinedMetric{{UserDefinedMetricDescriptor: statsv1alpha1.UserDefinedMetricDescriptor{Name: "made-up"}}}
+		said.Containers = append(said.Containers, own)
+	}
 	s := measured(pod, said)
 	if s.PodRef.Name != pod.Name || s.PodRef.UID != string(pod.UID) || s.CPU != said.CPU {
 		t.Errorf("got %+v", s)
 	}
-	if len(s.Containers) != 0 || len(s.VolumeStats) != 0 || s.Network.Name != "" {
-		t.Errorf("got %d containers, %d volumes and the network card %q", len(s.Containers), len(s.VolumeStats), s.Network.Name)
+	if len(s.Containers) != 1 || s.Containers[0].CPU != said.CPU || *s.Containers[0].Memory.WorkingSetBytes != used || s.Containers[0].UserDefinedMetrics != nil {
+		t.Errorf("got the containers %+v, want the one of the pod", s.Containers)
+	}
+	if len(s.VolumeStats) != 0 || s.Network.Name != "" {
+		t.Errorf("got %d volumes and the network card %q", len(s.VolumeStats), s.Network.Name)
 	}
 	if cards := s.Network.Interfaces; len(cards) != maxCards || cards[1].Name != "eth1" || *cards[1].RxBytes != received {
 		t.Errorf("got the network cards %+v", cards)

@@ -219,6 +219,9 @@ func (r *runtime) StartContainer(_ context.Context, id string) error {
 	}
 	c.pid, c.started = p.process.Pid, time.Now()
 	c.mu.Unlock()
+	if r.started != nil {
+		r.started(c.config.GetMetadata().GetName(), p.process.Pid)
+	}
 	go func() {
 		var copied sync.WaitGroup
 		copied.Go(func() { log.copy("stdout", p.stdout, func(b []byte) { c.show(b, false) }) })

@@ -55,6 +55,8 @@ type Config struct {
 	// Listener accepts streams in addition to the socket in the status. Every client with access to it can run
 	// commands in the pod. Default: none.
 	Listener net.Listener
+	// Started is called with the first process of each started container, before the process can end. Default: none.
+	Started func(container string, pid int)
 }
 
 // Bundle is a pod with all of its input.

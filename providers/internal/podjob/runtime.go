@@ -34,6 +34,7 @@ type runtime struct {
 
 	keepVariable func(name string) bool // see Config
 	confine      bool                   // see Config
+	started      func(string, int)      // see Config; may be nil
 
 	mu         sync.Mutex
 	sandboxes  map[string]*sandbox   // guarded by mu

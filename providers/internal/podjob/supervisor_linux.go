@@ -150,7 +150,7 @@ func (s *supervisor) start(ctx context.Context) error {
 	if r.store != nil {
 		store, s.clean = r.store, r.store.clean
 	}
-	r.keepVariable, r.confine = s.config.KeepVariable, s.config.Confine
+	r.keepVariable, r.confine, r.started = s.config.KeepVariable, s.config.Confine, s.config.Started
 	var err error
 	if s.config.Hide != "" {
 		if r.hidden, err = filepath.EvalSymlinks(s.config.Hide); err != nil {

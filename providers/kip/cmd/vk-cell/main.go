@@ -75,10 +75,11 @@ func agent(args []string) error {
 		return err
 	}
 	off := make(chan string, 1)
+	measured := newMeter()
 	a, err := cell.NewAgent(cell.AgentConfig{
-		UserData: user, Dir: *dir, Version: buildVersion, Run: podjob.Run, SetClock: setClock, Stats: newMeter().stats,
+		UserData: user, Dir: *dir, Version: buildVersion, Run: podjob.Run, SetClock: setClock, Stats: measured.stats,
 		PowerOff: func(why string) { off <- why },
-		Job:      podjob.Config{Job: user.Token, Machine: name, Hide: *dir, Confine: true},
+		Job:      podjob.Config{Job: user.Token, Machine: name, Hide: *dir, Confine: true, Started: measured.started},
 	})
 	if err != nil {
 		return err

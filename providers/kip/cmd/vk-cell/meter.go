@@ -9,6 +9,8 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,14 +20,91 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// meter measures the whole machine, because only one pod uses it.
+// meter measures the whole machine for the pod, because only one pod uses it, and the processes of each container.
 type meter struct {
-	mu      sync.Mutex
-	at      time.Time // guarded by mu: the time of the last measurement
-	seconds float64   // guarded by mu: the CPU time of all CPUs at that time
+	mu         sync.Mutex
+	at         time.Time             // guarded by mu: the time of the last measurement
+	seconds    float64               // guarded by mu: the CPU time of all CPUs at that time
+	containers map[string]*container // guarded by mu; by name
 }
 
-func newMeter() *meter { return &meter{} }
+// container is the last measurement of a container.
+type container struct {
+	namespace string // the process namespace
+	started   time.Time
+	at        time.Time
+	nanos     uint64 // of CPU time
+}
+
+func newMeter() *meter { return &meter{containers: map[string]*container{}} }
+
+// started records the first process of a container. The process namespace identifies all processes of the container, also those of exec.
+func (m *meter) started(name string, pid int) {
+	namespace, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+	if err != nil {
+		return // the container has ended
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for other, c := range m.containers {
+		if c.namespace == namespace { // the kernel has used the number again
+			delete(m.containers, other)
+		}
+	}
+	m.containers[name] = &container{namespace: namespace, started: time.Now()}
+}
+
+// measure returns the resource usage of the running containers. The caller holds m.mu.
+func (m *meter) measure(now time.Time) []statsv1alpha1.ContainerStats {
+	type sum struct{ nanos, resident uint64 }
+	sums := map[string]*sum{}
+	for _, c := range m.containers {
+		sums[c.namespace] = &sum{}
+	}
+	processes, _ := filepath.Glob("/proc/[0-9]*") // the pattern is correct
+	for _, dir := range processes {
+		namespace, err := os.Readlink(dir + "/ns/pid")
+		if of := sums[namespace]; err == nil && of != nil {
+			nanos, resident := usage(dir)
+			of.nanos += nanos
+			of.resident += resident
+		}
+	}
+	var all []statsv1alpha1.ContainerStats
+	for name, c := range m.containers {
+		of := sums[c.namespace]
+		if of.resident == 0 {
+			continue // the container has ended
+		}
+		nanos := max(of.nanos, c.nanos) // a process of exec takes its time along when it ends
+		cpu := &statsv1alpha1.CPUStats{Time: metav1.NewTime(now), UsageCoreNanoSeconds: &nanos}
+		if past := now.Sub(c.at); !c.at.IsZero() && past > 0 {
+			cpu.UsageNanoCores = new(uint64(float64(nanos-c.nanos) / past.Seconds()))
+		}
+		c.at, c.nanos = now, nanos
+		all = append(all, statsv1alpha1.ContainerStats{
+			Name: name, StartTime: metav1.NewTime(c.started), CPU: cpu,
+			Memory: &statsv1alpha1.MemoryStats{Time: metav1.NewTime(now), UsageBytes: &of.resident, WorkingSetBytes: &of.resident},
+		})
+	}
+	slices.SortFunc(all, func(a, b statsv1alpha1.ContainerStats) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// usage returns the CPU time of a process with its ended children, and its resident memory. It returns 0 for a process that has ended.
+func usage(dir string) (nanos, resident uint64) {
+	stat, err := os.ReadFile(dir + "/stat")
+	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // the name before it may have any character
+	if err != nil || len(f) < 22 {
+		return 0, 0
+	}
+	for _, i := range []int{11, 12, 13, 14} { // utime, stime, cutime, cstime: fields 14 to 17 of proc(5)
+		n, _ := strconv.ParseUint(f[i], 10, 64) // the kernel writes numbers
+		nanos += n * uint64(time.Second/ticks)
+	}
+	pages, _ := strconv.ParseUint(f[21], 10, 64) // rss: field 24
+	return nanos, pages * uint64(os.Getpagesize())
+}
 
 // ticks is the number of clock ticks in a second in the kernel's files for programs.
 const ticks = 100
@@ -58,6 +137,7 @@ func (m *meter) stats() (s statsv1alpha1.PodStats, err error) {
 		s.CPU.UsageNanoCores = &rate
 	}
 	m.at, m.seconds = now, float64(nanos)/1e9
+	s.Containers = m.measure(now)
 	m.mu.Unlock()
 	memory, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

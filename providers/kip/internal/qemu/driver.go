@@ -180,7 +180,7 @@ func lockOf(dir string, how int) (*os.File, error) {
 
 // launch starts QEMU as a daemon that holds the lock.
 func (d *Driver) launch(ctx context.Context, dir, image, accel string, spec machine.Spec, port int, lock *os.File) error {
-	megabytes := max(spec.Type.Memory>>20, 256)
+	megabytes := max((spec.Type.Memory+machine.Reserve(spec.Type.Memory))>>20, 256)
 	cmd := exec.CommandContext(ctx, d.config.Program, append(base(accel, filepath.Join(image, "vmlinuz"), "rdinit=/init"), //nolint:gosec // the configuration names it
 		"-name", filepath.Base(dir), "-m", strconv.FormatInt(megabytes, 10), "-smp", strconv.FormatInt(max(1, (spec.Type.MilliCPU+999)/1000), 10),
 		"-initrd", filepath.Join(image, "initrd"), "-serial", "file:"+filepath.Join(dir, consoleFile),

@@ -238,12 +238,15 @@ func push(to string) error {
 	return remote.Write(ref, image)
 }
 
-// spec returns the specification of a machine with 384 MiB.
+// podMemory is the memory of the pod in a machine.
+const podMemory = 256 << 20
+
+// spec returns the specification of a machine.
 func (l *lab) spec(token string, orphanAfter time.Duration) machine.Spec {
 	data := l.authority.UserData(token, "", orphanAfter, 0)
 	data.Spot = true
 	return machine.Spec{
-		Token: token, Type: machine.Type{Name: "small", MilliCPU: 1000, Memory: 384 << 20}, Tags: map[string]string{"of": token}, UserData: data.Marshal(),
+		Token: token, Type: machine.Type{Name: "small", MilliCPU: 1000, Memory: podMemory}, Tags: map[string]string{"of": token}, UserData: data.Marshal(),
 	}
 }
 
@@ -442,8 +445,17 @@ func TestPodRunsInAMachine(t *testing.T) {
 	if err := l.client.Stream(t.Context(), podjob.Request{Op: podjob.OpPort, Port: 8080}, podjob.Ends{In: strings.NewReader("GET /page HTTP/1.0\r\n\r\n"), Out: &page}); err != nil || !strings.HasSuffix(page.String(), "page\n") {
 		t.Errorf("the port answers %q, %v", &page, err)
 	}
-	if s, err := l.client.Stats(t.Context()); err != nil || s.CPU == nil || *s.CPU.UsageCoreNanoSeconds == 0 || *s.Memory.WorkingSetBytes == 0 {
-		t.Errorf("it uses %+v, %v", s, err)
+	s, err := l.client.Stats(t.Context())
+	if err != nil || s.CPU == nil || *s.CPU.UsageCoreNanoSeconds == 0 || *s.Memory.WorkingSetBytes == 0 {
+		t.Fatalf("it uses %+v, %v", s, err)
+	}
+	if k := s.Containers; len(k) != 1 || k[0].Name != "main" || *k[0].Memory.WorkingSetBytes == 0 || *k[0].Memory.WorkingSetBytes >= *s.Memory.WorkingSetBytes {
+		t.Errorf("its containers use %+v, and the machine %d bytes", k, *s.Memory.WorkingSetBytes)
+	}
+	// A pod has the memory of its type: the kernel and the agent take what Reserve adds.
+	t.Logf("a machine for a pod of %d MiB: %d MiB are in use, and %d MiB are left", podMemory>>20, *s.Memory.WorkingSetBytes>>20, *s.Memory.AvailableBytes>>20)
+	if left := int64(*s.Memory.AvailableBytes); left < podMemory {
+		t.Errorf("the machine has %d MiB for a pod that may have %d MiB", left>>20, podMemory>>20)
 	}
 	again, err := New(l.driver.config)
 	if err != nil {
@@ -465,12 +477,12 @@ func TestPodRunsInAMachine(t *testing.T) {
 	if err := l.client.Stop(t.Context(), 20*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	s, err := l.await(func(s podjob.Status) bool { return s.Ended })
+	end, err := l.await(func(s podjob.Status) bool { return s.Ended })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code := s.Pod.ContainerStatuses; len(code) != 1 || code[0].State.Terminated == nil || code[0].State.Terminated.ExitCode != 3 {
-		t.Errorf("the pod has ended with %+v", s.Pod)
+	if code := end.Pod.ContainerStatuses; len(code) != 1 || code[0].State.Terminated == nil || code[0].State.Terminated.ExitCode != 3 {
+		t.Errorf("the pod has ended with %+v", end.Pod)
 	}
 	if got := l.log(t, api.ContainerLogOpts{Tail: 1}); got != "stopped\n" {
 		t.Errorf("the end of the log is %q", got)

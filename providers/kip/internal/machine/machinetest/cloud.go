@@ -53,6 +53,8 @@ type Faults struct {
 	// Scarce are types without capacity. Quota is the maximum number of machines; 0 means no limit.
 	Scarce []string
 	Quota  int
+	// Remains keeps a machine that has ended itself in lists until Stop, as a cloud does that still takes money for it.
+	Remains bool
 	// Before runs before a request has an effect, without a lock.
 	Before func(operation string)
 	// After runs after a request has had its effect, without a lock. Its error becomes the answer.
@@ -64,6 +66,7 @@ type simulated struct {
 	token  string
 	booted Booted
 	ended  time.Time
+	kept   bool // the machine remains until Stop
 }
 
 // goneFor is the time that lists show gone machines.
@@ -200,6 +203,9 @@ func (c *Cloud) Stop(_ context.Context, id string) error {
 		return errdefs.NotFoundf("there is no machine %s", id)
 	}
 	c.gone(id, "Stopped", "")
+	c.mu.Lock()
+	s.kept = false
+	c.mu.Unlock()
 	return f.end("Stop")
 }
 
@@ -211,7 +217,7 @@ func (c *Cloud) gone(id, reason, message string) {
 		c.mu.Unlock()
 		return
 	}
-	s.State, s.Reason, s.Message, s.ended = machine.Gone, reason, message, time.Now()
+	s.State, s.Reason, s.Message, s.ended, s.kept = machine.Gone, reason, message, time.Now(), c.faults.Remains
 	end := s.booted.End
 	c.mu.Unlock()
 	if end != nil {
@@ -228,7 +234,7 @@ func (c *Cloud) List(_ context.Context, tags map[string]string) ([]machine.Machi
 	c.mu.Lock()
 	var all []machine.Machine
 	for id, s := range c.all {
-		if s.State == machine.Gone && time.Since(s.ended) > goneFor {
+		if s.State == machine.Gone && !s.kept && time.Since(s.ended) > goneFor {
 			delete(c.all, id)
 			continue
 		}
