@@ -32,7 +32,7 @@ func (d *driver) Attach(ctx context.Context, to service.Target[instance], attach
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	defer s.conn.Close()
 	go s.resize(ctx, attach, func(ctx context.Context, size url.Values) error {
 		_, err := d.client.do(ctx, uuid, "resize", size)
 		return err

@@ -287,25 +287,21 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 
 // stop ends a container by the action that its state allows.
 func (d *driver) stop(ctx context.Context, pod *corev1.Pod, i instance) error {
-	switch i.Status {
-	case stateDeleting:
+	switch {
+	case i.Status == stateDeleting:
 		return nil
-	case stateRunning:
+	case i.Status == stateRunning:
 		if err := d.halt(ctx, pod, i); err != nil {
 			return err
 		}
 		d.stops(i.UUID)
 		return nil
-	case statePaused:
+	case i.Status == statePaused:
 		if _, err := d.client.do(ctx, i.UUID, "unpause", nil); err != nil {
 			return err
 		}
 		return errdefs.RetryAfter(errors.New("the container was paused, and is let go on to be stopped"), later)
-	case stateStopped, stateError, stateDead, stateDeleted, stateCreated:
-		d.kit.Leave(leftContainer + i.UUID + "/" + i.Name)
-		return nil
-	}
-	if i.stuck() {
+	case i.Status == stateStopped, i.Status == stateCreated, i.ended():
 		d.kit.Leave(leftContainer + i.UUID + "/" + i.Name)
 		return nil
 	}

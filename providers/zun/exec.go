@@ -49,7 +49,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	defer s.conn.Close()
 	go s.resize(ctx, attach, func(ctx context.Context, size url.Values) error {
 		size.Set("exec_id", answer.ExecID)
 		_, err := d.client.do(ctx, uuid, "execute_resize", size)

@@ -90,24 +90,26 @@ func (m mapping) check(pod *corev1.Pod) error {
 
 // refuse refuses everything that no feature covers, and everything that depends on whether the pod is a capsule.
 func (m mapping) refuse(pod *corev1.Pod) error {
-	s, spec := &pod.Spec, field.NewPath("spec")
+	s, spec, capsule := &pod.Spec, field.NewPath("spec"), isCapsule(pod)
 	rows := []refusal{
 		{s.Subdomain != "", spec.Child("subdomain"), "a container of Zun has a name and no domain"},
 		{s.SetHostnameAsFQDN != nil && *s.SetHostnameAsFQDN, spec.Child("setHostnameAsFQDN"), "a container of Zun has a name and no domain"},
 		{s.HostnameOverride != nil, spec.Child("hostnameOverride"), "use hostname"},
 		{s.OS != nil && s.OS.Name != corev1.Linux, spec.Child("os"), "containers of Zun run Linux"},
 		{s.SecurityContext != nil && (len(s.SecurityContext.SupplementalGroups) > 0 || s.SecurityContext.SupplementalGroupsPolicy != nil), spec.Child("securityContext", "supplementalGroups"), "Zun has no field for it"},
-		{isCapsule(pod) && !m.config.Capsules, spec.Child("containers"), "a container of Zun is one; pods of several are capsules, which current clouds cannot run: see capsules of the configuration"},
+		{capsule && !m.config.Capsules, spec.Child("containers"), "a container of Zun is one; pods of several are capsules, which current clouds cannot run: see capsules of the configuration"},
+		{capsule && s.RestartPolicy != corev1.RestartPolicyAlways && s.RestartPolicy != "", spec.Child("restartPolicy"), "Zun never tells that a container of a capsule has ended, so a pod that ends would run for ever: use a pod of one container"},
+		{capsule && len(s.ImagePullSecrets) > 0, spec.Child("imagePullSecrets"), "a capsule has no credentials"},
 	}
 	for i := range s.Containers {
 		c, at := &s.Containers[i], spec.Child("containers").Index(i)
 		rows = append(rows,
 			refusal{strings.Contains(c.Image, "@"), at.Child("image"), "Zun drops the digest of an image, and takes the tag latest: name a tag"},
 			refusal{c.ImagePullPolicy == corev1.PullNever, at.Child("imagePullPolicy"), "Zun pulls images: users may not say when"},
-			refusal{c.StdinOnce, at.Child("stdinOnce"), "Zun does not end the input of a container"})
-	}
-	if isCapsule(pod) {
-		rows = append(rows, capsuleRefusals(pod)...)
+			refusal{c.StdinOnce, at.Child("stdinOnce"), "Zun does not end the input of a container"},
+			refusal{capsule && len(c.Command) > 0, at.Child("command"), "a capsule runs the entrypoint of the image: use args"},
+			refusal{capsule && len(c.VolumeMounts) > 0, at.Child("volumeMounts"), "a capsule has no files"},
+			refusal{capsule && (c.LivenessProbe != nil || c.ReadinessProbe != nil || c.StartupProbe != nil), at.Child("livenessProbe"), "a capsule has no probes"})
 	}
 	for _, is := range rows {
 		if is.asks {
@@ -295,23 +297,6 @@ type resources struct {
 		CPU    float64 `json:"cpu,omitempty"`
 		Memory int64   `json:"memory,omitempty"`
 	} `json:"requests"`
-}
-
-// capsuleRefusals returns the requests of a pod that a container can fulfil and a capsule cannot.
-func capsuleRefusals(pod *corev1.Pod) (all []refusal) {
-	s, spec := &pod.Spec, field.NewPath("spec")
-	all = []refusal{
-		{s.RestartPolicy != corev1.RestartPolicyAlways && s.RestartPolicy != "", spec.Child("restartPolicy"), "Zun never tells that a container of a capsule has ended, so a pod that ends would run for ever: use a pod of one container"},
-		{len(s.ImagePullSecrets) > 0, spec.Child("imagePullSecrets"), "a capsule has no credentials"},
-	}
-	for i := range s.Containers {
-		c, at := &s.Containers[i], spec.Child("containers").Index(i)
-		all = append(all,
-			refusal{len(c.Command) > 0, at.Child("command"), "a capsule runs the entrypoint of the image: use args"},
-			refusal{len(c.VolumeMounts) > 0, at.Child("volumeMounts"), "a capsule has no files"},
-			refusal{c.LivenessProbe != nil || c.ReadinessProbe != nil || c.StartupProbe != nil, at.Child("livenessProbe"), "a capsule has no probes"})
-	}
-	return all
 }
 
 // template returns the capsule of a pod. The same pod always gives the same capsule. Errors are of the kind

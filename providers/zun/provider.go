@@ -40,10 +40,10 @@ func Provider() cli.Provider {
 		Name: "zun", Readme: readme, Aliases: []string{"openstack"},
 		New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
-			if err != nil {
-				return nil, err
+			if err == nil {
+				config, err = config.complete()
 			}
-			if config, err = config.complete(); err != nil {
+			if err != nil {
 				return nil, err
 			}
 			next, err := config.transport(ctx)

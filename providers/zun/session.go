@@ -56,8 +56,11 @@ func (d *driver) open(ctx context.Context, address string) (*session, error) {
 	if refusal != nil && refusal.Body != nil {
 		refusal.Body.Close()
 	}
+	if at := (*url.Error)(nil); errors.As(err, &at) { // which quotes the address
+		err = at.Err
+	}
 	if err != nil {
-		return nil, fmt.Errorf("open the session at %s: %w", u.Host, quietly(err))
+		return nil, fmt.Errorf("open the session at %s: %w", u.Host, err)
 	}
 	conn.SetReadLimit(maxMessage)
 	s := &session{conn: conn}
@@ -65,18 +68,6 @@ func (d *driver) open(ctx context.Context, address string) (*session, error) {
 	go s.beat(ctx)
 	return s, nil
 }
-
-// quietly returns an error without its quoted address.
-func quietly(err error) error {
-	var at *url.Error
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
-}
-
-// Close ends the session.
-func (s *session) Close() { s.conn.Close() }
 
 // write sends input.
 func (s *session) write(data []byte) error {
