@@ -124,6 +124,9 @@ func TestScenariosAreChosenByName(t *testing.T) {
 	if want := []string{"1000", "5000", "fleet", "nodes", "replicas", "plugin", "remote"}; err != nil || !slices.Equal(names, want) {
 		t.Errorf("got %v, %v, want %v", names, err, want)
 	}
+	if _, err := parseFlags([]string{"-scenarios=aci", "-pods=20"}); err == nil {
+		t.Error("all pods may end by themselves, and none is left to delete")
+	}
 	if _, err := chooseScenarios("some"); err == nil {
 		t.Error("a scenario that does not exist was chosen")
 	}

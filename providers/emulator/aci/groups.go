@@ -441,11 +441,20 @@ func (s *Server) Lose(name string) (id string) {
 	return id
 }
 
-// Left returns the leftovers, by kind, for tests: groups, and unopened sessions of exec.
+// Left returns the leftovers, by kind, for tests: the groups of a list, and unopened sessions of exec.
 func (s *Server) Left() map[string][]string {
+	shown, err := s.shown(context.Background())
+	left := map[string][]string{"groups": {}}
+	for _, g := range shown {
+		left["groups"] = append(left["groups"], g["name"].(string))
+	}
+	if err != nil {
+		left["groups"] = []string{"unknown: " + err.Error()}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return map[string][]string{"groups": slices.Collect(maps.Keys(s.groups)), "sessions": slices.Collect(maps.Keys(s.sessions))}
+	left["sessions"] = slices.Collect(maps.Keys(s.sessions))
+	return left
 }
 
 // ID returns the ID of a group in the fleet, or "".
