@@ -86,7 +86,7 @@ type driver struct {
 
 // lookAfter is the time from a create or a stop to the first look at the instance, and between two looks. A container
 // needs seconds to start or stop, and looks before that tell nothing.
-const lookAfter = 4 * time.Second
+const lookAfter = 3 * time.Second
 
 // newDriver returns the driver of a complete configuration. Requests go through next.
 func newDriver(in cli.ProviderInput, config Config, next *http.Transport) *driver {
