@@ -223,7 +223,7 @@ func (c *cloud) list(w http.ResponseWriter, query url.Values) {
 			return
 		}
 	}
-	name, err := regexp.Compile(query.Get("name"))
+	name, err := regexp.Compile("(?i)" + query.Get("name")) // MySQL compares so
 	if err != nil {
 		say(w, answer{http.StatusBadRequest, "badRequest", err.Error(), 0})
 		return
@@ -382,11 +382,13 @@ func TestNovaTokenIsOneServer(t *testing.T) {
 	if again, err := d.Start(t.Context(), spec("vk-1")); err != nil || again.ID != first.ID {
 		t.Errorf("the same again: %s, %v", again.ID, err)
 	}
-	if other, err := d.Start(t.Context(), spec("vk-")); err != nil || other.ID == first.ID {
-		t.Errorf("a token that begins like another: %s, %v", other.ID, err)
+	for _, token := range []string{"vk-", "VK-1"} {
+		if other, err := d.Start(t.Context(), spec(token)); err != nil || other.ID == first.ID {
+			t.Errorf("%s is a token like another: %s, %v", token, other.ID, err)
+		}
 	}
 	c.set(func() {
-		if c.creates != 2 {
+		if c.creates != 3 {
 			t.Errorf("%d creates, want one for each token", c.creates)
 		}
 	})
