@@ -130,6 +130,7 @@ require (
 	go.opentelemetry.io/proto/otlp v1.10.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	golang.org/x/exp v0.0.0-20260410095643-746e56fc9e2f // indirect
+	golang.org/x/mod v0.41.0 // indirect
 	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/term v0.47.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
@@ -185,6 +186,7 @@ require (
 	github.com/virtual-kubelet/virtual-kubelet/providerrpc v0.0.0-00010101000000-000000000000
 	github.com/vishvananda/netlink v1.3.1
 	k8s.io/component-helpers v0.37.1
+	tags.cncf.io/container-device-interface/specs-go v1.1.0
 )
 
 replace github.com/virtual-kubelet/virtual-kubelet/providerrpc => ../providerrpc

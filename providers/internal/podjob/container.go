@@ -99,6 +99,9 @@ func (r *runtime) entry(ctx context.Context, id string, config *runtimeapi.Conta
 		}
 		e.Mounts = append(e.Mounts, enter.Mount{Source: m.GetHostPath(), Target: filepath.Join("/", m.GetContainerPath()), ReadOnly: m.GetReadonly()})
 	}
+	if err := r.devices.edit(&e, config, filepath.Join(r.dir, "over", id)); err != nil {
+		return e, err
+	}
 	slices.SortStableFunc(e.Mounts, func(a, b enter.Mount) int {
 		return cmp.Compare(strings.Count(a.Target, "/"), strings.Count(b.Target, "/"))
 	})

@@ -27,6 +27,9 @@
 //     with rotated files beside it as RUN.log.1 (the newest) to RUN.log.4.
 //   - Bundle may be called at each read of an object: a host with a cost of requests keeps the answer for a while.
 //
+// A pod gets the devices of one kind (Bundle.DeviceKind) that its containers ask for as a resource, by the CDI specifications of the machine. Only
+// the types of the CDI library are used: its code edits an OCI configuration, which containers here do not have.
+//
 // A call of Main in an init function of the host's package makes a program of a host:
 //
 //	func init() {

@@ -38,7 +38,7 @@ func setUser(e *enter.Entry, s *runtimeapi.LinuxContainerSecurityContext, of *Im
 		if err != nil {
 			return status.Error(codes.InvalidArgument, err.Error())
 		}
-		e.UID, e.GID, e.Groups = a.uid, a.gid, a.groups
+		e.UID, e.GID, e.Groups = a.uid, a.gid, append(e.Groups, a.groups...)
 		e.Env = withDefault(e.Env, "HOME", a.home)
 	case of != nil:
 		e.Env = withDefault(e.Env, "HOME", "/")

@@ -46,6 +46,8 @@ type Config struct {
 	// KeepVariable reports whether containers get a variable of this process. They always get the variables of
 	// GPUs and the user. Default: no others.
 	KeepVariable func(name string) bool
+	// CDI are the directories with the CDI specifications of the machine. Default: /var/run/cdi and /etc/cdi.
+	CDI []string
 	// KillGrace is the pod's time on the machine after SIGTERM. Default 25s.
 	KillGrace time.Duration
 	// LookEvery is the interval of checks for the host's stop order without a signal. Default 5s.
@@ -71,6 +73,8 @@ type Bundle struct {
 	DNSDomain  string
 	// Runtime is RuntimePodman or RuntimeUnpack for containers of images; "": they are programs of the machine.
 	Runtime string
+	// DeviceKind is the kind of the CDI devices that containers ask for, as a resource with this name; "": none.
+	DeviceKind string
 	// Logins are the pod's logins at registries.
 	Logins []Login
 }

@@ -32,6 +32,7 @@ type runtime struct {
 	hidden  string     // the part of it that containers must not see
 	store   imageStore // nil: containers are programs of the machine
 
+	devices      *devices
 	keepVariable func(name string) bool // see Config
 	confine      bool                   // see Config
 	started      func(string, int)      // see Config; may be nil
@@ -51,7 +52,7 @@ type sandbox struct {
 
 func newRuntime(dir, address string) *runtime {
 	return &runtime{
-		dir: dir, address: address, sandboxes: map[string]*sandbox{}, containers: map[string]*container{},
+		dir: dir, address: address, devices: &devices{}, sandboxes: map[string]*sandbox{}, containers: map[string]*container{},
 		listeners: map[chan *runtimeapi.ContainerEventResponse]bool{},
 	}
 }

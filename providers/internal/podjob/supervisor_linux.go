@@ -30,6 +30,7 @@ type supervisor struct {
 	local   string // a directory of this machine
 	written Status // owned by run: the host's version
 	bundle  *bundle
+	devices *devices
 	pods    *podruntime.Runtime
 	wg      sync.WaitGroup
 
@@ -52,6 +53,9 @@ const (
 // ends, all processes of the pod end.
 func Run(ctx context.Context, c Config) error {
 	c.LookEvery, c.KillGrace = cmp.Or(c.LookEvery, defaultLookEvery), cmp.Or(c.KillGrace, defaultKillGrace)
+	if c.CDI == nil {
+		c.CDI = usualCDI
+	}
 	if err := claim(ctx, c.Host); err != nil {
 		return err
 	}
@@ -60,6 +64,10 @@ func Run(ctx context.Context, c Config) error {
 	if s.bundle, err = openBundle(ctx, c.Host); err != nil {
 		return err
 	}
+	if s.devices, err = claimDevices(s.bundle.Pod, s.bundle.DeviceKind, c.CDI); err != nil {
+		return err
+	}
+	defer s.devices.release()
 	if s.local, err = os.MkdirTemp("", "vk-job-"); err != nil {
 		return err
 	}
@@ -150,7 +158,7 @@ func (s *supervisor) start(ctx context.Context) error {
 	if r.store != nil {
 		store, s.clean = r.store, r.store.clean
 	}
-	r.keepVariable, r.confine, r.started = s.config.KeepVariable, s.config.Confine, s.config.Started
+	r.devices, r.keepVariable, r.confine, r.started = s.devices, s.config.KeepVariable, s.config.Confine, s.config.Started
 	var err error
 	if s.config.Hide != "" {
 		if r.hidden, err = filepath.EvalSymlinks(s.config.Hide); err != nil {

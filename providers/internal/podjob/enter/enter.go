@@ -34,6 +34,9 @@ type Entry struct {
 	UID, GID   int
 	Groups     []int
 	NoNewPrivs bool
+	Without    []string // devices of the machine that it is not to have
+	Hooks      []Hook   // programs of the machine that finish its root
+	Bundle     string   // a directory with the config.json for them
 	// Confined removes every capability that containers usually lack, and the right to make devices.
 	Confined bool
 	// Inside means that the process is already in the namespaces of the container.
@@ -44,6 +47,12 @@ type Entry struct {
 type Mount struct {
 	Source, Target string
 	ReadOnly       bool
+}
+
+// Hook is a createContainer hook of the OCI runtime specification.
+type Hook struct {
+	Path      string
+	Args, Env []string
 }
 
 // Mark is the byte that a process writes right before it becomes the program of its container. A process that

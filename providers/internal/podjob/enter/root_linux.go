@@ -3,6 +3,7 @@
 package enter
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -26,6 +27,11 @@ func makeRoot(e Entry) error {
 			return fmt.Errorf("hide the files of pods: %w", err)
 		}
 	}
+	for _, path := range e.Without {
+		if err := r.remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("hide %s: %w", path, err)
+		}
+	}
 	for _, m := range e.Mounts {
 		if err := r.mount(m); err != nil {
 			return fmt.Errorf("mount at %s: %w", m.Target, err)
@@ -36,6 +42,11 @@ func makeRoot(e Entry) error {
 	if r.own {
 		if _, err := r.place(e.Dir, true); err != nil {
 			return fmt.Errorf("working directory: %w", err)
+		}
+	}
+	for _, h := range e.Hooks {
+		if err := runHook(e.Bundle, h); err != nil {
+			return fmt.Errorf("hook %s: %w", h.Path, err)
 		}
 	}
 	if err := os.Chdir(r.dir); err != nil {
@@ -167,7 +178,7 @@ func (r *root) place(path string, dir bool) (string, error) {
 		case !errors.Is(err, os.ErrNotExist):
 			return "", err
 		default:
-			if !r.made[at] && !r.own {
+			if !r.made[at] && (!r.own || at == "/dev" || strings.HasPrefix(at, "/dev/")) {
 				if err := r.copyDir(join(r.dir, at), at); err != nil {
 					return "", err
 				}
@@ -185,6 +196,48 @@ func (r *root) place(path string, dir bool) (string, error) {
 		at = next
 	}
 	return join(r.dir, at), nil
+}
+
+// remove removes a device of the machine from the root.
+func (r *root) remove(path string) error {
+	at := "/"
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	for _, part := range parts[:len(parts)-1] {
+		if at = join(at, part); !r.made[at] {
+			if err := r.copyDir(join(r.dir, at), at); err != nil {
+				return err
+			}
+		}
+	}
+	full := join(r.dir, path)
+	if err := unix.Unmount(full, unix.MNT_DETACH); err != nil {
+		return err
+	}
+	return os.Remove(full)
+}
+
+// runHook runs a hook beside the new root, with the state of the container as its input.
+func runHook(bundle string, h Hook) error {
+	state, err := json.Marshal(map[string]any{"ociVersion": "1.2.0", "id": bundle, "status": "creating", "pid": os.Getpid(), "bundle": bundle})
+	if err != nil {
+		return err
+	}
+	in, out, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	p, err := os.StartProcess(h.Path, h.Args, &os.ProcAttr{Env: h.Env, Files: []*os.File{in, os.Stderr, os.Stderr}})
+	_ = in.Close()
+	_, _ = out.Write(state) // a hook need not read it
+	_ = out.Close()
+	if err != nil {
+		return err
+	}
+	ended, err := p.Wait()
+	if err == nil && !ended.Success() {
+		err = errors.New(ended.String())
+	}
+	return err
 }
 
 // maxLinks is the largest number of links in a path, as for the kernel.
