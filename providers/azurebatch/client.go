@@ -110,19 +110,6 @@ func (c *client) pool(ctx context.Context, id string) (azbatch.Pool, error) {
 	return answer.Pool, batch.Explain("look at pool "+id, err)
 }
 
-// counts returns the numbers of machines of a pool by their states, of dedicated ones and of spot ones.
-func (c *client) counts(ctx context.Context, pool string) (of []azbatch.NodeCounts, err error) {
-	page, err := c.NewListPoolNodeCountsPager(&azbatch.ListPoolNodeCountsOptions{Filter: new("poolId eq '" + pool + "'")}).NextPage(ctx)
-	for _, p := range page.Value {
-		for _, n := range []*azbatch.NodeCounts{p.Dedicated, p.LowPriority} {
-			if n != nil {
-				of = append(of, *n)
-			}
-		}
-	}
-	return of, batch.Explain("count the machines of pool "+pool, err)
-}
-
 // nodeState returns the state of a machine. It returns "" if the machine does not exist, or if this provider may
 // not read it.
 func (c *client) nodeState(ctx context.Context, pool, id string) (azbatch.NodeState, error) {

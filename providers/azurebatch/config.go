@@ -54,6 +54,8 @@ type Config struct {
 	// NodeResources are the cpu and memory of one machine of the pool. Default: the resources of the pool's
 	// machine size, if this program knows the size.
 	NodeResources corev1.ResourceList `json:"nodeResources,omitempty"`
+	// GPUs are the devices of one machine of the pool for pods. Default: none.
+	GPUs GPUs `json:"gpus,omitzero"`
 	// MaxNodes is the maximum number of machines in the pool. It is required for a pool with automatic scaling.
 	// Default for other pools: the target size.
 	MaxNodes int64 `json:"maxNodes,omitempty"`
@@ -70,6 +72,14 @@ type Storage struct {
 	// Identity is the resource ID of the pool's user-assigned identity. Tasks read and write the storage with
 	// it. Required.
 	Identity string `json:"identity,omitempty"`
+}
+
+// GPUs are the GPUs of a machine, which its CDI specification describes.
+type GPUs struct {
+	// Resource is the resource that pods ask for, and the kind of the CDI devices, such as nvidia.com/gpu.
+	Resource corev1.ResourceName `json:"resource,omitempty"`
+	// PerNode is the number of GPUs of one machine. Default: 1.
+	PerNode int64 `json:"perNode,omitempty"`
 }
 
 // SSH is how this provider reaches the machines of the pool.
@@ -139,6 +149,13 @@ func (c Config) complete() (Config, error) {
 		if (name != corev1.ResourceCPU && name != corev1.ResourceMemory) || q.Sign() <= 0 {
 			problem("nodeResources: %s: %s: want cpu and memory of one machine", name, &q)
 		}
+	}
+	switch g := &c.GPUs; {
+	case *g == (GPUs{}):
+	case !strings.Contains(string(g.Resource), "/") || len(validation.IsQualifiedName(string(g.Resource))) > 0 || g.PerNode < 0:
+		problem("gpus: %s, %d: want the name of a resource, such as nvidia.com/gpu, and a number of devices", g.Resource, g.PerNode)
+	default:
+		g.PerNode = cmp.Or(g.PerNode, 1)
 	}
 	if c.MaxNodes < 0 {
 		problem("maxNodes: %d: want a number of machines", c.MaxNodes)

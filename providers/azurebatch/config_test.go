@@ -49,6 +49,8 @@ func TestConfig(t *testing.T) {
 		"location: westeurope\n":                                  "location: westeurope\nmaxNodes: -1\n",
 		"location: westeurope":                                    "location: westeurope\nnodeResources: {pods: 1}",
 		"account: batch1\n":                                       "account: batch1\ncredentials: {clientSecret: s}\n",
+		"account":                                                 "gpus: {resource: gpu}\naccount",
+		"\npool":                                                  "\ngpus: {resource: vendor.example/gpu, perNode: -1}\npool",
 	} {
 		field, _, _ := strings.Cut(fresh, ":")
 		if i := strings.LastIndex(fresh[:strings.LastIndex(fresh, ":")+1], "\n"); i >= 0 {

@@ -101,6 +101,11 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 					return 0, nil // the task is about to end, and nothing runs in it
 				}
 			}
+			if state, _ := c.State(taskID(pod.UID)); state == "" { // its blobs may be removed before its process ends
+				if _, err := containerOf(c.processes.PID(taskID(pod.UID))); err != nil {
+					return 0, nil //nolint:nilerr // it has ended
+				}
+			}
 			return 1, nil
 		},
 		Kept: map[string]providertest.Kept{"jobs": {Most: 1, Rule: "the job of the node, for its next pods"}, "programs": {Most: 1, Rule: "the program of tasks, for the next ones"}},
@@ -115,12 +120,18 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 		Throttle:   breaks("throttle", emulator.Fault{Answer: emulated.Throttle}),
 		LoseAnswer: func() { c.front.Break(emulator.Fault{Operations: []string{"CreateTask"}, Times: 1, Lose: true}) },
 		Lose:       func(pod *corev1.Pod) error { return c.RemoveTask(taskID(pod.UID)) },
-		Kill:       func(pod *corev1.Pod, _ string) error { return killContainer(c.processes.PID(taskID(pod.UID))) },
+		Kill: func(pod *corev1.Pod, _ string) error {
+			container, err := containerOf(c.processes.PID(taskID(pod.UID)))
+			if err != nil {
+				return err
+			}
+			return syscall.Kill(container, syscall.SIGKILL)
+		},
 	}, nil
 }
 
-// killContainer kills the only container of a pod: the child of the program of its task that runs the program of the contract.
-func killContainer(pid int) error {
+// containerOf returns the process ID of the only container of a pod: the child of the program of its task that runs the program of the contract.
+func containerOf(pid int) (int, error) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, path := range lists {
 		data, _ := os.ReadFile(path)
@@ -130,12 +141,8 @@ func killContainer(pid int) error {
 			if filepath.Base(program) != podjobtest.ProgramName {
 				continue
 			}
-			id, err := strconv.Atoi(child)
-			if err != nil {
-				return err
-			}
-			return syscall.Kill(id, syscall.SIGKILL)
+			return strconv.Atoi(child)
 		}
 	}
-	return fmt.Errorf("no container of process %d runs", pid)
+	return 0, fmt.Errorf("no container of process %d runs", pid)
 }

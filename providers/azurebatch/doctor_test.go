@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/azurebatch"
@@ -31,6 +34,11 @@ func TestDoctor(t *testing.T) {
 		{"a pool without the identity", func(p *emulated.Pool, _ *home) { p.Identity = "" }, []string{"storage.identity"}},
 		{"a size that is not known", func(p *emulated.Pool, _ *home) { p.VMSize = "Standard_NC6" }, []string{"set nodeResources"}},
 		{"a pool that scales", func(p *emulated.Pool, _ *home) { p.AutoScale = true }, []string{"set maxNodes"}},
+		{"a pool without GPUs", func(_ *emulated.Pool, h *home) { h.config.GPUs = GPUs{"nvidia.com/gpu", 1} }, []string{"gpus", "Standard_D4s_v5", "families NC"}},
+		{"a pool with GPUs", func(p *emulated.Pool, h *home) {
+			p.VMSize, h.config.GPUs = "Standard_NCC40ads_H100_v5", GPUs{"nvidia.com/gpu", 1}
+			h.config.NodeResources = corev1.ResourceList{"cpu": resource.MustParse("40"), "memory": resource.MustParse("320Gi")}
+		}, nil},
 		{"a pool that lets no SSH in", func(p *emulated.Pool, _ *home) { p.SSH = false }, []string{"ssh.enabled", "inbound NAT pool"}},
 		{"no right to tasks", func(_ *emulated.Pool, h *home) { h.cloud.Deny("DeleteTask") }, []string{"delete task", "the role of its README"}},
 		{"no right to blobs", func(_ *emulated.Pool, h *home) { h.cloud.Deny("PutBlob") }, []string{"Storage Blob Data Contributor"}},

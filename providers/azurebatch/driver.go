@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/batch/azbatch"
@@ -92,8 +91,12 @@ func (d *driver) findLost(ctx context.Context) error {
 		if i.lost != "" || i.said == nil || i.said.Ended || !again && claimedBefore(i.task) == "" {
 			continue
 		}
-		switch first, err := d.isFirst(ctx, i); {
-		case first, errdefs.IsNotFound(err): // or its task was removed just now
+		if hasBegun(i.task, i.said) {
+			continue
+		}
+		now, err := d.client.get(ctx, d.job, taskID(i.pod.UID)) // the list is older than the status
+		switch {
+		case errdefs.IsNotFound(err), err == nil && hasBegun(now, i.said):
 			continue
 		case err != nil:
 			return err
@@ -114,16 +117,6 @@ func (d *driver) findLost(ctx context.Context) error {
 		d.mu.Unlock()
 	}
 	return nil
-}
-
-// isFirst reports whether no run of a task before the present run has begun the pod. The list of tasks is older
-// than the status, so Batch is asked again before the pod counts as lost.
-func (d *driver) isFirst(ctx context.Context, i instance) (bool, error) {
-	if hasBegun(i.task, i.said) {
-		return true, nil
-	}
-	now, err := d.client.get(ctx, d.job, taskID(i.pod.UID))
-	return err == nil && hasBegun(now, i.said), err
 }
 
 // instances returns the known instances. It releases a stopping pod that has ended or has had its time.
@@ -215,6 +208,7 @@ func (d *driver) writeBundle(ctx context.Context, in *service.Inputs) error {
 	if err != nil {
 		return err
 	}
+	b.DeviceKind = string(d.config.GPUs.Resource)
 	for _, list := range [][]corev1.Container{b.Pod.Spec.InitContainers, b.Pod.Spec.Containers} {
 		for i := range list {
 			if image, err := podspec.RegistryImage(list[i].Image); err == nil {
@@ -225,13 +219,9 @@ func (d *driver) writeBundle(ctx context.Context, in *service.Inputs) error {
 	return d.pods.Write(ctx, in.Pod.UID, b)
 }
 
-// Renew implements service.Renewer. It writes the current files of the pod's mounts, as long as the task runs
-// and does not have to stop.
+// Renew implements service.Renewer. It writes the current files of the pod's mounts, as long as the task runs.
 func (d *driver) Renew(ctx context.Context, in *service.Inputs, i instance) error {
-	d.mu.Lock()
-	_, stops := d.stopping[i.pod.UID]
-	d.mu.Unlock()
-	if ended(i) || stops {
+	if ended(i) {
 		return nil
 	}
 	now, err := d.kit.Inputs(ctx, in.Pod)
@@ -307,36 +297,37 @@ func (d *driver) Remove(ctx context.Context, uid string) error {
 // Gone implements service.Mourner: a pod without a task may have blobs.
 func (d *driver) Gone(pod *corev1.Pod) { d.pods.Leave(pod.UID) }
 
-// Work implements service.Worker. It sends orders to stop, removes the blobs of removed pods, and watches the pool.
+// Work implements service.Worker. It sends orders to stop, removes the blobs of removed pods, and reports the
+// resources of the pool.
 func (d *driver) Work(ctx context.Context) {
-	var beside sync.WaitGroup
-	defer beside.Wait()
-	beside.Go(func() { d.watchPool(ctx) })
-	ticker, orders := time.NewTicker(d.at.sweep), time.NewTicker(d.at.look/3)
-	defer ticker.Stop()
+	orders, sweep, pool := time.NewTicker(d.at.look/3), time.NewTicker(d.at.sweep), time.NewTicker(d.at.pool)
 	defer orders.Stop()
+	defer sweep.Stop()
+	defer pool.Stop()
 	for swept, failing := false, false; ; {
+		var err error
 		select {
 		case <-ctx.Done():
 			return
 		case <-orders.C:
-			err := d.pods.Flush(ctx)
-			if err != nil && !failing && ctx.Err() == nil {
-				log.G(ctx).WithError(err).Warn("Pods do not have the order to stop yet")
+			err = d.pods.Flush(ctx)
+		case <-pool.C:
+			if m, err := d.pool(ctx); err == nil { // lists tell that the service is away
+				d.kit.Offer(m.offers())
 			}
-			failing = err != nil
 			continue
-		case <-ticker.C:
+		case <-sweep.C:
+			known := d.kit.Knows
+			if swept || !d.kit.Cache().Complete() {
+				known = nil // what an earlier process left is removed once
+			}
+			err = d.pods.Sweep(ctx, known)
+			swept = swept || known != nil && err == nil
 		}
-		known := d.kit.Knows
-		if swept || !d.kit.Cache().Complete() {
-			known = nil // what an earlier process left is removed once
+		if err != nil && !failing && ctx.Err() == nil {
+			log.G(ctx).WithError(err).Warn("Pods do not have their orders to stop, or blobs of pods that are gone are not removed: it is tried again")
 		}
-		err := d.pods.Sweep(ctx, known)
-		if err != nil && ctx.Err() == nil {
-			log.G(ctx).WithError(err).Warn("The blobs of pods that are gone are not removed yet")
-		}
-		swept = swept || known != nil && err == nil
+		failing = err != nil
 	}
 }
 

@@ -17,20 +17,16 @@ var advice = map[string]string{
 	"AuthenticationFailed":             "look at the clock of this machine, and at cloud.scope",
 	"AuthorizationFailure":             "give the identity of this provider the role of its README",
 	"AuthorizationPermissionMismatch":  "give the identity of this provider the role of its README, and wait some minutes",
-	"AccountIsDisabled":                "the Batch account is disabled",
 	"PoolNotFound":                     "make the pool, or correct pool",
 	"ActiveJobAndScheduleQuotaReached": "raise the quota of active jobs of the Batch account, or remove jobs of others",
 	"JobBeingDeleted":                  "wait until the job is deleted: it is made again then",
 	"JobBeingTerminated":               "the job of this node has ended: delete it, and this node makes it again",
 	"JobCompleted":                     "the job of this node has ended: delete it, and this node makes it again",
 	"JobDisabled":                      "somebody has disabled the job of this node: enable it",
-	"RequestBodyTooLarge":              "the task is too large",
 	"InsufficientPermissions":          "give the identity of this provider the role of its README",
 	"UnsupportedRequestVersion":        "the service of endpoint is too old",
 	"InvalidAuthenticationInfo":        "look at cloud.scope and at the clock of this machine",
-	"OperationTimedOut":                "it is tried again",
 	"InvalidRequestPoolNotFound":       "make the pool, or correct pool",
-	"ServerBusy":                       "Batch has too much to do: it is tried again",
 }
 
 // final are the error codes of a create for a task that Batch will never accept.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -34,6 +35,9 @@ func (d *driver) Examine(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
+// withGPUs matches the machine sizes with GPUs. Source: "GPU accelerated virtual machine sizes" of Azure's documentation, read 2026-11-28.
+var withGPUs = regexp.MustCompile(`(?i)^Standard_N[CDGV][A-Z]*\d`)
+
 func (d *driver) examinePool(ctx context.Context) error {
 	m, err := d.pool(ctx)
 	if err != nil {
@@ -49,6 +53,8 @@ func (d *driver) examinePool(ctx context.Context) error {
 		return fmt.Errorf("pool %s does not have the identity of storage.identity: make the pool with it", d.config.Pool)
 	case m.each.milliCPU == 0 || m.each.memory == 0:
 		return fmt.Errorf("the machines of pool %s are %s, whose size is unknown: set nodeResources", d.config.Pool, m.vmSize)
+	case d.config.GPUs.Resource != "" && !withGPUs.MatchString(m.vmSize):
+		return fmt.Errorf("gpus: the machines of pool %s are %s, which have no GPUs: make a pool of a size of the families NC, ND, NG or NV", d.config.Pool, m.vmSize)
 	case value(p.EnableAutoScale) && d.config.MaxNodes == 0:
 		return fmt.Errorf("pool %s scales by itself: set maxNodes", d.config.Pool)
 	case m.most == 0:

@@ -60,7 +60,7 @@ func (c Config) refuse(pod *corev1.Pod) error {
 	return service.Containers(pod, func(k *corev1.Container, _ bool, at *field.Path) error {
 		for _, list := range []corev1.ResourceList{k.Resources.Limits, k.Resources.Requests} {
 			for name := range list {
-				if strings.Contains(string(name), "/") && !strings.HasPrefix(string(name), "hugepages") {
+				if strings.Contains(string(name), "/") && name != c.GPUs.Resource && !strings.HasPrefix(string(name), "hugepages") {
 					return errdefs.InvalidInputf("%s: %s: the machines of the pool offer no such devices to pods", at.Child("resources"), name)
 				}
 			}
@@ -72,14 +72,15 @@ func (c Config) refuse(pod *corev1.Pod) error {
 	})
 }
 
-// slots are how many of a machine's slots a pod takes: its share of CPU or memory, whichever is greater.
+// slots are how many of a machine's slots a pod takes: its greatest share of CPU, memory or GPUs.
 func (m *machines) slots(pod *corev1.Pod) (int32, error) {
 	asked := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	gpus := asked[m.gpus.Resource]
 	slots := int64(1)
 	for _, r := range []struct {
 		name      corev1.ResourceName
 		want, has int64
-	}{{corev1.ResourceCPU, asked.Cpu().MilliValue(), m.each.milliCPU}, {corev1.ResourceMemory, asked.Memory().Value(), m.each.memory}} {
+	}{{corev1.ResourceCPU, asked.Cpu().MilliValue(), m.each.milliCPU}, {corev1.ResourceMemory, asked.Memory().Value(), m.each.memory}, {m.gpus.Resource, gpus.Value(), m.gpus.PerNode}} {
 		if r.has == 0 {
 			continue // nobody knows
 		}

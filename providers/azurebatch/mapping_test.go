@@ -53,6 +53,27 @@ func TestSlots(t *testing.T) {
 	}
 }
 
+// TestGPUs: pods get the GPUs of the configuration as their share of a machine, and no other devices.
+func TestGPUs(t *testing.T) {
+	c := Config{Containers: programs, GPUs: GPUs{"nvidia.com/gpu", 4}}
+	m := &machines{pool: "pods", vmSize: "Standard_ND96", each: size{96000, 900 << 30}, slotsEach: 6, gpus: c.GPUs, most: 3}
+	for asked, want := range map[string]int32{"0": 1, "1": 2, "2": 3, "3": 5, "4": 6, "5": 0} {
+		pod := onePod()
+		pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(asked)}
+		pod.Spec.Containers[0].Resources.Requests = pod.Spec.Containers[0].Resources.Limits
+		if err := c.refuse(pod); err != nil {
+			t.Errorf("%s: %v", asked, err)
+		}
+		if got, err := m.slots(pod); got != want || errdefs.IsInvalidInput(err) != (want == 0) {
+			t.Errorf("%s: got %d, %v, want %d slots", asked, got, err, want)
+		}
+	}
+	offers := m.offers()
+	if q := offers["nvidia.com/gpu"]; q.Value() != 12 {
+		t.Errorf("the node offers %v", offers)
+	}
+}
+
 // TestSizes: what machines have by the names of their sizes, and what the configuration says above it.
 func TestSizes(t *testing.T) {
 	for name, want := range map[string]size{

@@ -52,7 +52,7 @@ func (d *driver) pool(ctx context.Context) (*machines, error) {
 	case vm.WindowsConfiguration != nil || strings.Contains(strings.ToLower(value(vm.NodeAgentSKUID)), "windows"):
 		return nil, fmt.Errorf("pool %s has Windows: name a pool with Linux", d.config.Pool)
 	}
-	m := &machines{pool: d.config.Pool, vmSize: value(p.VMSize), slotsEach: max(1, int64(value(p.TaskSlotsPerNode))), seen: time.Now(), most: d.config.MaxNodes}
+	m := &machines{pool: d.config.Pool, vmSize: value(p.VMSize), slotsEach: max(1, int64(value(p.TaskSlotsPerNode))), gpus: d.config.GPUs, seen: time.Now(), most: d.config.MaxNodes}
 	m.each, _ = d.config.sizeOf(m.vmSize)
 	if m.most == 0 {
 		m.most = int64(value(p.TargetDedicatedNodes)) + int64(value(p.TargetLowPriorityNodes))
@@ -71,11 +71,15 @@ func (d *driver) pool(ctx context.Context) (*machines, error) {
 
 // offers returns the resources of the pool for pods.
 func (m *machines) offers() corev1.ResourceList {
-	return storage.Offer(corev1.ResourceList{
+	all := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(m.most*m.each.milliCPU, resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(m.most*m.each.memory, resource.BinarySI),
 		corev1.ResourcePods:   *resource.NewQuantity(m.most*m.slotsEach, resource.DecimalSI),
-	}, resource.MustParse(storagePerPod))
+	}
+	if m.gpus.Resource != "" {
+		all[m.gpus.Resource] = *resource.NewQuantity(m.most*m.gpus.PerNode, resource.DecimalSI)
+	}
+	return storage.Offer(all, resource.MustParse(storagePerPod))
 }
 
 // ConfigureNode implements service.NodeConfigurer.
@@ -89,23 +93,6 @@ func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.ContainerRuntimeVersion = "linux", "azurebatch://"+d.config.Containers
 }
 
-// watchPool reports the resources of the pool when they have changed, until ctx ends.
-func (d *driver) watchPool(ctx context.Context) {
-	ticker := time.NewTicker(d.at.pool)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		m, err := d.pool(ctx)
-		if err == nil { // lists tell that the service is away
-			d.kit.Offer(m.offers())
-		}
-	}
-}
-
 // explainWaits finds the reason why tasks have waited for some time, once a minute.
 func (d *driver) explainWaits(ctx context.Context) {
 	waiting := false
@@ -114,30 +101,38 @@ func (d *driver) explainWaits(ctx context.Context) {
 		waiting = waiting || isState(t.Task, azbatch.TaskStateActive) && time.Since(value(t.StateTransitionTime)) > waitsEvery/6
 	}
 	m := d.machines
-	due := waiting && m != nil && time.Since(m.asked) >= waitsEvery
+	due := waiting && m != nil && time.Since(d.asked) >= waitsEvery
 	d.mu.Unlock()
 	if !due {
 		return
 	}
-	counts, err := d.client.counts(ctx, d.config.Pool)
+	text, err := d.client.counts(ctx, d.config.Pool)
 	if err != nil {
 		return // it is only a message
 	}
-	fresh := *m
-	fresh.asked, fresh.seen = time.Now(), m.seen
 	d.mu.Lock()
-	d.machines, d.waits = &fresh, ": "+countsText(counts)+m.resizing
+	d.asked, d.waits = time.Now(), ": "+text+m.resizing
 	d.mu.Unlock()
 }
 
-// countsText is how many machines there are in each state.
-func countsText(counts []azbatch.NodeCounts) string {
+// counts returns the numbers of machines of a pool by their states, of dedicated ones and of spot ones together.
+func (c *client) counts(ctx context.Context, pool string) (string, error) {
+	page, err := c.NewListPoolNodeCountsPager(&azbatch.ListPoolNodeCountsOptions{Filter: new("poolId eq '" + pool + "'")}).NextPage(ctx)
+	if err != nil {
+		return "", batch.Explain("count the machines of pool "+pool, err)
+	}
+	return countsText(page.Value), nil
+}
+
+func countsText(pools []azbatch.PoolNodeCounts) string {
 	sum := map[string]int32{}
-	for _, c := range counts {
-		var of map[string]int32
-		if data, err := json.Marshal(c); err == nil && json.Unmarshal(data, &of) == nil {
-			for state, n := range of {
-				sum[strings.ToLower(state)] += n
+	for _, p := range pools {
+		for _, n := range []*azbatch.NodeCounts{p.Dedicated, p.LowPriority} {
+			var of map[string]int32
+			if data, err := json.Marshal(n); err == nil && json.Unmarshal(data, &of) == nil {
+				for state, n := range of {
+					sum[strings.ToLower(state)] += n
+				}
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
@@ -45,6 +46,10 @@ func TestRequeuedTaskDoesNotRunTwice(t *testing.T) {
 			pod := h.shell("once", "echo run >>"+file+"; sleep 1000")
 			h.Create(d.kit, pod)
 			h.UntilRuns(d.kit, pod)
+			h.Until("its container has written its run", func() (bool, string) {
+				_, err := os.Stat(file)
+				return err == nil, fmt.Sprint(err)
+			})
 			if err := c.lose(h, taskID(pod.UID)); err != nil {
 				t.Fatal(err)
 			}
@@ -83,6 +88,20 @@ func TestTaskThatIsRequeuedBeforeItBeganRuns(t *testing.T) {
 	})
 	h.cloud.AddNode()
 	h.UntilRuns(d.kit, pod)
+}
+
+// TestPodWithoutCDIFails: a pod ends with the reason on a machine whose CDI specifications lack the devices that it asks for.
+func TestPodWithoutCDIFails(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, aPool(), 1, nil)
+	h.config.GPUs = GPUs{"vendor.example/gpu", 2}
+	d, _ := h.start()
+	pod := h.shell("gpu", "sleep 1000")
+	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"vendor.example/gpu": resource.MustParse("1")}
+	h.Create(d.kit, pod)
+	if got := h.untilFailed(d, pod); !strings.Contains(got.Status.Message, "no CDI specification of this machine has such devices") {
+		t.Errorf("it has failed with %s: %s", got.Status.Reason, got.Status.Message)
+	}
 }
 
 // late is a Runner whose first run of a task is lost before the pod begins.

@@ -96,14 +96,18 @@ func (d *driver) login(ctx context.Context, machine string, key ssh.Signer, anew
 		return l, nil
 	}
 	public := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))
-	if err := d.client.addUser(ctx, d.config.Pool, machine, d.job, public); err != nil {
-		return l, err
+	_, err := d.client.CreateNodeUser(ctx, d.config.Pool, machine, azbatch.CreateNodeUserContent{Name: &d.job, IsAdmin: new(true), SSHPublicKey: &public}, nil)
+	if azlogin.CodeOf(batch.Explain("", err)) == "NodeUserExists" {
+		_, err = d.client.ReplaceNodeUser(ctx, d.config.Pool, machine, d.job, azbatch.UpdateNodeUserContent{SSHPublicKey: &public}, nil)
 	}
-	address, err := d.client.remoteLogin(ctx, d.config.Pool, machine)
 	if err != nil {
-		return l, err
+		return l, batch.Explain("make user "+d.job, err)
 	}
-	l = login{address, time.Now().Add(loginTime)}
+	at, err := d.client.GetNodeRemoteLoginSettings(ctx, d.config.Pool, machine, nil)
+	if err != nil {
+		return l, batch.Explain("find the SSH server", err)
+	}
+	l = login{net.JoinHostPort(value(at.RemoteLoginIPAddress), strconv.Itoa(int(value(at.RemoteLoginPort)))), time.Now().Add(loginTime)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for old, l := range d.logins {
@@ -113,24 +117,4 @@ func (d *driver) login(ctx context.Context, machine string, key ssh.Signer, anew
 	}
 	d.logins[machine] = l
 	return l, nil
-}
-
-// addUser creates a user with administrator rights on a machine, or gives an existing user the key.
-func (c *client) addUser(ctx context.Context, pool, machine, name, publicKey string) error {
-	what := "make user " + name + " of machine " + machine
-	_, err := c.CreateNodeUser(ctx, pool, machine, azbatch.CreateNodeUserContent{Name: &name, IsAdmin: new(true), SSHPublicKey: &publicKey}, nil)
-	if err = batch.Explain(what, err); azlogin.CodeOf(err) == "NodeUserExists" {
-		_, err = c.ReplaceNodeUser(ctx, pool, machine, name, azbatch.UpdateNodeUserContent{SSHPublicKey: &publicKey}, nil)
-		err = batch.Explain(what, err)
-	}
-	return err
-}
-
-// remoteLogin returns the address of the SSH server of a machine.
-func (c *client) remoteLogin(ctx context.Context, pool, machine string) (string, error) {
-	at, err := c.GetNodeRemoteLoginSettings(ctx, pool, machine, nil)
-	if err != nil {
-		return "", batch.Explain("find the SSH server of machine "+machine, err)
-	}
-	return net.JoinHostPort(value(at.RemoteLoginIPAddress), strconv.Itoa(int(value(at.RemoteLoginPort)))), nil
 }

@@ -46,6 +46,7 @@ type driver struct {
 	mu       sync.Mutex
 	machines *machines               // guarded by mu; as the pool was seen last
 	waits    string                  // guarded by mu; why tasks wait
+	asked    time.Time               // guarded by mu; when that was asked
 	tasks    map[types.UID]taskState // guarded by mu; as the last list had them
 	lost     map[types.UID]string    // guarded by mu; pods whose task runs again: the reason
 	stopping map[types.UID]time.Time // guarded by mu; when the task of a pod is removed at the latest
@@ -69,7 +70,8 @@ type machines struct {
 	pool, vmSize string
 	each         size
 	slotsEach    int64
+	gpus         GPUs
 	most         int64 // of machines
-	seen, asked  time.Time
+	seen         time.Time
 	resizing     string // why the pool is not as large as it should be
 }

@@ -46,16 +46,11 @@ var failures = map[string]failure{
 	"BlobNotFound":                  {"BlobNotFound", "a blob of the pod was removed"},
 	"CommandLaunchFailed":           {reasonFailed, "look at program: it is one for another machine"},
 	"CommandProgramNotFound":        {reasonFailed, "look at program: it is one for another machine"},
-	"ContainerInvalidImage":         {reasonFailed, "the pool has a containerConfiguration: name another pool"},
-	"ContainerInvalidPlatform":      {reasonFailed, "the pool has a containerConfiguration: name another pool"},
-	"ContainerPoolNotSupported":     {reasonFailed, "the pool has a containerConfiguration: name another pool"},
 	"DiskFull":                      {"DiskFull", "take machines with a larger disk"},
-	"FailureExitCode":               {reasonFailed, ""},
 	"ResourceDirectoryCreateFailed": {reasonFailed, "look at the disk of the machine"},
 	"ResourceFileCreateFailed":      {reasonFailed, "look at the disk of the machine"},
 	"ResourceFileWriteFailed":       {reasonFailed, "look at the disk of the machine"},
 	"TaskEnded":                     {reasonEnded, ""},
-	"Unknown":                       {reasonFailed, ""},
 }
 
 // wallClock is the exit code of a task after its maxWallClockTime: 0xC000013A, from Batch's page about tasks,

@@ -97,10 +97,10 @@ func TestEveryFailureCode(t *testing.T) {
 // TestEveryStateOfMachines: the message of a pod that waits names each state in which a machine is.
 func TestEveryStateOfMachines(t *testing.T) {
 	one := func() *int32 { return new(int32(1)) }
-	text := countsText([]azbatch.NodeCounts{{
+	text := countsText([]azbatch.PoolNodeCounts{{Dedicated: &azbatch.NodeCounts{
 		Creating: one(), Deallocated: one(), Deallocating: one(), Idle: one(), LeavingPool: one(), Offline: one(), Preempted: one(), Rebooting: one(), Reimaging: one(),
 		Running: one(), StartTaskFailed: one(), Starting: one(), Unknown: one(), Unusable: one(), UpgradingOS: one(), WaitingForStartTask: one(), Total: new(int32(16)),
-	}, {Idle: one(), Running: one(), Total: new(int32(2))}})
+	}, LowPriority: &azbatch.NodeCounts{Idle: one(), Running: one(), Total: new(int32(2))}}})
 	if !strings.HasPrefix(text, "2 of 18 machines are idle, ") || !strings.Contains(text, "2 running") {
 		t.Error(text)
 	}
