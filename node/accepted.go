@@ -6,25 +6,24 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
 // accepted records that the backend has the version of the pod in api.
 func (w *podWorker) accepted(key string, api *corev1.Pod) {
-	gone, first := types.UID(""), false
+	first := false
 	w.states.sync(key, api.UID, func(st syncWriter) {
-		gone, first = st.previous, !st.sent.Accepted
+		first = !st.sent.Accepted
 		st.sent.Attempted, st.sent.Accepted, st.sent.Recreate = true, true, false
 		st.sent.AcceptedAt, st.sent.MissingSince = time.Now(), time.Time{}
 		st.sent.Updating = false
 		st.sent.Generation, st.sent.SpecVersion = api.Generation, lifecycle.SpecVersion(api)
-		st.previous = ""
 		st.askedAt = st.sent.AcceptedAt
 		st.clearError()
 	})
-	w.secrets.Drop(gone)
+	w.given.accept(key, api.UID)
+	w.dropOlderSecrets(key, api.UID)
 	if first {
 		w.orphans.oneMore()
 		w.missing.oneMore()

@@ -28,7 +28,11 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 		s.silent = s.lookup(ctx)
 		f.Silent = s.silent != nil
 		if !f.Silent {
-			s.secrets.Drop(s.states.asked(s.key, f.Backend == nil))
+			s.states.asked(s.key, f.Backend == nil)
+			if f.Backend == nil {
+				s.given.deny(s.key)
+				s.dropOlderSecrets(s.key, f.Sent.UID)
+			}
 		}
 	case lifecycle.AskAll:
 		pods, err := s.backend.listPods(ctx)
@@ -46,6 +50,10 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 			return newLaneError(s.api, eventFailedSync, fmt.Errorf("read pod %s from the API server before it is given up or deleted at the backend: %w", s.key, err))
 		}
 		f.ReadLive, f.Live = true, live
+		if live != nil && f.Backend != nil {
+			s.given.suppose(s.key, live.UID)
+			f.Backend = s.given.stamp(f.Backend, live)
+		}
 	case lifecycle.Admit:
 		f.Admitted = true
 		if f.Unsupported = s.admission.checkSupported(s.api); f.Unsupported == "" {

@@ -31,11 +31,12 @@ type backend struct {
 	changes   providercall.Caller // for calls that change the backend
 	reads     providercall.Caller // for calls that only read
 	secrets   *podsecrets.Manager
+	core      *podCore
 	nodeName  string
 }
 
-func newBackend(cfg *PodControllerConfig, secrets *podsecrets.Manager) *backend {
-	b := &backend{provider: cfg.Provider, secrets: secrets, nodeName: cfg.NodeName}
+func newBackend(cfg *PodControllerConfig, core *podCore) *backend {
+	b := &backend{provider: cfg.Provider, secrets: core.secrets, core: core, nodeName: cfg.NodeName}
 	_, b.notifies = cfg.Provider.(PodNotifier)
 	_, b.starts = cfg.Provider.(PodObjectsUser)
 	b.authority, _ = cfg.Provider.(PodAuthority)
@@ -50,6 +51,15 @@ func (b *backend) change(ctx context.Context, key, method string, call func(cont
 	return b.changes.Do(b.withRedaction(ctx, key), method, call)
 }
 
+// deletePod requests the stop of a pod. The provider gets the pod without a UID that the node has made up.
+func (b *backend) deletePod(ctx context.Context, pod *corev1.Pod) error {
+	b.core.given.suppose(keyOf(pod), pod.UID) // from now on the next pod of the name is another pod
+	if isUnknown(pod) {
+		pod.UID = ""
+	}
+	return b.provider.DeletePod(ctx, pod)
+}
+
 // getPod requests a pod by its name.
 func (b *backend) getPod(ctx context.Context, key string) (pod *corev1.Pod, err error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
@@ -60,7 +70,10 @@ func (b *backend) getPod(ctx context.Context, key string) (pod *corev1.Pod, err 
 		pod, err = b.provider.GetPod(ctx, namespace, name)
 		return err
 	})
-	return pod, err
+	if err != nil {
+		return nil, err
+	}
+	return b.core.given.stamp(pod, b.core.pod(ctx, key)), nil
 }
 
 // status requests the status of a pod.
@@ -78,8 +91,13 @@ func (b *backend) listPods(ctx context.Context) (pods []*corev1.Pod, err error) 
 		pods, err = b.provider.GetPods(ctx)
 		return err
 	})
-	pods = slices.Clone(pods) // it may be the provider's own list
-	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p == nil || b.foreign(p) }), err
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p == nil || b.foreign(p) }) // it may be the provider's own list
+	for i, pod := range pods {
+		if pod.UID == "" {
+			pods[i] = b.core.given.stamp(pod, b.core.pod(ctx, keyOf(pod)))
+		}
+	}
+	return pods, err
 }
 
 // foreign reports whether the pod belongs to another node. Some backends list pods of other nodes, which must

@@ -21,7 +21,8 @@
 //     is a real re-evaluation.
 //  4. SameNameIsAnotherPod: a pod is its UID. The old pod leaves the backend
 //     before the new one of the same name comes. Reports about the old pod never
-//     count for the new one. A backend that keeps no UID is matched by name.
+//     count for the new one. A pod of a backend that keeps no UIDs gets the UID
+//     of the pod that the backend was given under its name (givenUIDs).
 //  5. TerminalIsFinal: a pod that Succeeded or Failed stays so, but late exit
 //     codes still arrive. Until they do, a container that ran is shown neither
 //     as running nor with an end that was never reported.
@@ -76,6 +77,7 @@
 //
 //	podCache         reads the node's pods, from the cache and live
 //	lanes            has the queues
+//	givenUIDs        fills in UIDs that the backend does not keep
 //	podStates        remembers the state of each pod; statewriters.go says who may change it
 //	podInputs        reads ConfigMaps, Secrets, tokens and claims for the provider
 //	backend          makes every call of the provider

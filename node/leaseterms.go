@@ -62,6 +62,7 @@ func (t *leaseTerms) beginTerm(ctx context.Context, anew bool) error {
 		for key, uid := range t.states.forgetAll() {
 			t.tracker.forgetObjects(key, uid)
 		}
+		t.given.forgetAll()
 		t.beginActing(ctx)
 		t.quarantines.forgetAll(ctx)
 	}

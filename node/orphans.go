@@ -22,7 +22,7 @@ func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *
 	}
 	now := time.Now()
 	pod := unwanted(backend, now)
-	remove := func(ctx context.Context) error { return w.backend.provider.DeletePod(ctx, pod) }
+	remove := func(ctx context.Context) error { return w.backend.deletePod(ctx, pod) }
 	var err error
 	if api != nil {
 		err = w.call(ctx, key, api, "DeletePod", remove) // the pod shows why it waits

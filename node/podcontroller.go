@@ -96,13 +96,14 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		podCache: podCache{client: cfg.PodClient, pods: cfg.PodInformer.Lister(), wanted: cfg.PodEventFilterFunc, nodeName: cfg.NodeName},
 		lanes:    lanes{polled: make(chan struct{}, 1), relistWanted: make(chan struct{}, 1)},
 		states:   podStates{m: map[string]*podState{}},
+		given:    givenUIDs{of: map[string]givenPod{}},
 		secrets:  inputs.secrets,
 		recorder: cfg.EventRecorder,
 	}
 	c := &PodController{
 		podCore:  core,
 		informer: cfg.PodInformer.Informer(),
-		backend:  newBackend(&cfg, inputs.secrets),
+		backend:  newBackend(&cfg, core),
 		inputs:   inputs,
 		events:   podEvents{core},
 		outage:   &apiOutage{podCore: core, noted: make(chan struct{}, 1)},

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
@@ -19,6 +20,7 @@ type podCore struct {
 	lanes
 	states   podStates
 	earlier  earlierPods
+	given    givenUIDs
 	secrets  *podsecrets.Manager
 	recorder record.EventRecorder
 	fence    *lease.Fence // nil: there is no lease guard; set before Run
@@ -28,6 +30,12 @@ type podCore struct {
 func (c *podCore) suspect(key string) {
 	c.states.evidence(key, anyPod, func(st *evidence) { st.suspect = true })
 	c.syncLane.Add(key)
+}
+
+// dropOlderSecrets forgets the secrets of older pods of the name: the backend no longer has such a pod.
+func (c *podCore) dropOlderSecrets(key string, uid types.UID) {
+	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
+	c.secrets.DropOthers(namespace, name, uid)
 }
 
 // noteEarlier records the pods in the cache as earlier pods.

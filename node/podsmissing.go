@@ -45,7 +45,7 @@ func (q *quarantines) forgetAll(ctx context.Context) {
 
 // visibleWithin returns how long the backend may take to show a pod after it was given the pod.
 func (q *quarantines) visibleWithin(api *corev1.Pod, st *podState) time.Duration {
-	if st.report.matches(api.UID) && st.report.uid != "" && !st.sent.Shown && st.report.status.Phase == corev1.PodPending {
+	if st.report.matches(api.UID) && !st.sent.Shown && st.report.status.Phase == corev1.PodPending {
 		return max(q.visibility, q.missing.period)
 	}
 	return q.visibility

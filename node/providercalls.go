@@ -50,6 +50,7 @@ func (w *podWorker) create(ctx context.Context, key string, api *corev1.Pod) err
 			st.copied = api.ResourceVersion // a late report may be about a pod from before the restart
 		}
 	})
+	w.given.create(key, api.UID)
 	if without := w.admission.unenforced(api); without != "" && !attempted {
 		w.recorder.Event(api, corev1.EventTypeWarning, eventUnenforced, without)
 	}
@@ -147,7 +148,7 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 	pod := api.DeepCopy()
 	w.admission.withoutUnsupported(pod)     // a provider may keep the pod that it is given now
 	pod.DeletionGracePeriodSeconds = &grace // also when the node itself stops it
-	err := w.call(ctx, key, api, "DeletePod", func(ctx context.Context) error { return w.backend.provider.DeletePod(ctx, pod) })
+	err := w.call(ctx, key, api, "DeletePod", func(ctx context.Context) error { return w.backend.deletePod(ctx, pod) })
 	w.statusLane.Add(key) // a terminal report may have waited for the request
 	if err != nil && !errdefs.IsNotFound(err) {
 		return newLaneError(api, eventDeleteFailed, fmt.Errorf("delete pod %s: %w", key, err))

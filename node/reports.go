@@ -62,7 +62,13 @@ func newReport(pod *corev1.Pod) *report {
 func (p *podReports) take(ctx context.Context, pod *corev1.Pod, r *report) {
 	key := keyOf(pod)
 	api := p.pod(ctx, key)
-	if api == nil || !lifecycle.SamePod(api, pod) {
+	ran := api
+	if api != nil && !lifecycle.HasRun(api) {
+		ran = nil // a late report: by its name it may be about an older pod
+	}
+	pod = p.given.stamp(pod, ran)
+	r.uid = pod.UID
+	if api == nil || api.UID != pod.UID {
 		// Either the cache is behind the provider, which knows the pod from before a restart: the pod is then
 		// adopted with its status. Or the pod is gone.
 		if api == nil {
@@ -90,7 +96,7 @@ func (p *podReports) take(ctx context.Context, pod *corev1.Pod, r *report) {
 // endsLate records the end of a pod that was removed by force and is not forgotten yet: the pod needs no room
 // any more.
 func (p *podReports) endsLate(key string, uid types.UID, r *report) {
-	if uid == "" || !lifecycle.Terminal(r.status) {
+	if !lifecycle.Terminal(r.status) {
 		return
 	}
 	redact.Status(r.status, p.secrets.Values(uid))
@@ -101,9 +107,6 @@ func (p *podReports) endsLate(key string, uid types.UID, r *report) {
 func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool) {
 	p.tracker.startTracking(key, api)
 	p.states.reports(key, api.UID, func(st reportWriter) { // the next pod of the name may have arrived meanwhile
-		if r.uid == "" && !lifecycle.Started(api, st.all.sent) {
-			return // the report is about an older pod of this name: this pod was never started
-		}
 		old := st.report
 		if st.all.stale(r.version) {
 			r.metadata = st.handed.metadata

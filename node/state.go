@@ -34,7 +34,6 @@ type podState struct {
 type syncMemory struct {
 	sent     lifecycle.Sent // Shown is written by the relist, too
 	created  time.Time      // creation time of sent.UID in the API server
-	previous types.UID      // an older pod of this name that the backend may still have
 	failure  *lifecycle.PodFailure
 	deadline deadline
 	admitted bool   // there was room for it
@@ -114,8 +113,8 @@ type deadline struct {
 
 // report is the provider's newest report about one pod.
 type report struct {
-	uid     types.UID // "": the backend keeps none
-	version string    // resource version of the provider's copy; "": unknown
+	uid     types.UID
+	version string // resource version of the provider's copy; "": unknown
 	// generation is the generation of the pod that the status describes; 0: the provider does not report it.
 	generation int64
 	status     *corev1.PodStatus
@@ -130,7 +129,7 @@ type report struct {
 }
 
 // matches reports whether the report is about the pod.
-func (r *report) matches(uid types.UID) bool { return r != nil && (r.uid == "" || r.uid == uid) }
+func (r *report) matches(uid types.UID) bool { return r != nil && r.uid == uid }
 
 // tells reports whether the provider itself has reported this about the pod, now or in an answer to a call.
 func (r *report) tells(uid types.UID) bool { return r.matches(uid) && !r.listed }
@@ -231,7 +230,7 @@ func (st *podState) runs(uid types.UID) bool {
 // others returns the known facts about other pods under the name.
 func (st *podState) others() lifecycle.Others {
 	return lifecycle.Others{
-		Previous: st.previous, Left: st.left, Shared: st.shared, Witnessed: st.witnessed,
+		Left: st.left, Shared: st.shared, Witnessed: st.witnessed,
 		Orphan: st.orphan, Beside: st.beside,
 	}
 }
@@ -272,7 +271,7 @@ func (st *podState) finished(uid types.UID) bool {
 
 // keeps reports whether a pod that the backend lists, and the API server does not have, is a pod that has left.
 func (st *podState) keeps(backend *corev1.Pod) bool {
-	return lifecycle.HasLeft(lifecycle.Named(backend, &st.sent, st.previous, false), &st.sent, st.left, &st.orphan)
+	return lifecycle.HasLeft(backend, &st.sent, st.left, &st.orphan)
 }
 
 // terminated reports whether the API server knows that the pod has ended. If the pod is deleted, the API server

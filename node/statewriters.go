@@ -87,16 +87,13 @@ func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
 		}
 		older = st.sent.UID
 		fresh := podState{
-			syncMemory: syncMemory{sent: lifecycle.Sent{UID: uid}, created: created, previous: st.previous, orphan: st.orphan, left: st.left},
+			syncMemory: syncMemory{sent: lifecycle.Sent{UID: uid}, created: created, orphan: st.orphan, left: st.left},
 			evidence:   evidence{shared: st.shared || len(st.left) > 0, witnessed: st.witnessed},
-		}
-		if st.sent.Attempted && !st.stopped {
-			fresh.previous = st.sent.UID
 		}
 		if st.sent.StopAcked && !st.stopped && !(st.orphan.Present && st.orphan.UID == st.sent.UID) {
 			fresh.orphan = lifecycle.NewOrphan(st.sent.UID, &st.sent, st.sent.StopAskedAt) // it is stopping: the stop is not requested again
 		}
-		if st.report.matches(uid) && st.report.uid != "" {
+		if st.report.matches(uid) {
 			fresh.report = st.report
 		}
 		if older != "" && !created.Before(st.created) {
@@ -132,17 +129,15 @@ func (s *podStates) shown(key string, uid types.UID, asked time.Time) {
 	s.change(key, uid, func(st *podState) { st.sent.Shown, st.shownAt = true, later(st.shownAt, asked) })
 }
 
-// asked records that the backend was asked for the pod by its name. If the backend has no pod of the name, it
-// returns the older pod of the name.
-func (s *podStates) asked(key string, none bool) (gone types.UID) {
+// asked records that the backend was asked for the pod by its name. none reports whether it has no pod of the
+// name.
+func (s *podStates) asked(key string, none bool) {
 	s.anew(key, func(st *podState) {
 		st.suspect = false
 		if none {
-			gone = st.previous
-			st.previous, st.left = "", nil
+			st.left = nil
 		}
 	})
-	return gone
 }
 
 // share records that the backend has another pod under the name of the pod with the UID.

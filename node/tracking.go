@@ -25,19 +25,17 @@ func (t *podTracker) startTracking(key string, api *corev1.Pod) {
 		return
 	}
 	t.secrets.End(older)
-	if t.states.get(key).previous != older {
-		t.secrets.Drop(older)
-	}
 	t.releaseObjects(key, older)
 }
 
 // forget drops the state of a pod that is gone on both sides.
 func (t *podTracker) forget(key string) {
-	st := t.states.drop(key)
+	uid := t.states.drop(key).sent.UID
+	t.given.forget(key)
 	t.orphans.forget(key)
 	t.missing.leave(key, time.Now())
-	t.secrets.Drop(st.previous)
-	t.forgetObjects(key, st.sent.UID)
+	t.dropOlderSecrets(key, uid)
+	t.forgetObjects(key, uid)
 }
 
 // forgetObjects releases the ConfigMaps and Secrets of the pod, its other secrets, and its reserved room.

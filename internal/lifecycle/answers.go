@@ -29,7 +29,7 @@ func FoundInList(pods []*corev1.Pod, namespace, name string, wanted types.UID) (
 			continue
 		}
 		own := wanted != "" && p.UID == wanted
-		shared = shared || wanted != "" && p.UID != "" && !own
+		shared = shared || wanted != "" && !own
 		if pod == nil || own && pod.UID != wanted {
 			pod = p
 		}

@@ -43,8 +43,8 @@ func TestFoundInList(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	}
 	of := func(uid types.UID) *corev1.Pod { p := pod("d", "p"); p.UID = uid; return p }
-	wanted, own := pod("d", "p"), of("b")
-	if got, _, shared := FoundInList([]*corev1.Pod{own, wanted}, "d", "p", ""); got != own || shared {
+	other, own := of("a"), of("b")
+	if got, _, shared := FoundInList([]*corev1.Pod{own, other}, "d", "p", ""); got != own || shared {
 		t.Errorf("got %v where none is wanted, want the first", got)
 	}
 	for name, tt := range map[string]struct {
@@ -55,12 +55,12 @@ func TestFoundInList(t *testing.T) {
 	}{
 		"an empty list":     {nil, nil, true, false},
 		"others":            {[]*corev1.Pod{pod("d", "q"), pod("e", "p")}, nil, false, false},
-		"it, among others":  {[]*corev1.Pod{pod("e", "p"), wanted}, wanted, false, false},
-		"two of its name":   {[]*corev1.Pod{wanted, pod("d", "p")}, wanted, false, false},
-		"it, and no others": {[]*corev1.Pod{wanted}, wanted, false, false},
-		"it, after another": {[]*corev1.Pod{of("a"), own}, own, false, true},
+		"it, among others":  {[]*corev1.Pod{pod("e", "p"), own}, own, false, false},
+		"it, then another":  {[]*corev1.Pod{own, other}, own, false, true},
+		"it, and no others": {[]*corev1.Pod{own}, own, false, false},
+		"it, after another": {[]*corev1.Pod{other, own}, own, false, true},
 		"it, twice":         {[]*corev1.Pod{own, of("b")}, own, false, false},
-		"another":           {[]*corev1.Pod{wanted, of("a")}, wanted, false, true},
+		"another":           {[]*corev1.Pod{other, of("c")}, other, false, true},
 	} {
 		if got, doubtful, shared := FoundInList(tt.pods, "d", "p", "b"); got != tt.want || doubtful != tt.wantDoubtful || shared != tt.wantShared {
 			t.Errorf("%s: got %v, doubtful %t, shared %t; want %v, %t, %t", name, got, doubtful, shared, tt.want, tt.wantDoubtful, tt.wantShared)

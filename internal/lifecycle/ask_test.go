@@ -26,7 +26,6 @@ func TestWhatIsAskedFirst(t *testing.T) {
 		{"the backend, of a new pod", given{API: pod("a")}, func(f *Facts) { f.ByName = false }, AskByName},
 		{"the backend, of a pod that only it may have", given{}, func(f *Facts) { f.ByName = false }, AskByName},
 		{"nobody, of a pod that is gone on both sides", given{}, func(f *Facts) { f.ByName, f.Stopped = false, true }, Forget},
-		{"the backend, of the older pod of one that is gone", given{}, func(f *Facts) { f.ByName, f.Stopped, f.Previous = false, true, "old" }, AskByName},
 		{"the backend, of what it kept of one that is gone", given{}, func(f *Facts) { f.ByName, f.Stopped, f.Left = false, true, []types.UID{"a"} }, AskByName},
 		{"the backend, of an orphan", given{}, func(f *Facts) { f.ByName, f.Stopped, f.Orphan.Present = false, true, true }, AskByName},
 		{"nobody, of a pod that is at rest", given{API: running, Sent: accepted(running)}, func(f *Facts) { f.ByName = false }, Rest},
@@ -100,7 +99,6 @@ func TestALookPrecedesAStopThatMayBeAnothers(t *testing.T) {
 		t.Error("a pod that is reported as running is looked for before its stop")
 	}
 	for name, change := range map[string]func(*Facts){
-		"an older pod of the name":        func(f *Facts) { f.Previous = "old" },
 		"another pod of the name":         func(f *Facts) { f.Shared = true },
 		"one that ended and is kept":      func(f *Facts) { f.Left = []types.UID{"x"} },
 		"another one in a list":           func(f *Facts) { f.Beside = pod("x") },
@@ -192,7 +190,6 @@ func TestNothingIsLeftButTheObject(t *testing.T) {
 		"its stop is not confirmed":     func(f *Facts) { f.Stopped = false },
 		"its end is not reported":       func(f *Facts) { f.Finished = false },
 		"it was reported as running":    func(f *Facts) { f.Relapsed = true },
-		"an older pod of the name":      func(f *Facts) { f.Previous = "old" },
 		"another pod of the name":       func(f *Facts) { f.Shared = true },
 		"a list lacks it":               func(f *Facts) { f.Suspect = true },
 		"one that only the backend has": func(f *Facts) { f.Orphan.Present = true },
@@ -212,7 +209,7 @@ func TestWhatHasEndedIsAtRest(t *testing.T) {
 		f.Over, f.ByName = true, false
 		return &f
 	}
-	if d := Next(known()); d.Step != Rest || d.Orphan != OrphanWanted {
+	if d := Next(known()); d.Step != Rest || d.Orphan != OrphanGone {
 		t.Errorf("a pod that has ended: got %+v, want Rest", d)
 	}
 	for name, change := range map[string]func(*Facts){

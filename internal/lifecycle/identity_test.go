@@ -16,7 +16,6 @@ func TestIdentity(t *testing.T) {
 	own, wanted := pod("b", inPhase(corev1.PodRunning)), pod("b")
 	stopped := asked(accepted(running), time.Second, 10, true)
 	tried := func(ago time.Duration) Sent { return Sent{UID: "b", Attempted: true, AttemptedAt: now.Add(-ago)} }
-	unnamed := func(phase corev1.PodPhase) *corev1.Pod { return pod("", inPhase(phase)) }
 	for _, tt := range []struct {
 		name    string
 		facts   given
@@ -40,21 +39,10 @@ func TestIdentity(t *testing.T) {
 			f.Left, f.Pods = []types.UID{"b", "a"}, []*corev1.Pod{failed, pod("b", inPhase(corev1.PodFailed))}
 		}, want: Release},
 		{name: "what has left is kept, and one of another name runs", facts: given{Sent: stopped, Backend: failed}, change: func(f *Facts) {
-			f.Left, f.Pods = []types.UID{"a"}, []*corev1.Pod{failed, pod("b", func(p *corev1.Pod) { p.Name = "q" }), pod("b", func(p *corev1.Pod) { p.Namespace = "q" }), pod("")}
+			f.Left, f.Pods = []types.UID{"a"}, []*corev1.Pod{failed, pod("b", func(p *corev1.Pod) { p.Name = "q" }), pod("b", func(p *corev1.Pod) { p.Namespace = "q" })}
 		}, want: Release},
 		{name: "what was stopped runs still", facts: given{Sent: stopped, Backend: running}, want: BeginOrphan, backend: "a"},
 		{name: "what has left does not keep the next one out", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed}, change: func(f *Facts) { f.Left = []types.UID{"a"} }, want: Create},
-		{name: "what runs without a UID after one has left was made since", facts: given{API: wanted, Sent: Sent{UID: "b", Attempted: true}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) { f.Previous, f.Left = "a", []types.UID{"a"} }, want: Adopt, backend: ""},
-		{name: "what runs without a UID is the older one, as long as that has not left", facts: given{API: wanted, Sent: Sent{UID: "b", Attempted: true}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) { f.Previous = "a" }, want: BeginOrphan, backend: "a"},
-		{name: "what runs without a UID is the older one, although one before that has left", facts: given{API: wanted, Sent: Sent{UID: "b", Attempted: true}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) { f.Previous, f.Left = "a", []types.UID{"z"} }, want: BeginOrphan, backend: "a"},
-		{name: "what has ended without a UID is the older one, as long as it is kept", facts: given{API: wanted, Sent: Sent{UID: "b", Attempted: true}, Backend: unnamed(corev1.PodFailed)}, change: func(f *Facts) { f.Previous, f.Left = "a", []types.UID{"a"} }, want: Create},
-		{name: "what has ended without a UID, before the next one was made, is what has left", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: unnamed(corev1.PodFailed)}, change: func(f *Facts) { f.Left = []types.UID{"a"} }, want: Create},
-		{name: "what runs without a UID, before the next one was made, is what has left, in an old list", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) { f.Left = []types.UID{"a"} }, want: BeginOrphan, backend: "a"},
-		{name: "what runs without a UID, before the next one was made, is the orphan", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) {
-			f.Left, f.Orphan = []types.UID{"z"}, Orphan{UID: "a", Since: now, Asked: now, Present: true}
-		}, want: Wait, backend: "a"},
-		{name: "what runs without a UID, when the next one was made, is that", facts: given{API: wanted, Sent: Sent{UID: "b", Attempted: true}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) { f.Left = []types.UID{"a"} }, want: Adopt},
-		{name: "what has ended without a UID is the wanted one", facts: given{API: wanted, Sent: Sent{UID: "b", Attempted: true}, Backend: unnamed(corev1.PodFailed)}, change: func(f *Facts) { f.Left = []types.UID{"a"} }, want: Adopt},
 		{name: "a list lacks what GetPod has, and so the wanted one perhaps", facts: given{API: wanted, Sent: tried(29 * time.Second), Backend: failed}, want: Wait},
 		{name: "a list lacks what GetPod has, and the wanted one must have shown", facts: given{API: wanted, Sent: tried(30 * time.Second), Backend: failed}, change: func(f *Facts) { f.Left = []types.UID{"a"} }, want: Create},
 		{name: "a list has what GetPod has, and not the wanted one", facts: given{API: wanted, Sent: tried(time.Second), Backend: failed}, change: func(f *Facts) { f.Left, f.Pods = []types.UID{"a"}, []*corev1.Pod{failed} }, want: Create},
@@ -62,12 +50,8 @@ func TestIdentity(t *testing.T) {
 		{name: "a list lacks what GetPod has, and has the wanted one", facts: given{API: wanted, Sent: tried(time.Second), Backend: failed}, change: func(f *Facts) { f.Pods = []*corev1.Pod{own} }, want: Adopt, backend: "b"},
 		{name: "a list lacks what GetPod has, and the wanted one was accepted", facts: given{API: wanted, Sent: func() Sent { s := tried(time.Second); s.Accepted = true; return s }(), Backend: failed}, change: func(f *Facts) { f.Left = []types.UID{"a"} }, want: Missing},
 		{name: "a list lacks what GetPod has, and the wanted one is deleted", facts: given{API: pod("b", deleting(1)), Sent: tried(time.Second), Backend: failed}, change: func(f *Facts) { f.Left = []types.UID{"a"} }, want: Stop},
-		{name: "what runs without a UID, and nothing has its name, is the older one that has left", facts: given{Sent: Sent{UID: "b"}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) { f.Previous, f.Left = "a", []types.UID{"a"} }, want: BeginOrphan, backend: "a"},
-		{name: "what runs without a UID, and nothing has its name, may be another than has left", facts: given{Sent: Sent{UID: "b"}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) { f.Left = []types.UID{"a"} }, want: BeginOrphan},
-		{name: "what runs without a UID is the older one, not an orphan before it", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) { f.Previous, f.Orphan = "a", Orphan{UID: "z", Present: true} }, want: BeginOrphan, backend: "a"},
 		{name: "a list lacks what GetPod has, and the wanted one perhaps that was made before a restart", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed, Earlier: true, Began: now.Add(-29 * time.Second)}, want: Wait},
 		{name: "a list lacks what GetPod has, and the wanted one of before a restart must have shown", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed, Earlier: true, Began: now.Add(-30 * time.Second)}, change: func(f *Facts) { f.Left = []types.UID{"a"} }, want: Create},
-		{name: "what runs without a UID, before the next one was made, is the older one", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) { f.Previous, f.Left = "a", []types.UID{"a"} }, want: BeginOrphan, backend: "a"},
 		{name: "another has left, and what was kept before is another one", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed}, change: func(f *Facts) { f.Left, f.Orphan = []types.UID{"x"}, Orphan{UID: "a", Asked: now, Present: true} }, want: KeepLeft, backend: "a"},
 		{name: "another has left, and the wanted one has ended", facts: given{API: pod("b", inPhase(corev1.PodFailed)), Sent: Sent{UID: "b"}, Backend: failed},
 			change: func(f *Facts) {
@@ -87,15 +71,9 @@ func TestIdentity(t *testing.T) {
 			change: func(f *Facts) {
 				f.Over, f.Suspect, f.Left, f.Pods = true, true, []types.UID{"a"}, []*corev1.Pod{failed, own}
 			}, want: BeginOrphan, backend: "b"},
-		{name: "what has left at a backend that keeps no UID", facts: given{Sent: stopped, Backend: unnamed(corev1.PodFailed)}, change: func(f *Facts) { f.All, f.Left = false, []types.UID{"a"} }, want: Release},
 		{name: "what has left does not keep the next one out, nor does one beside it", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed}, change: func(f *Facts) { f.Left, f.Pods = []types.UID{"a"}, []*corev1.Pod{failed, pod("c")} }, want: Create},
 		{name: "an orphan has left", facts: given{Backend: failed}, change: func(f *Facts) { f.Orphan = Orphan{UID: "a", Asked: now, Present: true} }, want: KeepLeft, backend: "a"},
 		{name: "an orphan has ended, and was not asked to", facts: given{Backend: failed}, change: func(f *Facts) { f.Orphan = Orphan{UID: "a", Since: now, Present: true} }, want: Wait, backend: "a"},
-
-		{name: "a backend that keeps no UID has the last one", facts: given{Sent: Sent{UID: "a", Attempted: true}, Backend: unnamed(corev1.PodRunning)}, want: BeginOrphan, backend: "a"},
-		{name: "a backend that keeps no UID has one that was never given to it", facts: given{Sent: Sent{UID: "a"}, Backend: unnamed(corev1.PodRunning)}, want: BeginOrphan},
-		{name: "a backend that keeps no UID has the older one", facts: given{API: wanted, Sent: Sent{UID: "b", Attempted: true}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) { f.Previous = "a" }, want: BeginOrphan, backend: "a"},
-		{name: "a backend that keeps no UID has the wanted one", facts: given{API: wanted, Sent: Sent{UID: "b", Attempted: true}, Backend: unnamed(corev1.PodRunning)}, want: Adopt},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := tt.facts.facts()
@@ -149,8 +127,9 @@ func TestNews(t *testing.T) {
 		shown  bool
 		shared bool
 	}{
-		{name: "a pod at rest", facts: given{API: running, Sent: accepted(running)}, change: func(f *Facts) { f.ByName = false }, orphan: OrphanWanted},
-		{name: "the wanted pod is there", facts: given{API: running, Backend: running}, orphan: OrphanWanted, shown: true},
+		{name: "a pod at rest", facts: given{API: running, Sent: accepted(running)}, change: func(f *Facts) { f.ByName = false }, orphan: OrphanGone},
+		{name: "the wanted pod is there", facts: given{API: running, Backend: running}, orphan: OrphanGone, shown: true},
+		{name: "the wanted pod is there, and seemed to be an orphan", facts: given{API: running, Backend: running}, change: func(f *Facts) { f.Orphan = orphan }, orphan: OrphanWanted, shown: true},
 		{name: "it is not there", facts: given{API: running, Sent: accepted(running)}, orphan: OrphanGone},
 		{name: "nobody answers", facts: given{API: pod("a", deleting(1))}, change: func(f *Facts) { f.Silent = true }},
 		{name: "only the backend has it", facts: given{Backend: running}, change: func(f *Facts) { f.Orphan = orphan }},

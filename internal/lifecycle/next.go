@@ -54,7 +54,7 @@ func Next(f *Facts) Decision {
 func next(f *Facts) Decision {
 	switch {
 	case f.ByName:
-	case f.API == nil && f.Stopped && f.Previous == "" && len(f.Left) == 0 && !f.Orphan.Present:
+	case f.API == nil && f.Stopped && len(f.Left) == 0 && !f.Orphan.Present:
 		return Decision{Step: Forget}
 	case !f.Suspect && f.settled():
 		return nextBeside(f)
@@ -186,7 +186,7 @@ func (f *Facts) stopsUnseen() bool {
 
 // alone reports whether the backend has no other known pod under the name.
 func (f *Facts) alone() bool {
-	return f.Previous == "" && !slices.ContainsFunc(f.Left, func(uid types.UID) bool { return uid != f.Sent.UID }) && !f.Shared && f.Beside == nil && !f.Orphan.Present
+	return !slices.ContainsFunc(f.Left, func(uid types.UID) bool { return uid != f.Sent.UID }) && !f.Shared && f.Beside == nil && !f.Orphan.Present
 }
 
 // outdated reports whether the pod was changed since the backend accepted it, by another writer than the
@@ -225,7 +225,6 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 			backend = own
 		}
 	}
-	backend = f.named(backend)
 	none := f.API == nil || f.over() || f.hasStopped() // no pod should run under the name
 	other := f.API == nil || !SamePod(f.API, backend)
 	switch {
@@ -233,7 +232,7 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 		return backend, nil
 	case !slices.Contains(f.Left, backend.UID): // first: the record of another pod replaces the record that says so
 		return nil, &Decision{Step: KeepLeft, Backend: backend}
-	case !f.All && f.Backend.UID != "": // a backend that keeps no UIDs has one pod of a name
+	case !f.All:
 		return nil, &Decision{Step: AskAll}
 	}
 	if other := f.besideLeft(backend); none && other != nil {
@@ -264,30 +263,12 @@ func (f *Facts) waitsBehind(backend *corev1.Pod) bool {
 // besideLeft returns a pod of the name that has not left, beside one that has, or nil: of several the orphan that is known, whatever the order of the list.
 func (f *Facts) besideLeft(left *corev1.Pod) (other *corev1.Pod) {
 	for _, p := range f.Pods {
-		isOther := p.Namespace == left.Namespace && p.Name == left.Name && p.UID != "" && !f.hasLeft(p)
+		isOther := p.Namespace == left.Namespace && p.Name == left.Name && !f.hasLeft(p)
 		if isOther && (other == nil || p.UID == f.Orphan.UID) {
 			other = p
 		}
 	}
 	return other
-}
-
-// named returns the backend's pod with its UID filled in, if the backend keeps no UIDs. A pod that runs after
-// the older pod had left is not the older pod: the wanted pod was created, although CreatePod returned an error.
-func (f *Facts) named(backend *corev1.Pod) *corev1.Pod {
-	previous := f.Previous
-	if f.Sent.Attempted && slices.Contains(f.Left, previous) && !Terminal(&backend.Status) {
-		previous = ""
-	}
-	if previous == "" && f.API != nil && !f.Sent.Attempted { // the backend was not given the wanted pod yet
-		switch {
-		case f.Orphan.Present:
-			previous = f.Orphan.UID
-		case len(f.Left) > 0:
-			previous = f.Left[len(f.Left)-1] // the pod is kept, or in an old list
-		}
-	}
-	return Named(backend, &f.Sent, previous, f.API != nil)
 }
 
 func (f *Facts) hasLeft(backend *corev1.Pod) bool {

@@ -50,7 +50,7 @@ func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 		return Decision{Step: Wait, Again: missingAfter}
 	case !f.ReadLive:
 		return Decision{Step: ReadLive}
-	case f.Live != nil && (backend.UID == "" || f.Live.UID == backend.UID):
+	case f.Live != nil && f.Live.UID == backend.UID:
 		// The pod is wanted after all: the cache is behind, or the pod does not belong to this controller.
 		return Decision{Step: Wait, Again: askAgain, Orphan: OrphanWanted}
 	}
@@ -81,7 +81,7 @@ func (f *Facts) settledOrphan() OrphanNews {
 	switch {
 	case f.Beside != nil && f.Orphan.UID == f.Beside.UID:
 		return OrphanKept
-	case f.Orphan.UID == "", f.Orphan.UID == f.API.UID:
+	case f.Orphan.UID == f.API.UID:
 		return OrphanWanted
 	}
 	return OrphanGone
@@ -96,7 +96,7 @@ func later(a, b time.Time) time.Time {
 
 // orphanAge returns how long the pod must be an orphan before the backend deletes it.
 func (f *Facts) orphanAge() time.Duration {
-	if uid := f.Orphan.UID; uid != "" && (f.Previous == uid || f.Sent.Accepted && f.Sent.UID == uid) {
+	if f.Sent.Accepted && f.Sent.UID == f.Orphan.UID {
 		return orphanAgeKnown
 	}
 	return orphanAge
@@ -106,7 +106,7 @@ func (f *Facts) orphanAge() time.Duration {
 // or a newer pod has the name.
 func (f *Facts) SeenDeleted(backend *corev1.Pod) bool {
 	newer := f.API != nil && !backend.CreationTimestamp.IsZero() && !f.API.CreationTimestamp.Before(&backend.CreationTimestamp)
-	return f.Orphan.UID != "" && (f.Witnessed == f.Orphan.UID || newer)
+	return f.Witnessed == f.Orphan.UID || newer
 }
 
 // stopping returns the pause until the next check whether the orphan has stopped. It returns 0 if the stop must
@@ -117,22 +117,6 @@ func (o *Orphan) stopping(now time.Time, grace time.Duration) time.Duration {
 		return 0
 	}
 	return stopLook(waited)
-}
-
-// Named returns the backend's pod with its UID filled in, if the backend keeps no UIDs. The UID is the one of an
-// older pod of the name that has not left yet, or of the last pod that the backend was given. wanted reports
-// whether the API server has a pod of that name.
-func Named(backend *corev1.Pod, sent *Sent, previous types.UID, wanted bool) *corev1.Pod {
-	uid := previous
-	if uid == "" && !wanted && sent.Attempted {
-		uid = sent.UID
-	}
-	if backend == nil || backend.UID != "" || uid == "" {
-		return backend
-	}
-	backend = backend.DeepCopy()
-	backend.UID = uid
-	return backend
 }
 
 // HasLeft reports whether the pod has stopped after a request, and the backend merely keeps it. Some backends

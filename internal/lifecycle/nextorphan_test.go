@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,7 +41,6 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 		{name: "for long, and ended", backend: failed, orphan: at(10 * time.Second), change: func(f *Facts) { f.OrphanHeld = time.Hour }, want: DeleteOrphan},
 		{name: "one that this process ran", backend: running, sent: accepted(running), orphan: at(time.Second), want: Wait, again: time.Second},
 		{name: "one that this process ran, for long", backend: running, sent: accepted(running), orphan: at(2 * time.Second), want: DeleteOrphan},
-		{name: "the older one of the name", api: pod("b"), backend: running, orphan: at(time.Second), change: func(f *Facts) { f.Previous = "a" }, want: Wait, again: time.Second},
 		{name: "one of many", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.OrphanHeld = time.Second }, want: Wait, again: time.Second},
 		{name: "one of many, for long", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.OrphanHeld = time.Hour }, want: Wait, again: time.Minute},
 		{name: "its deletion was seen", backend: running, orphan: at(0), change: func(f *Facts) { f.Witnessed, f.OrphanHeld = "a", time.Hour }, want: DeleteOrphan},
@@ -52,11 +50,8 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 		{name: "one without a time has its name", api: newer, backend: running, orphan: at(0), want: Wait, again: 10 * time.Second},
 		{name: "one that is accepted under another UID", backend: running, sent: Sent{UID: "b", Accepted: true}, orphan: at(4 * time.Second), want: Wait, again: 6 * time.Second},
 		{name: "one that this process did not get accepted", backend: running, sent: Sent{UID: "a"}, orphan: at(4 * time.Second), want: Wait, again: 6 * time.Second},
-		{name: "one whose backend keeps no UID", backend: pod(""), orphan: Orphan{Since: now.Add(-4 * time.Second), Present: true}, want: Wait, again: 6 * time.Second},
 		{name: "one with a time, and nothing has its name", backend: created, orphan: at(0), want: Wait, again: 10 * time.Second},
 		{name: "as old as the one that has its name", api: pod("b", func(p *corev1.Pod) { p.CreationTimestamp = created.CreationTimestamp }), backend: created, orphan: at(0), want: DeleteOrphan},
-		{name: "a newer one has the name of one without a UID", api: newer, backend: pod("", func(p *corev1.Pod) { p.CreationTimestamp = created.CreationTimestamp }), sent: Sent{UID: "b"},
-			orphan: Orphan{UID: "z", Since: now, Present: true}, change: func(f *Facts) { f.Previous = "z" }, want: DeleteOrphan},
 		{name: "an old list may have it beside one that was given its name", api: newer, backend: created,
 			sent: Sent{UID: "b", Attempted: true, AttemptedAt: now.Add(-29 * time.Second)}, orphan: at(time.Hour),
 			change: func(f *Facts) { f.ByList = true }, want: Wait, again: missingAfter},
@@ -75,7 +70,6 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 		{name: "not read", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.ReadLive = false }, want: ReadLive},
 		{name: "it is in the API server", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.Live = pod("a") }, want: Wait, again: 10 * time.Second},
 		{name: "another one is", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.Live = pod("b") }, want: DeleteOrphan},
-		{name: "one is, and the backend keeps no UID", backend: pod(""), orphan: Orphan{Present: true}, change: func(f *Facts) { f.Live = pod("b") }, want: Wait, again: 10 * time.Second},
 		{name: "it is stopping", backend: running, orphan: stopping(4 * time.Second), want: Wait, again: 2 * time.Second},
 		{name: "it was asked to stop a moment ago", backend: running, orphan: stopping(0), want: Wait, again: ReportedWithin},
 		{name: "it is stopping for long", backend: running, orphan: stopping(39 * time.Second), want: Wait, again: 10 * time.Second},
@@ -103,36 +97,6 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 	stopped.StopAcked = true
 	if o := NewOrphan("b", &stopped, now); !o.Asked.IsZero() {
 		t.Errorf("got %+v for a pod that was not asked to stop", o)
-	}
-}
-
-// TestNamed: what a backend that keeps no UIDs has under the name.
-func TestNamed(t *testing.T) {
-	given, never := Sent{UID: "b", Attempted: true}, Sent{UID: "b"}
-	for _, tt := range []struct {
-		name     string
-		backend  *corev1.Pod
-		sent     Sent
-		previous types.UID
-		wanted   bool
-		want     types.UID // "": the pod itself
-	}{
-		{name: "nothing", sent: given},
-		{name: "a pod with a UID", backend: pod("c"), sent: given},
-		{name: "the last one that it was given", backend: pod(""), sent: given, want: "b"},
-		{name: "one that it was not given", backend: pod(""), sent: never},
-		{name: "the wanted one, or an older one that is not known", backend: pod(""), sent: given, wanted: true},
-		{name: "an older one of the wanted one", backend: pod(""), sent: given, previous: "a", wanted: true, want: "a"},
-		{name: "an older one of the last one", backend: pod(""), sent: given, previous: "a", want: "a"},
-	} {
-		before := tt.backend.DeepCopy()
-		got := Named(tt.backend, &tt.sent, tt.previous, tt.wanted)
-		if tt.want == "" && got != tt.backend || tt.want != "" && got.UID != tt.want {
-			t.Errorf("%s: got %+v, want the UID %q", tt.name, got, tt.want)
-		}
-		if d := cmp.Diff(before, tt.backend); d != "" {
-			t.Errorf("%s: what was given has changed: %s", tt.name, d)
-		}
 	}
 }
 
@@ -180,7 +144,7 @@ func TestAnotherPodBesideASettledOneIsAnOrphan(t *testing.T) {
 		change func(*Facts)
 		want   Decision
 	}{
-		{"none", func(f *Facts) { f.Beside = nil }, Decision{Orphan: OrphanWanted}},
+		{"none", func(f *Facts) { f.Beside = nil }, Decision{Orphan: OrphanGone}},
 		{"none any more", func(f *Facts) { f.Beside, f.Orphan = nil, orphan(time.Hour, time.Minute) }, Decision{Orphan: OrphanGone}},
 		{"the pod itself seemed to be one", func(f *Facts) { f.Beside, f.Orphan = nil, Orphan{UID: "a", Present: true} }, Decision{Orphan: OrphanWanted}},
 		{"seen for the first time", nil, Decision{Step: BeginOrphan, Backend: other}},
@@ -190,7 +154,6 @@ func TestAnotherPodBesideASettledOneIsAnOrphan(t *testing.T) {
 		{"seen 10 s ago, and the API server has the wanted one", func(f *Facts) { f.Orphan = orphan(10*time.Second, 0) }, Decision{Step: DeleteOrphan, Backend: other}},
 		{"seen 10 s ago, and the API server has that one", func(f *Facts) { f.Orphan, f.Live = orphan(10*time.Second, 0), other }, Decision{Backend: other, Again: askAgain, Orphan: OrphanWanted}},
 		{"created before the wanted one", func(f *Facts) { f.Orphan, f.Beside = orphan(4*time.Second, 0), older }, Decision{Backend: older, Again: 6 * time.Second}},
-		{"deleted before the wanted one came", func(f *Facts) { f.Orphan, f.Previous, f.ReadLive = orphan(2*time.Second, 0), "b", false }, Decision{Step: ReadLive, Backend: other}},
 		{"asked to stop", func(f *Facts) { f.Orphan = orphan(time.Hour, 15*time.Second) }, Decision{Backend: other, Again: 7500 * time.Millisecond}},
 		{"asked to stop long ago", func(f *Facts) { f.Orphan = orphan(time.Hour, time.Minute) }, Decision{Step: DeleteOrphan, Backend: other}},
 	} {

@@ -13,7 +13,6 @@ import (
 // Others are the known facts about other pods at the backend under the name of the wanted pod, and about the
 // ended pods that the backend keeps.
 type Others struct {
-	Previous  types.UID   // an older pod of the name that the backend may still have
 	Left      []types.UID // the pods whose DeletePod was acknowledged and that the backend may keep although they have ended, the newest last
 	Shared    bool        // the backend has another pod under the name: what it says by name may be about that
 	Witnessed types.UID   // whose deletion was seen in the API server

@@ -41,7 +41,7 @@ func answer(t *rapid.T, f *Facts, d Decision) {
 		f.Silent = f.Backend == nil && rapid.Bool().Draw(t, "silent")
 		f.Suspect = false
 		if f.Backend == nil && !f.Silent {
-			f.Previous, f.Left = "", nil
+			f.Left = nil
 		}
 	case AskAll:
 		f.All = true
@@ -98,7 +98,7 @@ func anyFacts(t *rapid.T) *Facts {
 			StopAcked: yes("acked"), StopMissing: yes("stop missing"), GoneSince: at("gone since"),
 		}},
 		Answers: Answers{Finished: yes("finished"), Relapsed: yes("relapsed"), Runs: yes("runs"), Reports: yes("reports"), Retell: yes("retell")},
-		Others:  Others{Previous: uid("previous"), Shared: yes("shared"), Witnessed: uid("witnessed")},
+		Others:  Others{Shared: yes("shared"), Witnessed: uid("witnessed")},
 		Doubt: Doubt{Suspect: yes("suspect"), LackedAt: at("lacked at"), Listed: yes("listed"), Visible: 30 * time.Second,
 			Earlier: yes("earlier"), Began: at("began")},
 	}
@@ -125,7 +125,7 @@ func anyPod(t *rapid.T, name string) *corev1.Pod {
 	if !rapid.Bool().Draw(t, name) {
 		return nil
 	}
-	uid := rapid.SampledFrom([]types.UID{"a", "b", ""}).Draw(t, name+" uid")
+	uid := rapid.SampledFrom([]types.UID{"a", "b", "c"}).Draw(t, name+" uid")
 	if name == "api" || name == "live" {
 		uid = rapid.SampledFrom([]types.UID{"a", "b"}).Draw(t, name+" uid")
 	}

@@ -8,9 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SamePod reports whether b refers to the pod a. A backend that keeps no UID is trusted to mean the pod of that
-// name.
-func SamePod(a, b *corev1.Pod) bool { return b.UID == "" || a.UID == b.UID }
+// SamePod reports whether a and b are the same pod.
+func SamePod(a, b *corev1.Pod) bool { return a.UID == b.UID }
 
 // Terminal reports whether the pod has Succeeded or Failed.
 func Terminal(s *corev1.PodStatus) bool {

@@ -102,6 +102,21 @@ func (m *Manager) Drop(uid types.UID) {
 	}
 }
 
+// DropOthers forgets the pods of a name except for the pod with the UID.
+func (m *Manager) DropOthers(namespace, name string, uid types.UID) {
+	m.mu.Lock()
+	var others []types.UID
+	for _, p := range m.byName[types.NamespacedName{Namespace: namespace, Name: name}] {
+		if p.pod.UID != uid {
+			others = append(others, p.pod.UID)
+		}
+	}
+	m.mu.Unlock()
+	for _, other := range others {
+		m.Drop(other)
+	}
+}
+
 // Values returns the secret values of a pod. The caller may add values.
 func (m *Manager) Values(uid types.UID) *redact.Values {
 	m.mu.Lock()

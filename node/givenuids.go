@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+)
+
+// givenUIDs fills in the UIDs of pods from a backend that keeps none. It remembers which pod the backend was
+// given under a name. The rest of the controller knows pods by their UIDs only.
+type givenUIDs struct {
+	mu sync.Mutex
+	of map[string]givenPod // guarded by mu; by key
+}
+
+// givenPod is the pod that the backend was given last under a name. before is the pod that had the name, until
+// CreatePod succeeds or the backend denies the name: that pod has ended, and the backend may still show it.
+type givenPod struct{ uid, before types.UID }
+
+// unknownUID begins the UID of a pod that only the backend has, and that this process did not give to it.
+const unknownUID = "unknown:"
+
+// stamp returns the backend's pod with a UID, if the backend keeps none. Without a given pod of the name, it is
+// api, which an earlier process may have created. api may be nil.
+func (g *givenUIDs) stamp(pod, api *corev1.Pod) *corev1.Pod {
+	if pod == nil || pod.UID != "" && !isUnknown(pod) {
+		return pod
+	}
+	g.mu.Lock()
+	given, known := g.of[keyOf(pod)]
+	g.mu.Unlock()
+	stamped := *pod
+	switch {
+	case known && given.before != "" && lifecycle.Terminal(&pod.Status):
+		stamped.UID = given.before
+	case known:
+		stamped.UID = given.uid
+	case api != nil:
+		stamped.UID = api.UID
+	default:
+		stamped.UID = types.UID(unknownUID + keyOf(pod))
+	}
+	return &stamped
+}
+
+// isUnknown reports whether the pod has a UID that the API server never gave.
+func isUnknown(pod *corev1.Pod) bool { return strings.HasPrefix(string(pod.UID), unknownUID) }
+
+// create records that the backend is being given the pod.
+func (g *givenUIDs) create(key string, uid types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if older := g.of[key].uid; older != uid {
+		g.of[key] = givenPod{uid, older}
+	}
+}
+
+// accept records that the backend has the pod.
+func (g *givenUIDs) accept(key string, uid types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.of[key] = givenPod{uid: uid}
+}
+
+// suppose records that the backend's pod is the one with the UID, if the backend was given no pod of the name.
+func (g *givenUIDs) suppose(key string, uid types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, known := g.of[key]; !known {
+		g.of[key] = givenPod{uid: uid}
+	}
+}
+
+// deny records that the backend has no pod of the name.
+func (g *givenUIDs) deny(key string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if given, known := g.of[key]; known {
+		g.of[key] = givenPod{uid: given.uid}
+	}
+}
+
+// forget drops the record of a name that neither side has.
+func (g *givenUIDs) forget(key string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.of, key)
+}
+
+// forgetAll drops all records: another process may have worked on the pods.
+func (g *givenUIDs) forgetAll() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	clear(g.of)
+}
