@@ -76,8 +76,6 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 		s.fail(s.key, s.api, d.Failure)
 	case lifecycle.BeginOrphan:
 		s.states.sync(s.key, anyPod, func(st syncWriter) { st.orphan = lifecycle.NewOrphan(d.Backend.UID, &st.sent, f.Now) })
-	case lifecycle.KeepLeft:
-		s.keepLeft(d.Backend.UID)
 	case lifecycle.Recreate:
 		if err := s.fence.Allow(ctx); err != nil {
 			return err
@@ -130,11 +128,6 @@ func (s *podSync) recreate(ctx context.Context) {
 	s.states.sync(s.key, s.api.UID, func(st syncWriter) {
 		st.sent.Accepted, st.sent.Recreate, st.sent.MissingSince = false, true, time.Time{}
 	})
-}
-
-// keepLeft records that the backend keeps a left pod.
-func (s *podSync) keepLeft(uid types.UID) {
-	s.states.sync(s.key, anyPod, func(st syncWriter) { st.keep(uid) })
 }
 
 // lookup completes the facts with the pod that the backend has under the key, or nil. An error means that the

@@ -155,6 +155,9 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 	}
 	w.states.sync(key, api.UID, func(st syncWriter) {
 		st.sent.StopAcked, st.sent.StopMissing = err == nil, err != nil
+		if err == nil {
+			st.keep(api.UID)
+		}
 		st.clearError()
 	})
 	if err != nil {

@@ -271,7 +271,7 @@ func (st *podState) finished(uid types.UID) bool {
 
 // keeps reports whether a pod that the backend lists, and the API server does not have, is a pod that has left.
 func (st *podState) keeps(backend *corev1.Pod) bool {
-	return lifecycle.HasLeft(backend, &st.sent, st.left, &st.orphan)
+	return lifecycle.HasLeft(backend, st.left)
 }
 
 // terminated reports whether the API server knows that the pod has ended. If the pod is deleted, the API server

@@ -40,7 +40,13 @@ func (st *podState) bySync() syncWriter {
 
 // keep notes that the backend may keep a pod that has left or is leaving, as the newest of them.
 func (m *syncMemory) keep(uid types.UID) {
-	m.left = append(slices.DeleteFunc(slices.Clone(m.left), func(u types.UID) bool { return u == uid }), uid)
+	m.unkeep(uid)
+	m.left = append(m.left, uid)
+}
+
+// unkeep notes that the backend does not have the pod any more.
+func (m *syncMemory) unkeep(uid types.UID) {
+	m.left = slices.DeleteFunc(slices.Clone(m.left), func(u types.UID) bool { return u == uid })
 }
 
 func (st *podState) byReport() reportWriter { return reportWriter{&st.reported, &st.exchanged, st} }

@@ -174,10 +174,11 @@ func (s *podSync) stopped(ctx context.Context, backend *corev1.Pod) {
 	s.states.sync(s.key, s.api.UID, func(st syncWriter) {
 		st.stopped = true
 		st.over = lifecycle.Terminal(&s.api.Status)
+		st.unkeep(s.api.UID)
+		if backend != nil {
+			st.keep(s.api.UID)
+		}
 	})
-	if backend != nil {
-		s.keepLeft(s.api.UID)
-	}
 	s.logStopped(ctx)
 	s.statusLane.Add(s.key)
 }

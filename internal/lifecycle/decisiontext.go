@@ -10,7 +10,7 @@ import (
 var stepNames = [...]string{
 	Rest: "Rest", Wait: "Wait", Forget: "Forget",
 	AskByName: "AskByName", AskAll: "AskAll", ReadLive: "ReadLive", Admit: "Admit", CountMissing: "CountMissing", CountOrphan: "CountOrphan",
-	TakeEnd: "TakeEnd", Fail: "Fail", BeginOrphan: "BeginOrphan", KeepLeft: "KeepLeft", Recreate: "Recreate",
+	TakeEnd: "TakeEnd", Fail: "Fail", BeginOrphan: "BeginOrphan", Recreate: "Recreate",
 	Retry: "Retry", Unsupported: "Unsupported", Create: "Create", Adopt: "Adopt", Update: "Update", Stop: "Stop", Stopped: "Stopped",
 	Gone: "Gone", Missing: "Missing", Relist: "Relist", DeleteOrphan: "DeleteOrphan", Release: "Release",
 }

@@ -131,8 +131,6 @@ const (
 	Fail
 	// BeginOrphan records since when only the backend has the pod.
 	BeginOrphan
-	// KeepLeft records that the backend keeps an ended pod after its stop.
-	KeepLeft
 	// Recreate records that the backend lost the pod and must create it again.
 	Recreate
 

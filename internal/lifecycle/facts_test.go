@@ -12,7 +12,7 @@ import (
 
 // TestStepsThatAsk only complete the facts: another decision follows in the same pass.
 func TestStepsThatAsk(t *testing.T) {
-	asking := []Step{AskByName, AskAll, ReadLive, Admit, CountMissing, CountOrphan, TakeEnd, Fail, BeginOrphan, KeepLeft, Recreate}
+	asking := []Step{AskByName, AskAll, ReadLive, Admit, CountMissing, CountOrphan, TakeEnd, Fail, BeginOrphan, Recreate}
 	for s := Rest; s <= Release; s++ {
 		if got, want := s.Asks(), slices.Contains(asking, s); got != want {
 			t.Errorf("step %d asks is %v, want %v", s, got, want)

@@ -29,7 +29,6 @@ func TestIdentity(t *testing.T) {
 		{name: "the wanted pod must stop, and is behind another", facts: given{API: pod("b", deleting(1)), Backend: running}, change: func(f *Facts) { f.Pods = []*corev1.Pod{running, own} }, want: Stop, backend: "b"},
 		{name: "the wanted pod has failed, and is behind another", facts: given{API: own, Backend: running, Failure: &PodFailure{}}, change: func(f *Facts) { f.Pods = []*corev1.Pod{running, own} }, want: Stop, backend: "b"},
 
-		{name: "what has left is kept", facts: given{Sent: stopped, Backend: failed}, want: KeepLeft, backend: "a"},
 		{name: "what has left is kept, as known", facts: given{Sent: stopped, Backend: failed}, change: func(f *Facts) { f.Left = []types.UID{"a"} }, want: Release},
 		{name: "what has left is kept, and another one runs", facts: given{Sent: stopped, Backend: failed}, change: func(f *Facts) { f.Left, f.Pods = []types.UID{"a"}, []*corev1.Pod{failed, own} }, want: BeginOrphan, backend: "b"},
 		{name: "what has left is kept, and another one has ended", facts: given{Sent: stopped, Backend: failed}, change: func(f *Facts) {
@@ -52,7 +51,6 @@ func TestIdentity(t *testing.T) {
 		{name: "a list lacks what GetPod has, and the wanted one is deleted", facts: given{API: pod("b", deleting(1)), Sent: tried(time.Second), Backend: failed}, change: func(f *Facts) { f.Left = []types.UID{"a"} }, want: Stop},
 		{name: "a list lacks what GetPod has, and the wanted one perhaps that was made before a restart", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed, Earlier: true, Began: now.Add(-29 * time.Second)}, want: Wait},
 		{name: "a list lacks what GetPod has, and the wanted one of before a restart must have shown", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed, Earlier: true, Began: now.Add(-30 * time.Second)}, change: func(f *Facts) { f.Left = []types.UID{"a"} }, want: Create},
-		{name: "another has left, and what was kept before is another one", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed}, change: func(f *Facts) { f.Left, f.Orphan = []types.UID{"x"}, Orphan{UID: "a", Asked: now, Present: true} }, want: KeepLeft, backend: "a"},
 		{name: "another has left, and the wanted one has ended", facts: given{API: pod("b", inPhase(corev1.PodFailed)), Sent: Sent{UID: "b"}, Backend: failed},
 			change: func(f *Facts) {
 				f.Over, f.Suspect, f.Left, f.Pods = true, true, []types.UID{"a"}, []*corev1.Pod{failed, pod("c")}
@@ -72,7 +70,6 @@ func TestIdentity(t *testing.T) {
 				f.Over, f.Suspect, f.Left, f.Pods = true, true, []types.UID{"a"}, []*corev1.Pod{failed, own}
 			}, want: BeginOrphan, backend: "b"},
 		{name: "what has left does not keep the next one out, nor does one beside it", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed}, change: func(f *Facts) { f.Left, f.Pods = []types.UID{"a"}, []*corev1.Pod{failed, pod("c")} }, want: Create},
-		{name: "an orphan has left", facts: given{Backend: failed}, change: func(f *Facts) { f.Orphan = Orphan{UID: "a", Asked: now, Present: true} }, want: KeepLeft, backend: "a"},
 		{name: "an orphan has ended, and was not asked to", facts: given{Backend: failed}, change: func(f *Facts) { f.Orphan = Orphan{UID: "a", Since: now, Present: true} }, want: Wait, backend: "a"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -30,7 +30,7 @@
 //	ended in the API server                     AskByName, TakeEnd, Rest                 its deletion; a report that it runs, and then Stop
 //	at the backend only (an orphan)             BeginOrphan, CountOrphan, ReadLive,      it has gone; the API server has it after all
 //	                                            DeleteOrphan, Wait
-//	ended, told to stop, kept by the backend    AskAll, KeepLeft, Release                a list without it
+//	ended, told to stop, kept by the backend    AskAll, Release                          a list without it
 //	on neither side                             Forget                                   the state is dropped
 package lifecycle
 
@@ -230,8 +230,6 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 	switch {
 	case !none && !other || !f.hasLeft(backend):
 		return backend, nil
-	case !slices.Contains(f.Left, backend.UID): // first: the record of another pod replaces the record that says so
-		return nil, &Decision{Step: KeepLeft, Backend: backend}
 	case !f.All:
 		return nil, &Decision{Step: AskAll}
 	}
@@ -271,6 +269,4 @@ func (f *Facts) besideLeft(left *corev1.Pod) (other *corev1.Pod) {
 	return other
 }
 
-func (f *Facts) hasLeft(backend *corev1.Pod) bool {
-	return HasLeft(backend, &f.Sent, f.Left, &f.Orphan)
-}
+func (f *Facts) hasLeft(backend *corev1.Pod) bool { return HasLeft(backend, f.Left) }

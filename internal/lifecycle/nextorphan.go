@@ -121,9 +121,6 @@ func (o *Orphan) stopping(now time.Time, grace time.Duration) time.Duration {
 
 // HasLeft reports whether the pod has stopped after a request, and the backend merely keeps it. Some backends
 // keep ended pods forever.
-func HasLeft(backend *corev1.Pod, sent *Sent, left []types.UID, orphan *Orphan) bool {
-	asked := slices.Contains(left, backend.UID) ||
-		sent.StopAcked && sent.UID == backend.UID ||
-		!orphan.Asked.IsZero() && orphan.UID == backend.UID
-	return asked && Terminal(&backend.Status)
+func HasLeft(backend *corev1.Pod, left []types.UID) bool {
+	return slices.Contains(left, backend.UID) && Terminal(&backend.Status)
 }

@@ -102,27 +102,18 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 
 // TestHasLeft: it has ended, and it was asked to.
 func TestHasLeft(t *testing.T) {
-	failed := pod("a", inPhase(corev1.PodFailed))
 	for _, tt := range []struct {
-		name   string
-		pod    *corev1.Pod
-		sent   Sent
-		left   []types.UID
-		orphan Orphan
-		want   bool
+		name string
+		pod  *corev1.Pod
+		left []types.UID
+		want bool
 	}{
-		{name: "nobody asked it to", pod: failed},
-		{name: "known", pod: failed, left: []types.UID{"a"}, want: true},
-		{name: "another is known", pod: failed, left: []types.UID{"b"}},
-		{name: "its stop was acknowledged", pod: failed, sent: Sent{UID: "a", StopAcked: true}, want: true},
-		{name: "its stop was not acknowledged", pod: failed, sent: Sent{UID: "a", StopAskedAt: now}},
-		{name: "the stop of another was acknowledged", pod: failed, sent: Sent{UID: "b", StopAcked: true}},
-		{name: "an orphan", pod: failed, orphan: Orphan{UID: "a", Asked: now}, want: true},
-		{name: "an orphan that was not asked to", pod: failed, orphan: Orphan{UID: "a"}},
-		{name: "another orphan", pod: failed, orphan: Orphan{UID: "b", Asked: now}},
-		{name: "it runs", pod: pod("a"), left: []types.UID{"a"}, sent: Sent{UID: "a", StopAcked: true}},
+		{name: "nobody asked it to", pod: pod("a", inPhase(corev1.PodFailed))},
+		{name: "it was told to", pod: pod("a", inPhase(corev1.PodFailed)), left: []types.UID{"z", "a"}, want: true},
+		{name: "another was told to", pod: pod("a", inPhase(corev1.PodFailed)), left: []types.UID{"b"}},
+		{name: "it runs", pod: pod("a"), left: []types.UID{"a"}},
 	} {
-		if got := HasLeft(tt.pod, &tt.sent, tt.left, &tt.orphan); got != tt.want {
+		if got := HasLeft(tt.pod, tt.left); got != tt.want {
 			t.Errorf("%s: has left is %v, want %v", tt.name, got, tt.want)
 		}
 	}

@@ -69,8 +69,6 @@ func answer(t *rapid.T, f *Facts, d Decision) {
 		f.Failure = d.Failure
 	case BeginOrphan:
 		f.Orphan = NewOrphan(d.Backend.UID, &f.Sent, f.Now)
-	case KeepLeft:
-		f.Left = append(f.Left, d.Backend.UID)
 	case Recreate:
 		f.Sent.Accepted, f.Sent.Recreate, f.Sent.MissingSince = false, true, time.Time{}
 	default:
