@@ -21,9 +21,9 @@ import (
 // ask completes the facts with the answer for the decision, or with the recorded fact.
 func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 	f := &s.facts
+	f.Taken.Add(d.Step)
 	switch d.Step {
 	case lifecycle.AskByName:
-		f.ByName = true
 		f.Complete = s.backend.authority != nil && s.backend.complete(ctx) // before the call: the answer is then complete, too
 		s.silent = s.lookup(ctx)
 		f.Silent = s.silent != nil
@@ -43,28 +43,26 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 			}
 			return newLaneError(about, eventFailedSync, fmt.Errorf("ask the provider for all pods, to tell those of the name %s apart: %w", s.key, err))
 		}
-		f.All, f.Pods = true, pods
+		f.Pods = pods
 	case lifecycle.ReadLive:
 		live, err := s.live(ctx, s.key)
 		if err != nil {
 			return newLaneError(s.api, eventFailedSync, fmt.Errorf("read pod %s from the API server before it is given up or deleted at the backend: %w", s.key, err))
 		}
-		f.ReadLive, f.Live = true, live
+		f.Live = live
 		if live != nil && f.Backend != nil {
 			s.given.suppose(s.key, live.UID)
 			f.Backend = s.given.stamp(f.Backend, live)
 		}
 	case lifecycle.Admit:
-		f.Admitted = true
 		if f.Unsupported = s.admission.checkSupported(s.api); f.Unsupported == "" {
 			f.NoRoom = s.admission.admit(ctx, s.key, s.api)
 		}
 	case lifecycle.CountMissing:
-		f.Counted, f.Held, f.Unlisted = true, s.countMissing(ctx), !s.missing.hasList()
+		f.Held, f.Unlisted = s.countMissing(ctx), !s.missing.hasList()
 	case lifecycle.CountOrphan:
-		f.OrphanCounted, f.OrphanHeld = true, s.countOrphan(ctx, d.Backend)
+		f.OrphanHeld = s.countOrphan(ctx, d.Backend)
 	case lifecycle.TakeEnd:
-		f.EndTaken = true
 		st := s.states.get(s.key)
 		s.reports.take(ctx, s.api, &report{uid: d.Backend.UID, status: d.Backend.Status.DeepCopy(), polled: true, after: st.report})
 	case lifecycle.Fail:

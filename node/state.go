@@ -230,7 +230,7 @@ func (st *podState) runs(uid types.UID) bool {
 // others returns the known facts about other pods under the name.
 func (st *podState) others() lifecycle.Others {
 	return lifecycle.Others{
-		Left: st.left, Shared: st.shared, Witnessed: st.witnessed,
+		Left: st.left, Witnessed: st.witnessed,
 		Orphan: st.orphan, Beside: st.beside,
 	}
 }

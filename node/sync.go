@@ -36,7 +36,7 @@ func (w *podWorker) syncPod(ctx context.Context, key string) (class int, err err
 		}
 		d := lifecycle.Next(&s.facts)
 		s.note(d)
-		if d.Step != lifecycle.Rest || s.facts.ByName {
+		if d.Step != lifecycle.Rest || s.facts.Taken.Has(lifecycle.AskByName) {
 			log.G(ctx).Debugf("decided: %v, because %v", d.Step, &s.facts)
 		}
 		if !d.Step.Asks() {
@@ -72,7 +72,7 @@ func (s *podSync) track(ctx context.Context) {
 func (s *podSync) gather() bool {
 	f := &s.facts
 	st, tracked := s.states.find(s.key)
-	if s.api != nil && st.sent.UID != s.api.UID || f.ByName && !tracked {
+	if s.api != nil && st.sent.UID != s.api.UID || f.Taken.Has(lifecycle.AskByName) && !tracked {
 		return false
 	}
 	f.Now = time.Now()
@@ -125,7 +125,7 @@ func (s *podSync) noOrphan(wanted bool) {
 
 // do takes the step that ends the pass.
 func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
-	if s.facts.ByName || d.Step == lifecycle.Stop { // a look at a pod at rest does not count as work
+	if s.facts.Taken.Has(lifecycle.AskByName) || d.Step == lifecycle.Stop { // a look at a pod at rest does not count as work
 		defer observeWork(d.Step, time.Now())
 	}
 	key, api := s.key, s.api
@@ -186,7 +186,7 @@ func (s *podSync) stopped(ctx context.Context, backend *corev1.Pod) {
 // dropLeft forgets the left pods that the backend no longer keeps. A pod that GetPod returns stays, even if the
 // list lacks it.
 func (s *podSync) dropLeft() {
-	if !s.facts.All {
+	if !s.facts.Taken.Has(lifecycle.AskAll) {
 		return
 	}
 	s.states.sync(s.key, anyPod, func(st syncWriter) {

@@ -23,48 +23,48 @@ func TestWhatIsAskedFirst(t *testing.T) {
 		change func(*Facts)
 		want   Step
 	}{
-		{"the backend, of a new pod", given{API: pod("a")}, func(f *Facts) { f.ByName = false }, AskByName},
-		{"the backend, of a pod that only it may have", given{}, func(f *Facts) { f.ByName = false }, AskByName},
-		{"nobody, of a pod that is gone on both sides", given{}, func(f *Facts) { f.ByName, f.Stopped = false, true }, Forget},
-		{"the backend, of what it kept of one that is gone", given{}, func(f *Facts) { f.ByName, f.Stopped, f.Left = false, true, []types.UID{"a"} }, AskByName},
-		{"the backend, of an orphan", given{}, func(f *Facts) { f.ByName, f.Stopped, f.Orphan.Present = false, true, true }, AskByName},
-		{"nobody, of a pod that is at rest", given{API: running, Sent: accepted(running)}, func(f *Facts) { f.ByName = false }, Rest},
-		{"the backend, of a pod that is at rest and not in its list", given{API: running, Sent: accepted(running)}, func(f *Facts) { f.ByName, f.Suspect = false, true }, AskByName},
+		{"the backend, of a new pod", given{API: pod("a")}, func(f *Facts) { f.untake(AskByName) }, AskByName},
+		{"the backend, of a pod that only it may have", given{}, func(f *Facts) { f.untake(AskByName) }, AskByName},
+		{"nobody, of a pod that is gone on both sides", given{}, func(f *Facts) { f.untake(AskByName); f.Stopped = true }, Forget},
+		{"the backend, of what it kept of one that is gone", given{}, func(f *Facts) { f.untake(AskByName); f.Stopped, f.Left = true, []types.UID{"a"} }, AskByName},
+		{"the backend, of an orphan", given{}, func(f *Facts) { f.untake(AskByName); f.Stopped, f.Orphan.Present = true, true }, AskByName},
+		{"nobody, of a pod that is at rest", given{API: running, Sent: accepted(running)}, func(f *Facts) { f.untake(AskByName) }, Rest},
+		{"the backend, of a pod that is at rest and not in its list", given{API: running, Sent: accepted(running)}, func(f *Facts) { f.untake(AskByName); f.Suspect = true }, AskByName},
 		{"no more, as the backend turned out to lack a pod that was at rest", given{API: running, Sent: accepted(running)}, nil, Missing},
 		{"no more, as the backend turned out to run a pod that had ended", given{API: failed, Sent: Sent{UID: "a"}, Backend: running}, func(f *Facts) { f.Over = true }, Stop},
 		{"again, as it did not answer", given{API: pod("a")}, func(f *Facts) { f.Silent = true }, Retry},
 		{"again, of an orphan", given{}, func(f *Facts) { f.Silent = true }, Retry},
-		{"nobody, as a pod is to stop all the same", given{API: pod("a", deleting(1)), Sent: accepted(running)}, func(f *Facts) { f.Silent, f.Counted = true, false }, Stop},
+		{"nobody, as a pod is to stop all the same", given{API: pod("a", deleting(1)), Sent: accepted(running)}, func(f *Facts) { f.untake(CountMissing); f.Silent = true }, Stop},
 
-		{"for all pods, as one has the name that has ended", given{API: pod("b"), Backend: failed}, func(f *Facts) { f.All = false }, AskAll},
-		{"not for all pods, as one has the name that runs", given{API: pod("b"), Backend: running}, func(f *Facts) { f.All = false }, BeginOrphan},
-		{"for all pods, as one must stop behind another", given{API: pod("b", deleting(1)), Backend: running}, func(f *Facts) { f.All = false }, AskAll},
-		{"not for all pods, as the stop behind another is confirmed", given{API: pod("b", deleting(1)), Backend: running}, func(f *Facts) { f.All, f.Stopped = false, true }, BeginOrphan},
-		{"for all pods, as one that has left may hide another", given{Sent: asked(accepted(running), time.Second, 10, true), Backend: failed}, func(f *Facts) { f.All, f.Left = false, []types.UID{"a"} }, AskAll},
+		{"for all pods, as one has the name that has ended", given{API: pod("b"), Backend: failed}, func(f *Facts) { f.untake(AskAll) }, AskAll},
+		{"not for all pods, as one has the name that runs", given{API: pod("b"), Backend: running}, func(f *Facts) { f.untake(AskAll) }, BeginOrphan},
+		{"for all pods, as one must stop behind another", given{API: pod("b", deleting(1)), Backend: running}, func(f *Facts) { f.untake(AskAll) }, AskAll},
+		{"not for all pods, as the stop behind another is confirmed", given{API: pod("b", deleting(1)), Backend: running}, func(f *Facts) { f.untake(AskAll); f.Stopped = true }, BeginOrphan},
+		{"for all pods, as one that has left may hide another", given{Sent: asked(accepted(running), time.Second, 10, true), Backend: failed}, func(f *Facts) { f.untake(AskAll); f.Left = []types.UID{"a"} }, AskAll},
 		{"for all pods, as one that has left may hide another beside one that has ended", given{API: pod("b", inPhase(corev1.PodFailed)), Sent: Sent{UID: "b"}, Backend: failed},
-			func(f *Facts) { f.All, f.Over, f.Suspect, f.Left = false, true, true, []types.UID{"a"} }, AskAll},
+			func(f *Facts) { f.untake(AskAll); f.Over, f.Suspect, f.Left = true, true, []types.UID{"a"} }, AskAll},
 
-		{"whether many are missing", given{API: running, Sent: lost}, func(f *Facts) { f.Counted = false }, CountMissing},
-		{"whether many are missing, of one behind another", given{API: pod("b", deleting(1)), Sent: Sent{UID: "b", Attempted: true}, Backend: running}, func(f *Facts) { f.Counted = false }, CountMissing},
-		{"not whether many are missing, as there is no answer", given{API: pod("a", deleting(1)), Sent: lost}, func(f *Facts) { f.Counted, f.Silent = false, true }, Stop},
-		{"the API server, of a lost pod", given{API: running, Sent: lost}, func(f *Facts) { f.ReadLive = false }, ReadLive},
+		{"whether many are missing", given{API: running, Sent: lost}, func(f *Facts) { f.untake(CountMissing) }, CountMissing},
+		{"whether many are missing, of one behind another", given{API: pod("b", deleting(1)), Sent: Sent{UID: "b", Attempted: true}, Backend: running}, func(f *Facts) { f.untake(CountMissing) }, CountMissing},
+		{"not whether many are missing, as there is no answer", given{API: pod("a", deleting(1)), Sent: lost}, func(f *Facts) { f.untake(CountMissing); f.Silent = true }, Stop},
+		{"the API server, of a lost pod", given{API: running, Sent: lost}, func(f *Facts) { f.untake(ReadLive) }, ReadLive},
 		{"nobody, as the lost pod is gone from the API server", given{API: running, Sent: lost}, func(f *Facts) { f.Live = nil }, Wait},
 		{"nobody, as the lost pod has another UID there", given{API: running, Sent: lost}, func(f *Facts) { f.Live = pod("b") }, Wait},
 		{"nobody, as the lost pod has failed", given{API: never, Sent: lost}, nil, Fail},
 		{"nobody, as the lost pod was given up for another one", given{API: never, Sent: Sent{UID: "a", MissingSince: lost.MissingSince}}, func(f *Facts) { f.API.Status.Phase = corev1.PodRunning }, Fail},
 
-		{"what the node has room for", given{API: pod("a")}, func(f *Facts) { f.Admitted = false }, Admit},
+		{"what the node has room for", given{API: pod("a")}, func(f *Facts) { f.untake(Admit) }, Admit},
 		{"nobody, as the node has no room", given{API: pod("a")}, func(f *Facts) { f.NoRoom = &PodFailure{Reason: "OutOfcpu"} }, Fail},
 		{"nobody, as the backend does not have what it asks for", given{API: pod("a")}, func(f *Facts) { f.Unsupported = "no" }, Unsupported},
 		{"nobody, as such pods fail", given{API: pod("a")}, func(f *Facts) { f.Unsupported, f.FailUnsupported = "no", true }, Fail},
 
-		{"not whether many are missing, as it is there", given{API: running, Backend: running}, func(f *Facts) { f.Counted = false }, Adopt},
-		{"not whether many are missing, as it is gone on both sides", given{}, func(f *Facts) { f.Counted = false }, Forget},
-		{"not for an end, as it runs", given{API: running, Backend: running}, func(f *Facts) { f.EndTaken = false }, Adopt},
-		{"not for the end of another", given{API: pod("b"), Backend: failed}, func(f *Facts) { f.EndTaken = false }, BeginOrphan},
-		{"not for the end of what nobody wants", given{Backend: failed}, func(f *Facts) { f.EndTaken = false }, BeginOrphan},
-		{"for the end that the backend shows", given{API: running, Sent: accepted(running), Backend: failed}, func(f *Facts) { f.EndTaken, f.Suspect = false, true }, TakeEnd},
-		{"not for an end that was reported", given{API: running, Sent: accepted(running), Backend: failed, Finished: true}, func(f *Facts) { f.EndTaken, f.Suspect = false, true }, Rest},
+		{"not whether many are missing, as it is there", given{API: running, Backend: running}, func(f *Facts) { f.untake(CountMissing) }, Adopt},
+		{"not whether many are missing, as it is gone on both sides", given{}, func(f *Facts) { f.untake(CountMissing) }, Forget},
+		{"not for an end, as it runs", given{API: running, Backend: running}, func(f *Facts) { f.untake(TakeEnd) }, Adopt},
+		{"not for the end of another", given{API: pod("b"), Backend: failed}, func(f *Facts) { f.untake(TakeEnd) }, BeginOrphan},
+		{"not for the end of what nobody wants", given{Backend: failed}, func(f *Facts) { f.untake(TakeEnd) }, BeginOrphan},
+		{"for the end that the backend shows", given{API: running, Sent: accepted(running), Backend: failed}, func(f *Facts) { f.untake(TakeEnd); f.Suspect = true }, TakeEnd},
+		{"not for an end that was reported", given{API: running, Sent: accepted(running), Backend: failed, Finished: true}, func(f *Facts) { f.untake(TakeEnd); f.Suspect = true }, Rest},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := tt.facts.facts()
@@ -88,21 +88,19 @@ func TestWhatIsAskedFirst(t *testing.T) {
 	}
 }
 
-// TestALookPrecedesAStopThatMayBeAnothers: the first stop asks nothing only where the pod alone is known under its name.
-func TestALookPrecedesAStopThatMayBeAnothers(t *testing.T) {
+// TestALookPrecedesTheStopOfAPodThatMayNotRun: the first stop asks nothing only of a pod that a list had and that is reported as running. It acts on the
+// UID, so other pods of the name are no reason to look.
+func TestALookPrecedesTheStopOfAPodThatMayNotRun(t *testing.T) {
 	known := func() *Facts {
 		f := given{API: pod("a", deleting(1)), Sent: accepted(pod("a"))}.facts()
-		f.Sent.Shown, f.Runs, f.ByName = true, true, false
+		f.untake(AskByName)
+		f.Sent.Shown, f.Runs = true, true
 		return &f
 	}
 	if d := Next(known()); d.Step != Stop {
 		t.Error("a pod that is reported as running is looked for before its stop")
 	}
 	for name, change := range map[string]func(*Facts){
-		"another pod of the name":         func(f *Facts) { f.Shared = true },
-		"one that ended and is kept":      func(f *Facts) { f.Left = []types.UID{"x"} },
-		"another one in a list":           func(f *Facts) { f.Beside = pod("x") },
-		"one that only the backend has":   func(f *Facts) { f.Orphan.Present = true },
 		"no report that it runs":          func(f *Facts) { f.Runs = false },
 		"a pod that is not accepted":      func(f *Facts) { f.Sent.Accepted = false },
 		"a pod that no list had":          func(f *Facts) { f.Sent.Shown = false },
@@ -122,7 +120,7 @@ func TestALookPrecedesAStopThatMayBeAnothers(t *testing.T) {
 func TestWhatIsAcceptedIsAtRest(t *testing.T) {
 	known := func() *Facts {
 		f := given{API: pod("a"), Sent: accepted(pod("a"))}.facts()
-		f.ByName = false
+		f.untake(AskByName)
 		return &f
 	}
 	if d := Next(known()); d.Step != Rest {
@@ -151,7 +149,8 @@ func TestWhatIsAcceptedIsAtRest(t *testing.T) {
 func TestStopWithoutAnAnswer(t *testing.T) {
 	api := pod("a", deleting(10), inPhase(corev1.PodFailed))
 	f := given{API: api, Sent: asked(accepted(pod("a")), 41*time.Second, 10, true)}.facts()
-	f.Silent, f.EndTaken = true, false
+	f.untake(TakeEnd)
+	f.Silent = true
 	if d := Next(&f); d.Step != Stop || d.Backend == nil || d.Backend.UID != "a" || d.Backend.Status.Phase != "" {
 		t.Errorf("got step %d of %+v, want the stop of a pod that may run", d.Step, d.Backend)
 	}
@@ -174,7 +173,8 @@ func TestStopBehindAnother(t *testing.T) {
 func TestNothingIsLeftButTheObject(t *testing.T) {
 	known := func() *Facts {
 		f := given{API: pod("a", deleting(1)), Sent: Sent{UID: "a"}, Finished: true}.facts()
-		f.Stopped, f.ByName = true, false
+		f.untake(AskByName)
+		f.Stopped = true
 		return &f
 	}
 	kept := known()
@@ -190,7 +190,6 @@ func TestNothingIsLeftButTheObject(t *testing.T) {
 		"its stop is not confirmed":     func(f *Facts) { f.Stopped = false },
 		"its end is not reported":       func(f *Facts) { f.Finished = false },
 		"it was reported as running":    func(f *Facts) { f.Relapsed = true },
-		"another pod of the name":       func(f *Facts) { f.Shared = true },
 		"a list lacks it":               func(f *Facts) { f.Suspect = true },
 		"one that only the backend has": func(f *Facts) { f.Orphan.Present = true },
 	} {
@@ -206,7 +205,8 @@ func TestNothingIsLeftButTheObject(t *testing.T) {
 func TestWhatHasEndedIsAtRest(t *testing.T) {
 	known := func() *Facts {
 		f := given{API: pod("a", inPhase(corev1.PodFailed)), Sent: Sent{UID: "a"}}.facts()
-		f.Over, f.ByName = true, false
+		f.untake(AskByName)
+		f.Over = true
 		return &f
 	}
 	if d := Next(known()); d.Step != Rest || d.Orphan != OrphanGone {

@@ -44,7 +44,7 @@ func (f *Facts) String() string {
 	case f.Backend != nil:
 		add(true, fmt.Sprintf("the backend has the pod with UID %q and phase %q", f.Backend.UID, f.Backend.Status.Phase))
 	default:
-		add(f.ByName, "the backend lacks the pod")
+		add(f.Taken.Has(AskByName), "the backend lacks the pod")
 	}
 	add(f.Unsupported != "", "the backend lacks features that the pod needs")
 	if f.NoRoom != nil {

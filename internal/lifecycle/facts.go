@@ -18,6 +18,7 @@ type Facts struct {
 	Answers
 	Others
 	Doubt
+	Taken Steps // the steps of this pass so far
 }
 
 // Clock contains the current time, and the ends of the pod's times.
@@ -37,21 +38,17 @@ type Wanted struct {
 	// FailUnsupported makes a pod fail that needs a missing feature. Otherwise the pod waits.
 	FailUnsupported bool
 
-	ReadLive bool        // the API server was read past every cache
-	Live     *corev1.Pod // the API server's pod under the name; nil: none
-
-	Admitted    bool        // the admission was checked
+	Live        *corev1.Pod // the API server's pod under the name, read past every cache; nil: none
 	NoRoom      *PodFailure // why the node has no room
 	Unsupported string      // the features that the pod needs and the backend lacks
 }
 
 // Done is the record of the node's own actions.
 type Done struct {
-	Sent     Sent // about the UID of API, or about the last one if API is nil
-	Told     Told // of the labels and annotations of API
-	Stopped  bool // the backend has confirmed the stop of Sent.UID
-	Over     bool // the pod has ended in the API server, and an answer of the backend showed that it does not run
-	EndTaken bool // the report of the pod's end, as the backend shows it, was taken
+	Sent    Sent // about the UID of API, or about the last one if API is nil
+	Told    Told // of the labels and annotations of API
+	Stopped bool // the backend has confirmed the stop of Sent.UID
+	Over    bool // the pod has ended in the API server, and an answer of the backend showed that it does not run
 }
 
 // Answers are the statements of the backend, in reports and in answers to calls.
@@ -62,7 +59,6 @@ type Answers struct {
 	Relapsed bool // after that, the provider reported it as running
 	Runs     bool // the provider reported this UID last as not ended, of its own accord
 
-	ByName bool // GetPod was called
 	// Backend is the backend's pod of the name, or nil.
 	Backend *corev1.Pod
 	// Silent reports whether the backend gave no answer. Silence proves neither presence nor absence.
@@ -71,7 +67,6 @@ type Answers struct {
 	// list may be old.
 	ByList bool
 
-	All  bool          // GetPods was called
 	Pods []*corev1.Pod // all pods of the backend
 }
 
@@ -85,13 +80,11 @@ type Doubt struct {
 	// LackedAt is the time of the request for the newest complete list that confirms that the pod is missing. It
 	// is zero if no list does.
 	LackedAt time.Time
-	// Counted reports whether the pod was counted among the pods that the backend lacks. Held is how long this
-	// count must not lead to a conclusion, for example because the backend lacks many pods. OrphanCounted and
-	// OrphanHeld are the same for the backend's pod and the API server.
-	Counted       bool
-	Held          time.Duration
-	OrphanCounted bool
-	OrphanHeld    time.Duration
+	// Held is how long the count of the pods that the backend lacks must not lead to a conclusion about the
+	// pod, for example because the backend lacks many pods. OrphanHeld is the same for the backend's pod and the
+	// API server.
+	Held       time.Duration
+	OrphanHeld time.Duration
 	// Visible is how long the backend may take to show a pod after it was given the pod.
 	Visible time.Duration
 	// Earlier reports whether the pod is older than this process, so that another process may have created it.
@@ -165,6 +158,15 @@ const (
 // Asks reports whether another decision follows the step: the step asks for a fact, or records one, and so
 // completes the facts.
 func (s Step) Asks() bool { return s >= AskByName && s <= Recreate }
+
+// Steps is a set of steps.
+type Steps uint32
+
+// Has reports whether the set contains the step.
+func (s Steps) Has(step Step) bool { return s&(1<<step) != 0 }
+
+// Add adds a step to the set.
+func (s *Steps) Add(step Step) { *s |= 1 << step }
 
 // Decision is a step, and the facts to record with it.
 type Decision struct {

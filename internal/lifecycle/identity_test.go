@@ -124,7 +124,7 @@ func TestNews(t *testing.T) {
 		shown  bool
 		shared bool
 	}{
-		{name: "a pod at rest", facts: given{API: running, Sent: accepted(running)}, change: func(f *Facts) { f.ByName = false }, orphan: OrphanGone},
+		{name: "a pod at rest", facts: given{API: running, Sent: accepted(running)}, change: func(f *Facts) { f.untake(AskByName) }, orphan: OrphanGone},
 		{name: "the wanted pod is there", facts: given{API: running, Backend: running}, orphan: OrphanGone, shown: true},
 		{name: "the wanted pod is there, and seemed to be an orphan", facts: given{API: running, Backend: running}, change: func(f *Facts) { f.Orphan = orphan }, orphan: OrphanWanted, shown: true},
 		{name: "it is not there", facts: given{API: running, Sent: accepted(running)}, orphan: OrphanGone},
@@ -135,7 +135,7 @@ func TestNews(t *testing.T) {
 		{name: "wanted after all", facts: given{Backend: running}, change: func(f *Facts) { f.Orphan, f.Witnessed, f.Live = orphan, "a", pod("a") }, orphan: OrphanWanted},
 		{name: "nothing is there", orphan: OrphanGone},
 		{name: "what has left is there", facts: given{Sent: asked(accepted(running), 0, 1, true), Backend: failed}, change: func(f *Facts) { f.Left = []types.UID{"a"} }, orphan: OrphanGone},
-		{name: "one that has ended has the name", facts: given{API: pod("b"), Backend: failed}, change: func(f *Facts) { f.All = false }, shared: true},
+		{name: "one that has ended has the name", facts: given{API: pod("b"), Backend: failed}, change: func(f *Facts) { f.untake(AskAll) }, shared: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := tt.facts.facts()

@@ -38,7 +38,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Next decides the next step for one pod.
@@ -53,7 +52,7 @@ func Next(f *Facts) Decision {
 
 func next(f *Facts) Decision {
 	switch {
-	case f.ByName:
+	case f.Taken.Has(AskByName):
 	case f.API == nil && f.Stopped && len(f.Left) == 0 && !f.Orphan.Present:
 		return Decision{Step: Forget}
 	case !f.Suspect && f.settled():
@@ -81,7 +80,7 @@ func next(f *Facts) Decision {
 // nextBehind decides about a pod that must stop while the backend shows another pod under its name. That other
 // pod is handled next: the stop must not wait for it.
 func nextBehind(f *Facts) Decision {
-	if !f.All {
+	if !f.Taken.Has(AskAll) {
 		return Decision{Step: AskAll}
 	}
 	d := nextSeen(f, f.own())
@@ -95,9 +94,9 @@ func nextBehind(f *Facts) Decision {
 func nextSeen(f *Facts, backend *corev1.Pod) Decision {
 	same := f.API != nil && backend != nil && SamePod(f.API, backend)
 	switch {
-	case same && Terminal(&backend.Status) && !f.Finished && !f.EndTaken:
+	case same && Terminal(&backend.Status) && !f.Finished && !f.Taken.Has(TakeEnd):
 		return Decision{Step: TakeEnd, Backend: backend}
-	case f.API != nil && backend == nil && !f.Counted:
+	case f.API != nil && backend == nil && !f.Taken.Has(CountMissing):
 		return Decision{Step: CountMissing}
 	case backend != nil && !same:
 		d := nextOrphan(f, backend)
@@ -159,9 +158,9 @@ func IsOver(api *corev1.Pod, sent *Sent, over bool) bool {
 }
 
 // removable reports whether the only work left for a deleted pod is the removal of its object. The backend must
-// have reported its end and confirmed its stop, and have no other pod under the name.
+// have reported its end and confirmed its stop. An orphan under the name needs a look.
 func (f *Facts) removable() bool {
-	return f.hasStopped() && f.ended() && f.alone()
+	return f.hasStopped() && f.ended() && !f.Orphan.Present
 }
 
 // quiet reports whether the backend has accepted the current version of the pod. The relist notices when the
@@ -175,18 +174,13 @@ func (f *Facts) quiet() bool {
 }
 
 // stopsUnseen reports whether the first stop of the pod needs no look at the backend: a list contained the pod,
-// the provider reports it as running, and no other pod is known under its name. A pod that no list contained is
-// looked up first, because a later answer without it would prove nothing.
+// and the provider reports it as running. A pod that no list contained is looked up first, because a later
+// answer without it would prove nothing.
 func (f *Facts) stopsUnseen() bool {
 	if !f.accepted() || !f.mustStop() || f.Sent.stopAsked() || !f.Sent.MissingSince.IsZero() {
 		return false
 	}
-	return f.alone() && f.Sent.Shown && f.Runs
-}
-
-// alone reports whether the backend has no other known pod under the name.
-func (f *Facts) alone() bool {
-	return !slices.ContainsFunc(f.Left, func(uid types.UID) bool { return uid != f.Sent.UID }) && !f.Shared && f.Beside == nil && !f.Orphan.Present
+	return f.Sent.Shown && f.Runs
 }
 
 // outdated reports whether the pod was changed since the backend accepted it, by another writer than the
@@ -214,7 +208,7 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 		return nil, nil
 	}
 	if f.endedBefore(backend) { // the wanted pod may be beside it
-		if !f.All {
+		if !f.Taken.Has(AskAll) {
 			return nil, &Decision{Step: AskAll, Shared: true}
 		}
 		own := f.own()
@@ -230,7 +224,7 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 	switch {
 	case !none && !other || !f.hasLeft(backend):
 		return backend, nil
-	case !f.All:
+	case !f.Taken.Has(AskAll):
 		return nil, &Decision{Step: AskAll}
 	}
 	if other := f.besideLeft(backend); none && other != nil {

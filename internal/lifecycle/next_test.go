@@ -220,6 +220,9 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// untake makes a step one that is still to be taken.
+func (f *Facts) untake(step Step) { f.Taken &^= 1 << step }
+
 // given is what a case is about. All that could be asked was asked.
 type given struct {
 	API, Backend               *corev1.Pod
@@ -240,12 +243,18 @@ type given struct {
 func (k given) facts() Facts {
 	f := Facts{
 		Clock:  Clock{Now: now},
-		Wanted: Wanted{API: k.API, Failure: k.Failure, ReadLive: !k.Unread, Live: k.API, Admitted: true},
-		Done:   Done{Sent: k.Sent, Told: k.Told, EndTaken: true},
+		Wanted: Wanted{API: k.API, Failure: k.Failure, Live: k.API},
+		Done:   Done{Sent: k.Sent, Told: k.Told},
 		Answers: Answers{Reports: k.Reports, Retell: k.Retell, Finished: k.Finished, Relapsed: k.Relapsed,
-			ByName: true, Backend: k.Backend, All: true},
-		Doubt: Doubt{Doubtful: k.Doubtful, Complete: k.Complete, Counted: true, Held: k.Held, OrphanCounted: true, OrphanHeld: k.Held,
+			Backend: k.Backend},
+		Doubt: Doubt{Doubtful: k.Doubtful, Complete: k.Complete, Held: k.Held, OrphanHeld: k.Held,
 			LackedAt: k.LackedAt, Listed: k.Listed, Visible: 30 * time.Second, Earlier: k.Earlier, Began: k.Began},
+	}
+	for _, step := range []Step{AskByName, AskAll, Admit, CountMissing, CountOrphan, TakeEnd} {
+		f.Taken.Add(step)
+	}
+	if !k.Unread {
+		f.Taken.Add(ReadLive)
 	}
 	if f.LackedAt.IsZero() {
 		f.LackedAt = now

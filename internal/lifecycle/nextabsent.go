@@ -30,7 +30,7 @@ func nextAbsent(f *Facts) Decision {
 		return Decision{Again: min(f.Held, missingAfter)}
 	case f.Listed:
 		return Decision{Again: missingAfter} // GetPod and GetPods disagree: presence is believed
-	case !f.ReadLive && (f.lackedAt().Before(lostAt) || f.Now.Sub(f.lackedAt()) > confirmedFor):
+	case !f.Taken.Has(ReadLive) && (f.lackedAt().Before(lostAt) || f.Now.Sub(f.lackedAt()) > confirmedFor):
 		// An older list does not show what happened to newer pods, and so it does not show whether many are
 		// missing.
 		return Decision{Step: Relist, Again: missingAfter / 2}
@@ -45,7 +45,7 @@ func (f *Facts) madeBefore() bool { return f.Runs && !f.Sent.Attempted }
 // nextCreate decides about a pod that the backend never had, or that must be created again.
 func nextCreate(f *Facts) Decision {
 	switch {
-	case !f.Admitted:
+	case !f.Taken.Has(Admit):
 		return Decision{Step: Admit}
 	case f.Unsupported != "": // a pod that should fail has already failed
 		return Decision{Step: Unsupported}
@@ -58,7 +58,7 @@ func nextCreate(f *Facts) Decision {
 // may show a pod after its deletion and stop.
 func nextLost(f *Facts) Decision {
 	switch {
-	case !f.ReadLive:
+	case !f.Taken.Has(ReadLive):
 		return Decision{Step: ReadLive}
 	case f.Live == nil || f.Live.UID != f.API.UID:
 		return Decision{Step: Wait, Again: askAgain}

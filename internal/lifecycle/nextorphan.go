@@ -32,7 +32,7 @@ func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 	if wait := o.stopping(f.Now, OrphanGrace(backend)); wait > 0 {
 		return Decision{Step: Wait, Again: wait}
 	}
-	if !f.OrphanCounted {
+	if !f.Taken.Has(CountOrphan) {
 		return Decision{Step: CountOrphan}
 	}
 	if !f.SeenDeleted(backend) || f.IsBeside(backend) { // the wanted pod does not wait for the pod beside it
@@ -48,7 +48,7 @@ func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 		// The pod may come from an old list. A stop by name would then stop the wanted pod, which the backend
 		// may not show yet.
 		return Decision{Step: Wait, Again: missingAfter}
-	case !f.ReadLive:
+	case !f.Taken.Has(ReadLive):
 		return Decision{Step: ReadLive}
 	case f.Live != nil && f.Live.UID == backend.UID:
 		// The pod is wanted after all: the cache is behind, or the pod does not belong to this controller.

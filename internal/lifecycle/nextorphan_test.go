@@ -35,7 +35,7 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 	}{
 		{name: "seen for the first time", backend: running, want: BeginOrphan},
 		{name: "seen instead of another one", backend: running, orphan: Orphan{UID: "z", Present: true}, want: BeginOrphan},
-		{name: "not counted", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.OrphanCounted = false }, want: CountOrphan},
+		{name: "not counted", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.untake(CountOrphan) }, want: CountOrphan},
 		{name: "a moment ago", backend: running, orphan: at(4 * time.Second), want: Wait, again: 6 * time.Second},
 		{name: "for long", backend: running, orphan: at(10 * time.Second), want: DeleteOrphan},
 		{name: "for long, and ended", backend: failed, orphan: at(10 * time.Second), change: func(f *Facts) { f.OrphanHeld = time.Hour }, want: DeleteOrphan},
@@ -67,7 +67,7 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 			sent: Sent{UID: "b", Attempted: true, AttemptedAt: now.Add(-29 * time.Second)}, orphan: at(time.Hour), want: DeleteOrphan},
 		{name: "a list has it, and nothing has its name", backend: running, sent: Sent{UID: "a", Attempted: true, AttemptedAt: now.Add(-29 * time.Second)}, orphan: at(time.Hour),
 			change: func(f *Facts) { f.ByList = true }, want: DeleteOrphan},
-		{name: "not read", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.ReadLive = false }, want: ReadLive},
+		{name: "not read", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.untake(ReadLive) }, want: ReadLive},
 		{name: "it is in the API server", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.Live = pod("a") }, want: Wait, again: 10 * time.Second},
 		{name: "another one is", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.Live = pod("b") }, want: DeleteOrphan},
 		{name: "it is stopping", backend: running, orphan: stopping(4 * time.Second), want: Wait, again: 2 * time.Second},
@@ -141,7 +141,7 @@ func TestAnotherPodBesideASettledOneIsAnOrphan(t *testing.T) {
 		{"seen for the first time", nil, Decision{Step: BeginOrphan, Backend: other}},
 		{"seen after another one", func(f *Facts) { f.Orphan = Orphan{UID: "c", Since: now.Add(-time.Hour), Present: true} }, Decision{Step: BeginOrphan, Backend: other}},
 		{"seen 4 s ago", func(f *Facts) { f.Orphan = orphan(4*time.Second, 0) }, Decision{Backend: other, Again: 6 * time.Second}},
-		{"seen 10 s ago", func(f *Facts) { f.Orphan, f.ReadLive = orphan(10*time.Second, 0), false }, Decision{Step: ReadLive, Backend: other}},
+		{"seen 10 s ago", func(f *Facts) { f.untake(ReadLive); f.Orphan = orphan(10*time.Second, 0) }, Decision{Step: ReadLive, Backend: other}},
 		{"seen 10 s ago, and the API server has the wanted one", func(f *Facts) { f.Orphan = orphan(10*time.Second, 0) }, Decision{Step: DeleteOrphan, Backend: other}},
 		{"seen 10 s ago, and the API server has that one", func(f *Facts) { f.Orphan, f.Live = orphan(10*time.Second, 0), other }, Decision{Backend: other, Again: askAgain, Orphan: OrphanWanted}},
 		{"created before the wanted one", func(f *Facts) { f.Orphan, f.Beside = orphan(4*time.Second, 0), older }, Decision{Backend: older, Again: 6 * time.Second}},
@@ -151,7 +151,10 @@ func TestAnotherPodBesideASettledOneIsAnOrphan(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := given{API: running, Sent: accepted(running)}.facts()
 			f.API = pod("a", inPhase(corev1.PodRunning), func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute)) })
-			f.ByName, f.Beside, f.OrphanCounted, f.ReadLive, f.Live = false, other, true, true, f.API
+			f.untake(AskByName)
+			f.Taken.Add(CountOrphan)
+			f.Taken.Add(ReadLive)
+			f.Beside, f.Live = other, f.API
 			if tt.change != nil {
 				tt.change(&f)
 			}

@@ -14,7 +14,6 @@ import (
 // ended pods that the backend keeps.
 type Others struct {
 	Left      []types.UID // the pods whose DeletePod was acknowledged and that the backend may keep although they have ended, the newest last
-	Shared    bool        // the backend has another pod under the name: what it says by name may be about that
 	Witnessed types.UID   // whose deletion was seen in the API server
 	Orphan    Orphan
 	// Beside is a pod of another UID that the newest list has under the name and that has not ended, or nil.

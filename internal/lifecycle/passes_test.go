@@ -35,36 +35,35 @@ func TestEveryPassEnds(t *testing.T) {
 
 // answer does with the facts what the sync lane does for a step that asks.
 func answer(t *rapid.T, f *Facts, d Decision) {
+	f.Taken.Add(d.Step)
 	switch d.Step {
 	case AskByName:
-		f.ByName, f.Backend = true, anyPod(t, "backend")
+		f.Backend = anyPod(t, "backend")
 		f.Silent = f.Backend == nil && rapid.Bool().Draw(t, "silent")
 		f.Suspect = false
 		if f.Backend == nil && !f.Silent {
 			f.Left = nil
 		}
 	case AskAll:
-		f.All = true
 		for range rapid.IntRange(0, 2).Draw(t, "all") {
 			if p := anyPod(t, "one of all"); p != nil {
 				f.Pods = append(f.Pods, p)
 			}
 		}
 	case ReadLive:
-		f.ReadLive, f.Live = true, anyPod(t, "live")
+		f.Live = anyPod(t, "live")
 	case Admit:
-		f.Admitted = true
 		if rapid.Bool().Draw(t, "rejected") {
 			f.NoRoom = &PodFailure{}
 		} else if rapid.Bool().Draw(t, "unsupported") {
 			f.Unsupported = "no"
 		}
 	case CountMissing:
-		f.Counted, f.Held = true, time.Duration(rapid.IntRange(0, 1).Draw(t, "held"))
+		f.Held = time.Duration(rapid.IntRange(0, 1).Draw(t, "held"))
 	case CountOrphan:
-		f.OrphanCounted, f.OrphanHeld = true, time.Duration(rapid.IntRange(0, 1).Draw(t, "orphan held"))
+		f.OrphanHeld = time.Duration(rapid.IntRange(0, 1).Draw(t, "orphan held"))
 	case TakeEnd:
-		f.EndTaken, f.Finished = true, rapid.Bool().Draw(t, "finished now")
+		f.Finished = rapid.Bool().Draw(t, "finished now")
 	case Fail:
 		f.Failure = d.Failure
 	case BeginOrphan:
@@ -96,7 +95,7 @@ func anyFacts(t *rapid.T) *Facts {
 			StopAcked: yes("acked"), StopMissing: yes("stop missing"), GoneSince: at("gone since"),
 		}},
 		Answers: Answers{Finished: yes("finished"), Relapsed: yes("relapsed"), Runs: yes("runs"), Reports: yes("reports"), Retell: yes("retell")},
-		Others:  Others{Shared: yes("shared"), Witnessed: uid("witnessed")},
+		Others:  Others{Witnessed: uid("witnessed")},
 		Doubt: Doubt{Suspect: yes("suspect"), LackedAt: at("lacked at"), Listed: yes("listed"), Visible: 30 * time.Second,
 			Earlier: yes("earlier"), Began: at("began")},
 	}

@@ -61,7 +61,7 @@ func TestStopsUnseenMeansStop(t *testing.T) {
 func BenchmarkQuiet(b *testing.B) {
 	p := pod("a", withLabel("k", "v"), inPhase(corev1.PodRunning))
 	f := given{API: p, Sent: accepted(p), Told: Told{Labels: p.Labels}}.facts()
-	f.ByName = false
+	f.untake(AskByName)
 	b.ReportAllocs()
 	for b.Loop() {
 		if d := Next(&f); d.Step != Rest {

@@ -221,7 +221,7 @@ func BenchmarkNextAtRest(b *testing.B) {
 	api := pod("a")
 	api.Generation = 1
 	f := given{API: api, Sent: Sent{UID: api.UID, Attempted: true, Accepted: true, Generation: 1, SpecVersion: SpecVersion(api)}}.facts()
-	f.ByName = false
+	f.untake(AskByName)
 	b.ReportAllocs()
 	for b.Loop() {
 		_ = Next(&f)
