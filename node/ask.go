@@ -134,7 +134,7 @@ func (s *podSync) recreate(ctx context.Context) {
 func (s *podSync) lookup(ctx context.Context) error {
 	pod, err := s.backend.getPod(ctx, s.key)
 	f := &s.facts
-	f.Backend, f.ByList, f.Doubtful = nil, false, false
+	f.Backend, f.Doubtful = nil, false
 	var panicked *providercall.Panic
 	switch {
 	case err == nil && pod != nil && s.backend.foreign(pod):
@@ -158,7 +158,7 @@ func (s *podSync) lookup(ctx context.Context) error {
 	}
 	namespace, name, _ := cache.SplitMetaNamespaceKey(s.key)
 	listed, doubtful, shared := lifecycle.FoundInList(pods, namespace, name, wanted)
-	f.Backend, f.Doubtful, f.ByList = listed, doubtful, true
+	f.Backend, f.Doubtful = listed, doubtful
 	if shared {
 		s.states.share(s.key, wanted)
 	}

@@ -63,9 +63,6 @@ type Answers struct {
 	Backend *corev1.Pod
 	// Silent reports whether the backend gave no answer. Silence proves neither presence nor absence.
 	Silent bool
-	// ByList reports whether a list gave the answer, because GetPod failed in a way that proves nothing. The
-	// list may be old.
-	ByList bool
 
 	Pods []*corev1.Pod // all pods of the backend
 }

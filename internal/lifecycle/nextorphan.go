@@ -44,10 +44,6 @@ func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 		}
 	}
 	switch {
-	case f.ByList && f.API != nil && f.Now.Before(f.shownAt(later(f.Sent.AttemptedAt, f.Sent.AcceptedAt), true)):
-		// The pod may come from an old list. A stop by name would then stop the wanted pod, which the backend
-		// may not show yet.
-		return Decision{Step: Wait, Again: missingAfter}
 	case !f.Taken.Has(ReadLive):
 		return Decision{Step: ReadLive}
 	case f.Live != nil && f.Live.UID == backend.UID:
@@ -85,13 +81,6 @@ func (f *Facts) settledOrphan() OrphanNews {
 		return OrphanWanted
 	}
 	return OrphanGone
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // orphanAge returns how long the pod must be an orphan before the backend deletes it.
