@@ -54,7 +54,7 @@ func (c *comparer) compare(ctx context.Context, backend []*corev1.Pod, asked tim
 			c.syncLane.Add(key)
 		case st.isOver(api) && pod.Status.Phase == corev1.PodRunning:
 			c.suspect(key)
-		case st.sent.AcceptedAt.After(asked), further[pod]:
+		case !st.sent.AcceptedAt.Before(asked), further[pod]:
 		case c.backend.notifies && (st.report.tells(api.UID) || st.beingAsked()):
 		case st.isNews(&pod.Status):
 			c.reports.listed(ctx, pod, c.backend.notifies) // for a provider that reports, only its reports from before the restart
@@ -79,7 +79,7 @@ func (c *comparer) findMissing(ctx context.Context, has map[string]bool, asked t
 	for _, api := range c.all(ctx) {
 		key := keyOf(api)
 		st := c.states.get(key)
-		if st.sent.UID != "" && st.sent.UID != api.UID || st.stopped || st.sent.AcceptedAt.After(asked) || lifecycle.Terminal(&api.Status) {
+		if st.sent.UID != "" && st.sent.UID != api.UID || st.stopped || !st.sent.AcceptedAt.Before(asked) || lifecycle.Terminal(&api.Status) {
 			continue
 		}
 		if !has[key] && st.sent.Accepted {

@@ -64,8 +64,8 @@ func (c *podCore) noteBeside(ctx context.Context, key string, api *corev1.Pod, p
 			beside = pod
 		}
 	}
-	// The list proves nothing about a newer pod. A pod that is over needs no acceptance: it may have ended before this process began.
-	before := !st.isOver(api) && (!st.sent.Accepted || !st.sent.AcceptedAt.Before(asked))
+	// The list proves nothing about a newer pod. A pod that is over or stopped needs no acceptance: it may have ended before this process began.
+	before := !st.stopped && !st.isOver(api) && (!st.sent.Accepted || !st.sent.AcceptedAt.Before(asked))
 	news := false
 	c.states.evidence(key, api.UID, func(e *evidence) {
 		if !before {

@@ -292,6 +292,14 @@ func TestKnownSchedules(t *testing.T) {
 			{"lose", 0, 0, 0},
 			{"delete", 0, 1, 11 * time.Second},
 		}},
+		// By its name the backend told of one that was created earlier and shown late, and the list was empty.
+		"a pod that stops is removed, as another one has its name": {Lies: allLie, StopTime: time.Second, ShowsAfter: 5 * time.Second, Steps: []simStep{
+			{"create", 0, 0, 3500 * time.Millisecond},
+			{"delete", 0, 0, 1 * time.Second},
+			{"create", 0, 2, 11 * time.Second},
+			{"lists lie", 0, 0, 1 * time.Millisecond},
+			{"delete by default", 0, 0, 2500 * time.Millisecond},
+		}},
 		// Two old lists had it as running beside the next one, and when that was deleted nobody remembered its stop.
 		"what has ended is told to stop a third time": {Lies: listsLie, KeepsEnded: true, Steps: []simStep{
 			{"create", 1, 0, 300 * time.Millisecond},

@@ -203,9 +203,14 @@ func (f *Facts) lackedAt() time.Time {
 }
 
 // DoubtfulAbsence reports whether it is uncertain that the backend lacks the wanted pod. While the backend shows
-// another pod under the name, a list alone is no evidence.
+// an ended pod under the name, a list alone is no evidence.
 func (f *Facts) DoubtfulAbsence() bool {
-	return f.Doubtful || f.endedBefore(f.Backend) && f.own() == nil
+	return f.Doubtful || f.isHidden() && Terminal(&f.Backend.Status)
+}
+
+// isHidden reports whether GetPod returned another pod of the name, and the list lacks the wanted pod.
+func (f *Facts) isHidden() bool {
+	return f.Backend != nil && !SamePod(f.API, f.Backend) && f.own() == nil
 }
 
 // endedBefore reports whether the backend's pod is not the wanted one, and has ended.

@@ -22,11 +22,12 @@ func TestIdentity(t *testing.T) {
 		change  func(*Facts)
 		want    Step
 		backend types.UID // "": none
-		left    bool      // it is remembered that the backend keeps it
 	}{
 		{name: "the wanted pod runs beside one that has ended", facts: given{API: wanted, Backend: failed}, change: func(f *Facts) { f.Pods = []*corev1.Pod{failed, own} }, want: Adopt, backend: "b"},
 		{name: "only one that has ended is there", facts: given{API: wanted, Backend: failed}, want: BeginOrphan, backend: "a"},
 		{name: "the wanted pod must stop, and is behind another", facts: given{API: pod("b", deleting(1)), Backend: running}, change: func(f *Facts) { f.Pods = []*corev1.Pod{running, own} }, want: Stop, backend: "b"},
+		{name: "the wanted pod stops, and another one hides it", facts: given{API: pod("b", deleting(1)), Sent: asked(accepted(own), 2*time.Second, 1, true), Backend: running}, want: Rest},
+		{name: "the wanted pod stops, and another one hid it for long", facts: given{API: pod("b", deleting(1)), Sent: asked(accepted(own), 11*time.Second, 1, true), Backend: running}, want: Stopped},
 		{name: "the wanted pod has failed, and is behind another", facts: given{API: own, Backend: running, Failure: &PodFailure{}}, change: func(f *Facts) { f.Pods = []*corev1.Pod{running, own} }, want: Stop, backend: "b"},
 
 		{name: "what has left is kept, as known", facts: given{Sent: stopped, Backend: failed}, change: func(f *Facts) { f.Left = []types.UID{"a"} }, want: Release},

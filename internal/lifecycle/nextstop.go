@@ -36,7 +36,7 @@ func nextGone(f *Facts, grace, waited time.Duration) Decision {
 	switch {
 	case hidden > 0:
 		return Decision{Again: min(hidden, max(waited/2, ReportedWithin))}
-	case f.Sent.StopAcked && f.DoubtfulAbsence() && !f.ended() && waited < grace+missingAfter:
+	case f.Sent.StopAcked && (f.Doubtful || f.isHidden()) && !f.ended() && waited < grace+missingAfter:
 		return Decision{Again: missingAfter} // silence confirms no stop; after the grace period, the acknowledgement counts
 	case f.Reports && !f.ended() && f.Sent.GoneSince.IsZero():
 		return Decision{Step: Gone, Again: ReportedWithin} // backends may forget a pod and report its end afterwards
