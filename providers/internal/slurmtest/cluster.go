@@ -61,7 +61,7 @@ type Cluster struct {
 
 // Available returns the reason why no cluster can be started here; nil if there is none.
 func Available() error {
-	for _, program := range []string{"slurmctld", "slurmd", "sbatch", "srun", "munged"} {
+	for _, program := range []string{"slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo", "munged"} {
 		if _, err := find(program); err != nil {
 			return fmt.Errorf("%s is not installed: apt-get install slurm-wlm munge", program)
 		}
