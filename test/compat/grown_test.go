@@ -27,6 +27,7 @@ var grown = map[string]map[string]string{
 	},
 	apiPath + ".PodHandlerConfig": {
 		"GetConfig":        "serves /configz",
+		"GetDebug":         "serves /debug/pods",
 		"GetFlags":         "serves /flagz",
 		"GetMetricsProbes": "serves /metrics/probes",
 		"GetPod":           "a request about a pod of another node is refused before the provider sees it",
