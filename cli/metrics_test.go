@@ -89,7 +89,7 @@ func TestDebugAddress(t *testing.T) {
 		}
 		body, err := io.ReadAll(response.Body)
 		response.Body.Close()
-		if err != nil || response.StatusCode != test.status || test.status == 200 && !strings.Contains(string(body), "<h2>n1</h2>") {
+		if err != nil || response.StatusCode != test.status || (test.status == 200) != strings.Contains(string(body), "<h2>n1</h2>") {
 			t.Errorf("GET %s of %q: got %s, %v, want %d\n%s", test.path, test.host, response.Status, err, test.status, body)
 		}
 	}

@@ -28,25 +28,24 @@ func lasting(logger log.Logger, begin time.Time, unit time.Duration) log.Logger 
 	return logger.WithField("duration", time.Since(begin).Truncate(unit).String())
 }
 
-// logStopped logs that the backend has confirmed the stop of a deleted pod. The end of a pod that was not
-// deleted, or had ended before, has a line of its own.
-func (s *podSync) logStopped(ctx context.Context) {
-	st := s.states.get(s.key)
-	if s.api.DeletionTimestamp == nil || st.askedAt.IsZero() || lifecycle.Terminal(&s.api.Status) {
+// logStopped logs that a deleted pod has stopped, once it is removed from the API server. The end of a pod that had
+// ended before its deletion has a line of its own.
+func logStopped(ctx context.Context, key string, api *corev1.Pod, st *podState) {
+	if st.askedAt.IsZero() || st.endLogged || !st.removedAt.IsZero() {
 		return
 	}
 	reason := "Deleted"
 	if st.failure != nil {
 		reason = st.failure.Reason
 	}
-	lasting(podLog(ctx, s.key, s.api.UID).WithField("reason", reason), st.askedAt, time.Millisecond).Info("the pod was stopped")
+	lasting(podLog(ctx, key, api.UID).WithField("reason", reason), st.askedAt, time.Millisecond).Info("the pod was stopped")
 }
 
 // logEnd logs that a pod has ended, once its status says so. Before that, the pod had the status of api. The
-// stop of a deleted pod has a line of its own.
-func logEnd(ctx context.Context, key string, api *corev1.Pod, now *corev1.PodStatus) {
+// stop of a deleted pod has a line of its own. It reports whether there is a line.
+func logEnd(ctx context.Context, key string, api *corev1.Pod, now *corev1.PodStatus) bool {
 	if api.DeletionTimestamp != nil || lifecycle.Terminal(&api.Status) || !lifecycle.Terminal(now) {
-		return
+		return false
 	}
 	logger := podLog(ctx, key, api.UID).WithField("reason", endReason(now))
 	if now.StartTime != nil {
@@ -54,12 +53,13 @@ func logEnd(ctx context.Context, key string, api *corev1.Pod, now *corev1.PodSta
 	}
 	if now.Phase == corev1.PodSucceeded {
 		logger.Info("the pod has ended")
-		return
+		return true
 	}
 	if now.Message != "" {
 		logger = logger.WithField("message", now.Message)
 	}
 	logger.Info("the pod has failed")
+	return true
 }
 
 // endReason returns why a pod has ended: the reason of its status, or else of the first container that failed,

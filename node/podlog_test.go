@@ -107,7 +107,7 @@ func TestLogHasOneLineForEachPartOfALife(t *testing.T) {
 	})
 }
 
-// TestLogSaysWhyThePodFailed: the provider rejects one pod, and loses another.
+// TestLogSaysWhyThePodFailed: the provider rejects one pod, another is over its deadline, and the provider loses a third.
 func TestLogSaysWhyThePodFailed(t *testing.T) {
 	b := memory.New()
 	b.Script(func(_ context.Context, method, key string) error {
@@ -128,6 +128,16 @@ func TestLogSaysWhyThePodFailed(t *testing.T) {
 		w.wantLines(lines, "begin",
 			`level=INFO msg="the pod has failed" pod=d/rejected podUID=uid-of-rejected reason=ProviderPodRejected message="no such size"`,
 			`level=INFO msg="the pod was created" pod=d/lost podUID=uid-of-lost duration=0s`)
+		late := bound("late", "uid-of-late")
+		late.Spec.ActiveDeadlineSeconds = new(int64)
+		*late.Spec.ActiveDeadlineSeconds = 30
+		w.api.Create(late)
+		w.pass(time.Minute)
+		const began = `level=INFO msg="the pod was created" pod=d/late podUID=uid-of-late duration=0s` + "\n" +
+			`level=INFO msg="the pod has failed" pod=d/late podUID=uid-of-late reason=DeadlineExceeded duration=`
+		if got := strings.TrimSpace(lines.take()); strings.Count(got, "\n") != 1 || !strings.HasPrefix(got, began) {
+			t.Errorf("the lines about a pod over its deadline are\n%s\nwant\n%s", got, began)
+		}
 		b.Lose("d/lost")
 		w.pass(5 * time.Minute)
 		got := strings.TrimSpace(lines.take())

@@ -142,7 +142,9 @@ func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, 
 		s.wrote(own)
 	})
 	m.noneDropped(key, st)
-	logEnd(ctx, key, api, &status)
+	if logEnd(ctx, key, api, &status) {
+		m.states.status(key, api.UID, func(s statusWriter) { s.endLogged = true })
+	}
 	if api.DeletionTimestamp != nil && lifecycle.Terminal(&status) {
 		m.statusLane.Add(key) // the final status is written: remove
 	}
@@ -179,6 +181,9 @@ func (m *statusManager) remove(ctx context.Context, key string, api *corev1.Pod)
 	err := m.client.Pods(api.Namespace).Delete(ctx, api.Name, *opts)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return newLaneError(api, "", fmt.Errorf("remove pod %s: %w", key, err))
+	}
+	if st := m.states.get(key); st.sent.UID == api.UID {
+		logStopped(ctx, key, api, &st)
 	}
 	m.states.status(key, anyPod, func(s statusWriter) {
 		if s.all.sent.UID == api.UID {

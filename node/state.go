@@ -86,6 +86,7 @@ type statusMemory struct {
 	finalStatus bool
 	lastReport  *report
 	removedAt   time.Time // when the API server accepted the removal
+	endLogged   bool      // the end of the pod is in the log, or was before this process
 	denied      notice    // notice about writes that the API server refused
 	// unkept is the newest generation that the API server did not keep as observed: its feature gate may be off.
 	unkept int64

@@ -93,8 +93,9 @@ func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
 		}
 		older = st.sent.UID
 		fresh := podState{
-			syncMemory: syncMemory{sent: lifecycle.Sent{UID: uid}, created: created, orphan: st.orphan, left: st.left},
-			evidence:   evidence{shared: st.shared || len(st.left) > 0, witnessed: st.witnessed},
+			syncMemory:   syncMemory{sent: lifecycle.Sent{UID: uid}, created: created, orphan: st.orphan, left: st.left},
+			evidence:     evidence{shared: st.shared || len(st.left) > 0, witnessed: st.witnessed},
+			statusMemory: statusMemory{endLogged: lifecycle.Terminal(&api.Status)},
 		}
 		if st.sent.StopAcked && !st.stopped && !(st.orphan.Present && st.orphan.UID == st.sent.UID) {
 			fresh.orphan = lifecycle.NewOrphan(st.sent.UID, &st.sent, st.sent.StopAskedAt) // it is stopping: the stop is not requested again

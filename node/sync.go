@@ -151,7 +151,7 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 	case lifecycle.Stop:
 		return s.stop(ctx, key, api, d.Backend)
 	case lifecycle.Stopped:
-		s.stopped(ctx, d.Backend)
+		s.stopped(d.Backend)
 	case lifecycle.Gone:
 		s.states.sync(key, api.UID, func(st syncWriter) { st.sent.GoneSince = time.Now() })
 	case lifecycle.Missing:
@@ -169,7 +169,7 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 }
 
 // stopped records that the backend has confirmed the stop, and whether the backend keeps the pod.
-func (s *podSync) stopped(ctx context.Context, backend *corev1.Pod) {
+func (s *podSync) stopped(backend *corev1.Pod) {
 	s.secrets.End(s.api.UID)
 	s.states.sync(s.key, s.api.UID, func(st syncWriter) {
 		st.stopped = true
@@ -179,7 +179,6 @@ func (s *podSync) stopped(ctx context.Context, backend *corev1.Pod) {
 			st.keep(s.api.UID)
 		}
 	})
-	s.logStopped(ctx)
 	s.statusLane.Add(s.key)
 }
 

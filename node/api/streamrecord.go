@@ -189,7 +189,7 @@ func (r *streamRecord) write(ctx context.Context) {
 	fields := log.Fields{
 		"user": r.caller.Name, "groups": r.caller.Groups,
 		"verb": r.verb, "protocol": r.protocol,
-		"namespace": r.target.Namespace, "pod": r.target.Pod, "podUID": r.target.UID,
+		"pod": r.target.Namespace + "/" + r.target.Pod, "podUID": r.target.UID,
 		"duration": time.Since(r.begun).String(),
 		"bytesIn":  r.in.Load(), "bytesOut": r.out.Load(),
 		"outcome": r.outcome,

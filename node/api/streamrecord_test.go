@@ -29,10 +29,10 @@ import (
 
 // record is the log record of a stream.
 type record struct {
-	User, Verb, Protocol, Namespace, Pod, PodUID, Container, Duration, Outcome string
-	Groups                                                                     []string
-	BytesIn, BytesOut                                                          int64
-	ExitCode, Connections                                                      *int
+	User, Verb, Protocol, Pod, PodUID, Container, Duration, Outcome string
+	Groups                                                          []string
+	BytesIn, BytesOut                                               int64
+	ExitCode, Connections                                           *int
 }
 
 // recorded serves cfg to a user, and returns a function that waits for the next record. Each function of wrap
@@ -124,7 +124,7 @@ func TestSecurityA11EachStreamLeavesARecord(t *testing.T) {
 				}
 				if got.User != "jane" || !slices.Equal(got.Groups, []string{"ops", "dev"}) || got.Verb != verb ||
 					!strings.HasPrefix(t.Name(), t.Name()[:strings.LastIndex(t.Name(), "/")+1]+got.Protocol) ||
-					got.Namespace != "default" || got.Pod != "web" || got.PodUID != "u-1" || got.Container != "app" ||
+					got.Pod != "default/web" || got.PodUID != "u-1" || got.Container != "app" ||
 					got.BytesIn < int64(len(secret)) || got.BytesOut < int64(len(secret)) || exit != tc.exit || got.Outcome != tc.outcome {
 					t.Errorf("%s that ends with %v: got %+v with exit code %d, want outcome %s with exit code %d", verb, tc.err, got, exit, tc.outcome, tc.exit)
 				}

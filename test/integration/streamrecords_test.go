@@ -12,16 +12,16 @@ import (
 
 // record is the line that a stream leaves in the log of the node.
 type record struct {
-	User, Verb, Protocol, Namespace, Pod, PodUID, Container, Outcome string
-	BytesIn, BytesOut                                                int64
-	ExitCode                                                         *int
+	User, Verb, Protocol, Pod, PodUID, Container, Outcome string
+	BytesIn, BytesOut                                     int64
+	ExitCode                                              *int
 }
 
 // records returns the records of a pod so far.
 func (c *child) records(pod string) (out []record) {
 	for line := range strings.Lines(c.said.String()) {
 		var r record
-		if strings.Contains(line, "Stream has ended") && json.Unmarshal([]byte(line), &r) == nil && r.Namespace == c.namespace && r.Pod == pod {
+		if strings.Contains(line, "Stream has ended") && json.Unmarshal([]byte(line), &r) == nil && r.Pod == c.namespace+"/"+pod {
 			out = append(out, r)
 		}
 	}
