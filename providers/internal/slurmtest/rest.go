@@ -32,7 +32,7 @@ func findREST() error {
 			return nil
 		}
 	}
-	return errors.New("Slurm has no plugin auth_jwt.so: apt-get install slurm-wlm-jwt-plugin")
+	return errors.New("the plugin auth_jwt.so of Slurm is not installed: apt-get install slurm-wlm-jwt-plugin")
 }
 
 // StartREST starts slurmrestd, with tokens only, until the test ends. It returns its URL. The cluster must have
