@@ -2,19 +2,7 @@
 
 package api
 
-import (
-	"bytes"
-	"context"
-	_ "embed" // the template
-	"encoding/json"
-	"fmt"
-	"html/template"
-	"net/http"
-	"strings"
-	"time"
-
-	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-)
+import "time"
 
 // DebugPath is the path of the page about the work of a process.
 const DebugPath = "/debug/pods"
@@ -62,69 +50,4 @@ type DebugCount struct {
 	Name   string  `json:"name"`
 	Labels string  `json:"labels,omitempty"`
 	Value  float64 `json:"value"`
-}
-
-// shownPods bounds the pods of a node in HTML. JSON has all pods.
-const shownPods = 500
-
-//go:embed debugpage.html
-var debugPageHTML string
-
-var debugTemplate = template.Must(template.New("debug").Funcs(template.FuncMap{
-	"ago":   func(at, now time.Time) string { return now.Sub(at).Truncate(time.Second).String() },
-	"utc":   func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
-	"first": func(pods []DebugPod) []DebugPod { return pods[:min(len(pods), shownPods)] },
-	"more":  func(pods []DebugPod) int { return max(0, len(pods)-shownPods) },
-	"waiting": func(pods []DebugPod) (n int) {
-		for _, pod := range pods {
-			if pod.WaitsFor != "" {
-				n++
-			}
-		}
-		return n
-	},
-}).Parse(debugPageHTML))
-
-// DebugHandler serves get as a page, or as JSON if the query has format=json or the client accepts only JSON.
-func DebugHandler(get func(context.Context) DebugPage) http.HandlerFunc {
-	return answerErrors(func(w http.ResponseWriter, req *http.Request) error {
-		asJSON, err := wantsJSON(req)
-		if err != nil {
-			return err
-		}
-		header := w.Header()
-		header.Set("Cache-Control", "no-store")
-		header.Set("X-Content-Type-Options", "nosniff")
-		header.Set("Referrer-Policy", "no-referrer")
-		header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-		header.Set("Vary", "Accept")
-		page := get(req.Context())
-		var body bytes.Buffer
-		if asJSON {
-			header.Set("Content-Type", "application/json")
-			err = json.NewEncoder(&body).Encode(page)
-		} else {
-			header.Set("Content-Type", "text/html; charset=utf-8")
-			err = debugTemplate.Execute(&body, page)
-		}
-		if err != nil {
-			return fmt.Errorf("write the page about pods: %w", err)
-		}
-		_, _ = w.Write(body.Bytes()) // a client that is gone needs no answer
-		return nil
-	})
-}
-
-func wantsJSON(req *http.Request) (bool, error) {
-	switch format := req.URL.Query().Get("format"); format {
-	case "json":
-		return true, nil
-	case "html":
-		return false, nil
-	case "":
-		accept := req.Header.Get("Accept")
-		return strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/html"), nil
-	default:
-		return false, errdefs.InvalidInputf("format %q of the page: want html or json", format)
-	}
 }
