@@ -130,11 +130,11 @@ func (d *Driver) login(ctx context.Context) (*gophercloud.ServiceClient, error) 
 		Transport: transport, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would take the token along
 	}
 	if err := openstack.Authenticate(ctx, provider, who); err != nil {
-		return nil, fmt.Errorf("log in to Keystone at %s: %w", who.IdentityEndpoint, kind(err))
+		return nil, fmt.Errorf("log in to Keystone at %s: %w", who.IdentityEndpoint, withoutKind(err))
 	}
 	service, err := openstack.NewComputeV2(provider, where)
 	if err != nil {
-		return nil, fmt.Errorf("find Nova in the catalog of Keystone: %w: look at region %q", kind(err), where.Region)
+		return nil, fmt.Errorf("find Nova in the catalog of Keystone: %w: look at region %q", withoutKind(err), where.Region)
 	}
 	service.Type, service.Microversion = "compute", microversion
 	d.service = service
@@ -451,12 +451,24 @@ var advice = map[machine.Refusal]string{
 	machine.Quota:  "raise the quota of the project",
 }
 
+// withoutKind returns the error of a request to Keystone. Keystone answers 404 for a deleted application credential, which tells nothing about servers.
+func withoutKind(err error) error {
+	var answer gophercloud.ErrUnexpectedResponseCode
+	if errors.As(err, &answer) {
+		return fmt.Errorf("keystone answers %d %s: look at the credentials", answer.Actual, http.StatusText(answer.Actual))
+	}
+	return kind(err)
+}
+
 // kind gives an error its kind, without the address and the body of the request, which has a secret. An error without a kind does not tell whether Nova has
 // done the request.
 func kind(err error) error {
 	var answer gophercloud.ErrUnexpectedResponseCode
 	var failed *url.Error
+	var refused *gophercloud.ErrUnableToReauthenticate
 	switch {
+	case errors.As(err, &refused):
+		return fmt.Errorf("log in to Keystone again: %w", withoutKind(refused.ErrReauth))
 	case errors.As(err, &answer):
 	case errors.As(err, &failed):
 		return fmt.Errorf("%s: %w", failed.Op, failed.Err)

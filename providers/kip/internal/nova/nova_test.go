@@ -29,16 +29,17 @@ type object = map[string]any
 
 // cloud emulates Keystone, and Nova with microversion 2.52. Its servers run no machine.
 type cloud struct {
-	mu      sync.Mutex
-	url     string
-	all     []*emulated
-	tokens  int               // number of tokens ever given; only the last one is good
-	creates int               // number of creates with an effect
-	refuse  map[string]answer // by method and path
-	full    []string          // IDs of flavors without a host
-	page    int               // number of servers on a page; 0: all
-	silent  bool              // the answer to a create is lost
-	request object            // the last create
+	mu           sync.Mutex
+	url          string
+	all          []*emulated
+	noCredential bool              // Keystone has no such application credential
+	tokens       int               // number of tokens ever given; only the last one is good
+	creates      int               // number of creates with an effect
+	refuse       map[string]answer // by method and path
+	full         []string          // IDs of flavors without a host
+	page         int               // number of servers on a page; 0: all
+	silent       bool              // the answer to a create is lost
+	request      object            // the last create
 }
 
 type answer struct {
@@ -259,6 +260,10 @@ func (c *cloud) identity(w http.ResponseWriter, r *http.Request) {
 	case "/identity/v3":
 		reply(w, http.StatusOK, object{"version": version})
 	case "/identity/v3/auth/tokens":
+		if c.noCredential {
+			say(w, answer{http.StatusNotFound, "error", "Could not find Application Credential.", 0})
+			return
+		}
 		text, _ := io.ReadAll(r.Body)
 		if !strings.Contains(string(text), `"password":"secret"`) {
 			say(w, answer{http.StatusUnauthorized, "error", "The request you have made requires authentication.", 0})
@@ -397,6 +402,28 @@ func TestNovaTokenIsOneServer(t *testing.T) {
 	d.mu.Unlock()
 	if _, err := d.Start(t.Context(), spec("vk-3")); err != nil {
 		t.Errorf("a create without an answer is not repeated after %s: %v", lostFor, err)
+	}
+}
+
+// TestNovaLoginThatFailsTellsNothingOfServers: Keystone answers 404 for a deleted application credential. No server counts as gone.
+func TestNovaLoginThatFailsTellsNothingOfServers(t *testing.T) {
+	d, c := start(t, Config{})
+	m, err := d.Start(t.Context(), spec("vk-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := New(d.config, d.port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.set(func() { c.noCredential, c.tokens = true, c.tokens+1 }) // and the token of d is revoked
+	for name, of := range map[string]*Driver{"the first login": fresh, "a login after a revoked token": d} {
+		if _, _, err := of.Describe(t.Context(), m.ID); err == nil || errdefs.IsNotFound(err) || !strings.Contains(err.Error(), "look at the credentials") {
+			t.Errorf("%s: the server is described with the error %v", name, err)
+		}
+		if err := of.Stop(t.Context(), m.ID); err == nil || errdefs.IsNotFound(err) {
+			t.Errorf("%s: the server is stopped with the error %v", name, err)
+		}
 	}
 }
 
