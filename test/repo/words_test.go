@@ -12,7 +12,7 @@ import (
 var saidAllTheSame = []repocheck.Said{
 	{File: "providers/process/internal/shim/spec.go", Word: "keeper",
 		Why: "states of running containers on disk have the field by this name"},
-	{File: "repo_words_test.go", Word: "keeper", Why: "the line above"},
+	{File: "test/repo/words_test.go", Word: "keeper", Why: "the line above"},
 }
 
 // TestTheFieldsWords reads the old words from the glossary: it is the one place that has them.

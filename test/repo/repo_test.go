@@ -3,8 +3,8 @@
 // Package repo_test holds the rules of this repository. Each has its reason
 // beside it; the checks themselves are in internal/testing/repocheck.
 //
-// What surprises: the rules hold for the nested modules too, in files of
-// every build tag.
+// The surprise: the rules hold for the nested modules too, in files of every
+// build tag. The tests run at the top of the tree.
 package repo_test
 
 import (
@@ -125,6 +125,14 @@ var confined = []repocheck.Confined{
 		Why: "a node talks to the API server only"},
 	{Import: "github.com/virtual-kubelet/node-cli", To: nil,
 		Why: "it stands on another implementation of this module path"},
+}
+
+// TestMain goes to the top of the tree, where all paths of the rules begin.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
 }
 
 // theTree reads the tree once for all rules.

@@ -16,13 +16,13 @@ var inOrder = []string{
 }
 
 func TestFilesOfPackagesHaveAnOrder(t *testing.T) {
-	text, err := os.ReadFile("repo_order.txt")
+	text, err := os.ReadFile("test/repo/order.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ceilings, err := repocheck.ParseCeilings(string(text))
 	if err != nil {
-		t.Fatalf("repo_order.txt: %v", err)
+		t.Fatalf("order.txt: %v", err)
 	}
 	report(t, "a reader of a large package must be able to begin at its ground, and a part that stands on another one must not be known there",
 		load(t).FileOrders(ceilings, inOrder...))
