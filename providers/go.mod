@@ -132,7 +132,6 @@ require (
 	golang.org/x/exp v0.0.0-20260410095643-746e56fc9e2f // indirect
 	golang.org/x/mod v0.41.0 // indirect
 	golang.org/x/net v0.62.0 // indirect
-	golang.org/x/term v0.47.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260526163538-3dc84a4a5aaa // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260526163538-3dc84a4a5aaa // indirect
@@ -185,6 +184,7 @@ require (
 	github.com/opencontainers/runtime-spec v1.3.0
 	github.com/virtual-kubelet/virtual-kubelet/providerrpc v0.0.0-00010101000000-000000000000
 	github.com/vishvananda/netlink v1.3.1
+	golang.org/x/term v0.47.0
 	k8s.io/component-helpers v0.37.1
 	tags.cncf.io/container-device-interface/specs-go v1.1.0
 )

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/exec"
 
@@ -17,8 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// RunInContainer runs a command in a container, with a small shell and an in-memory file system. An unknown
-// command ends with exit code 127. A command whose container ends returns 137.
+// RunInContainer runs a command in a container, with a small shell and no file system. An unknown command ends with exit code 127. A command whose container ends returns 137.
 func (p *provider) RunInContainer(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error {
 	err := p.session(ctx, namespace, podName, containerName, attach, func(sh *shell) error { return sh.run(cmd) })
 	if errors.Is(err, errRunEnded) {
@@ -40,35 +40,30 @@ func (p *provider) shell(ctx context.Context, namespace, podName, containerName 
 	if m.stage != running {
 		return nil, nil, 0, errdefs.InvalidInputf("container %q of pod %s/%s is not running", containerName, namespace, podName)
 	}
-	if s.disks == nil {
-		s.disks = map[string]*disk{}
-	}
-	if s.disks[containerName] == nil {
-		s.disks[containerName] = newDisk(now)
-	}
 	hostname := s.pod.Spec.Hostname
 	if hostname == "" {
 		hostname = s.pod.Name
 	}
 	sh = &shell{
-		ctx: ctx, env: environment(container, hostname), hostname: hostname, dir: "/", disk: s.disks[containerName],
-		stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, tty: attach.TTY(),
-	}
-	if container.WorkingDir != "" {
-		sh.dir = clean(container.WorkingDir)
+		ctx: ctx, env: environment(container, hostname), hostname: hostname,
+		stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
 	}
 	if in := attach.Stdin(); in != nil {
 		sh.stdin = input{ctx, in}
 	}
 	if out := attach.Stdout(); out != nil {
 		sh.stdout, sh.stderr = out, out
-		if sh.tty {
-			sh.stdout, sh.stderr = terminal{out}, terminal{out}
+		if attach.TTY() {
+			sh.terminal = term.NewTerminal(struct {
+				io.Reader
+				io.Writer
+			}{sh.stdin, out}, "")
+			sh.stdout, sh.stderr = sh.terminal, sh.terminal
 		}
 	}
 	if out := attach.Stderr(); out != nil {
 		sh.stderr = out
-	} else if !sh.tty {
+	} else if sh.terminal == nil {
 		sh.stderr = io.Discard
 	}
 	return sh, s, m.run, nil

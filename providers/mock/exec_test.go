@@ -3,7 +3,6 @@
 package mock
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
@@ -50,15 +49,10 @@ func TestExec(t *testing.T) {
 		{"exit code", "", []string{"sh", "-c", "exit 7"}, "", 7},
 		{"path and options", "", []string{"/bin/sh", "-ec", "echo x; exit 3; echo y"}, "x\n", 3},
 		{"unknown command", "", []string{"python"}, "", 127},
-		{"environment of the container", "", []string{"sh", "-c", `echo "$GREETING" '$GREETING' $HOSTNAME`}, "hello $GREETING a\n", 0},
-		{"printenv", "", []string{"printenv", "GREETING"}, "hello\n", 0},
+		{"environment of the container", "", []string{"sh", "-c", `echo "$GREETING" $HOSTNAME`}, "hello a\n", 0},
 		{"hostname", "", []string{"hostname"}, "a\n", 0},
-		{"and", "", []string{"sh", "-c", "false && echo no; true && echo yes"}, "yes\n", 0},
-		{"files", "", []string{"sh", "-c", "mkdir -p /d && cd /d && echo 1 > f && cat f && ls /d && pwd"}, "1\nf\n/d\n", 0},
-		{"remove", "", []string{"sh", "-c", "rm -rf /d; ls /d"}, "", 2},
+		{"no files", "", []string{"cat", "/etc/hosts"}, "", 1},
 		{"script from input", "echo 1\necho 2\nexit 4\necho 3\n", []string{"sh"}, "1\n2\n", 4},
-		{"test for a folder", "", []string{"test", "-d", "/tmp"}, "", 0},
-		{"test for no folder", "", []string{"test", "-d", "/tmp/x"}, "", 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := &streams{in: strings.NewReader(tc.in)}
@@ -83,13 +77,12 @@ func TestExec(t *testing.T) {
 func TestExecOnTerminal(t *testing.T) {
 	p := newProvider(t, Config{})
 	create(t, p, newPod("a"))
-	s := &streams{in: strings.NewReader("echo bab\x7fd\rnonsense\x03\x04"), tty: true}
+	s := &streams{in: strings.NewReader("echo bab\x7fd\r\x04"), tty: true}
 	if err := p.RunInContainer(t.Context(), "ns", "a", "c", []string{"sh"}, s); err != nil {
 		t.Fatal(err)
 	}
-	want := "$ echo bab\b \bd\r\nbad\r\n$ nonsense^C\r\n$ \r\n"
-	if s.out.String() != want {
-		t.Errorf("got %q, want %q", s.out.String(), want)
+	if got, want := s.out.String(), "\r\nbad\r\n$ "; !strings.HasPrefix(got, "$ echo ba") || !strings.HasSuffix(got, want) {
+		t.Errorf("got %q, want a prompt, the echo, and %q", got, want)
 	}
 }
 
@@ -120,67 +113,6 @@ func TestExecEndsWithContext(t *testing.T) {
 			t.Errorf("got %v, want the end of the context", err)
 		}
 	})
-}
-
-// TestCopy does the same as `kubectl cp`, in both directions.
-func TestCopy(t *testing.T) {
-	p := newProvider(t, Config{})
-	create(t, p, newPod("a"))
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	for name, text := range map[string]string{"f": "one", "sub/g": "two", "../../evil": "three"} {
-		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o640, Size: int64(len(text)), Typeflag: tar.TypeReg}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.RunInContainer(t.Context(), "ns", "a", "c", []string{"tar", "-xmf", "-", "-C", "/data"}, &streams{in: &archive}); err != nil {
-		t.Fatal(err)
-	}
-	out := &streams{}
-	if err := p.RunInContainer(t.Context(), "ns", "a", "c", []string{"tar", "cf", "-", "/data"}, out); err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	for r := tar.NewReader(&out.out); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, _ := io.ReadAll(r)
-		got[h.Name] = string(data)
-	}
-	for name, want := range map[string]string{"data/": "", "data/f": "one", "data/sub/": "", "data/sub/g": "two", "data/evil": "three"} {
-		if text, ok := got[name]; !ok || text != want {
-			t.Errorf("%s: got %q (%v), want %q; all: %v", name, text, ok, want, got)
-		}
-	}
-	big := &streams{in: strings.NewReader("cat > /big\n")}
-	if err := p.RunInContainer(t.Context(), "ns", "a", "c", []string{"tar", "cf", "-", "/none"}, big); err == nil {
-		t.Error("an archive of a file that is not there is no error")
-	}
-}
-
-func TestDiskIsLimited(t *testing.T) {
-	d := newDisk(time.Now())
-	if err := d.write("/a", file{data: make([]byte, diskLimit-10)}); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.write("/b", file{data: make([]byte, 20)}); err == nil || !strings.Contains(err.Error(), "No space left") {
-		t.Errorf("got %v, want no space left", err)
-	}
-	d.remove("/a")
-	if err := d.write("/b", file{data: make([]byte, 20)}); err != nil {
-		t.Errorf("after a removal: %v", err)
-	}
 }
 
 func TestAttach(t *testing.T) {

@@ -3,25 +3,27 @@
 package mock
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
+	"golang.org/x/term"
 	"k8s.io/utils/exec"
 )
 
-// shell runs commands in a simulated container.
+// shell runs the few commands of a simulated container.
 type shell struct {
 	ctx            context.Context
 	env            []string // NAME=value
 	hostname       string
-	dir            string
-	disk           *disk
-	tty            bool
+	terminal       *term.Terminal // nil without a terminal
 	stdin          io.Reader
 	stdout, stderr io.Writer
 }
@@ -29,21 +31,15 @@ type shell struct {
 // notFoundCode is the exit code of a shell for an unknown command.
 const notFoundCode = 127
 
+// errExit ends a script whose exit command gave 0.
+var errExit = errors.New("exit")
+
 // fail writes a message to standard error and returns an error that carries the exit code to the client.
 func (sh *shell) fail(code int, format string, args ...any) error {
-	message := fmt.Sprintf(format, args...)
-	if message != "" {
-		fmt.Fprintln(sh.stderr, message)
+	if format != "" {
+		fmt.Fprintf(sh.stderr, format+"\n", args...)
 	}
 	return exec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", code), Code: code}
-}
-
-// resolve makes name absolute.
-func (sh *shell) resolve(name string) string {
-	if strings.HasPrefix(name, "/") {
-		return clean(name)
-	}
-	return path.Join(sh.dir, name)
 }
 
 // run runs one command. Its error carries an exit code.
@@ -51,60 +47,146 @@ func (sh *shell) run(argv []string) error {
 	if len(argv) == 0 {
 		return nil
 	}
-	if command, ok := commands[path.Base(argv[0])]; ok {
-		return command(sh, argv[1:])
+	args := argv[1:]
+	switch path.Base(argv[0]) {
+	case "sh", "bash", "ash":
+		err := sh.runShell(args)
+		if errors.Is(err, errExit) {
+			return nil
+		}
+		return err
+	case "echo":
+		_, err := fmt.Fprintln(sh.stdout, strings.Join(args, " "))
+		return err
+	case "cat":
+		if len(args) > 0 {
+			return sh.fail(1, "cat: %s: No such file or directory", args[0])
+		}
+		_, err := io.Copy(sh.stdout, sh.stdin)
+		return err
+	case "env":
+		_, err := fmt.Fprintln(sh.stdout, strings.Join(sh.env, "\n"))
+		return err
+	case "hostname":
+		_, err := fmt.Fprintln(sh.stdout, sh.hostname)
+		return err
+	case "sleep":
+		return sh.sleep(args)
+	case "true":
+		return nil
+	case "false":
+		return sh.fail(1, "")
 	}
-	return sh.fail(notFoundCode, "%s: not found; a mock container knows: %s", argv[0], commandNames())
+	return sh.fail(notFoundCode, "%s: not found; a simulated container knows: cat echo env false hostname sh sleep true", argv[0])
 }
 
-// script runs commands separated by newlines, `;` and `&&`, with quotes, variables and `> file`. The last
-// command decides the exit code; exit ends the script.
-func (sh *shell) script(text string) error {
+// runShell runs the script of `sh -c SCRIPT`, else the lines of standard input.
+func (sh *shell) runShell(args []string) error {
+	if len(args) > 1 && strings.HasPrefix(args[0], "-") && strings.HasSuffix(args[0], "c") {
+		return sh.runScript(args[1])
+	}
 	var result error
-	for _, s := range splitScript(text) {
-		if sh.ctx.Err() != nil {
-			return sh.ctx.Err()
+	lines := bufio.NewScanner(sh.stdin)
+	next := func() (string, error) {
+		if !lines.Scan() {
+			return "", errors.Join(lines.Err(), io.EOF)
 		}
-		if s.ifSucceeded && result != nil {
-			continue
+		return lines.Text(), nil
+	}
+	if sh.terminal != nil {
+		sh.terminal.SetPrompt("$ ")
+		next = sh.terminal.ReadLine
+	}
+	for {
+		line, err := next()
+		if errors.Is(err, io.EOF) {
+			return result
 		}
-		words := sh.expand(s.words)
-		result = sh.redirected(words, s.target)
-		if len(words) > 0 && words[0] == "exit" {
+		if err != nil {
+			return err
+		}
+		result = sh.runScript(line)
+		if hasExit(line) || sh.ctx.Err() != nil {
 			return result
 		}
 	}
+}
+
+// runScript runs commands separated by newlines and `;`. It expands variables and drops quotes. The last command
+// decides the exit code; exit ends the script.
+func (sh *shell) runScript(script string) error {
+	var result error
+	for _, words := range splitScript(script) {
+		if sh.ctx.Err() != nil {
+			return sh.ctx.Err()
+		}
+		if words[0] == "exit" {
+			return sh.exit(words[1:])
+		}
+		for i := range words {
+			words[i] = os.Expand(words[i], sh.variable)
+		}
+		result = sh.run(words)
+	}
 	return result
 }
 
-// redirected runs a command and writes its output to the file called target, if any.
-func (sh *shell) redirected(argv []string, target string) error {
-	if target == "" {
-		return sh.run(argv)
-	}
-	var out strings.Builder
-	inner := *sh
-	inner.stdout = &out
-	result := inner.run(argv)
-	sh.dir = inner.dir
-	if err := sh.disk.write(sh.resolve(target), file{data: []byte(out.String()), mode: 0o644, modified: time.Now()}); err != nil {
-		return sh.fail(1, "sh: %v", err)
-	}
-	return result
-}
-
-// expand replaces variables in words outside of single quotes.
-func (sh *shell) expand(words []word) []string {
-	expanded := make([]string, len(words))
-	for i, w := range words {
-		expanded[i] = w.text
-		if !w.literal {
-			expanded[i] = os.Expand(w.text, sh.variable)
+// splitScript returns the words of each command.
+func splitScript(script string) [][]string {
+	var commands [][]string
+	for _, command := range strings.FieldsFunc(script, func(r rune) bool { return r == ';' || r == '\n' }) {
+		if words := strings.Fields(strings.NewReplacer(`'`, "", `"`, "").Replace(command)); len(words) > 0 {
+			commands = append(commands, words)
 		}
 	}
-	return expanded
+	return commands
 }
 
+// hasExit reports whether a script runs exit.
+func hasExit(script string) bool {
+	for _, words := range splitScript(script) {
+		if words[0] == "exit" {
+			return true
+		}
+	}
+	return false
+}
+
+// exit returns the error of the exit command.
+func (sh *shell) exit(args []string) error {
+	if len(args) == 0 {
+		return errExit
+	}
+	code, err := strconv.ParseUint(args[0], 10, 8)
+	switch {
+	case err != nil:
+		return sh.fail(2, "exit: %s: want a number from 0 to 255", args[0])
+	case code == 0:
+		return errExit
+	}
+	return sh.fail(int(code), "")
+}
+
+// sleep waits for a number of seconds.
+func (sh *shell) sleep(args []string) error {
+	if len(args) == 0 {
+		return sh.fail(1, "sleep: missing operand")
+	}
+	seconds, err := strconv.ParseFloat(args[0], 64)
+	if err != nil || seconds < 0 {
+		return sh.fail(1, "sleep: invalid time interval %q", args[0])
+	}
+	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-sh.ctx.Done():
+		return sh.ctx.Err()
+	}
+}
+
+// variable returns the last value of an environment variable.
 func (sh *shell) variable(name string) string {
 	for i := len(sh.env) - 1; i >= 0; i-- {
 		if key, value, _ := strings.Cut(sh.env[i], "="); key == name {

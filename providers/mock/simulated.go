@@ -18,8 +18,7 @@ type simulated struct {
 	pod     *corev1.Pod
 	life    life
 	address netip.Addr
-	disks   map[string]*disk // by container
-	asked   chan struct{}    // closed by DeletePod; nil without a waiting caller
+	asked   chan struct{} // closed by DeletePod; nil without a waiting caller
 
 	shown shown // the last returned form of pod
 

@@ -35,7 +35,7 @@ func TestKubectl(t *testing.T) {
 	pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80}}
 	uid := w.startPod(pod).UID
 	streams := map[string]func(user){
-		"exec": user.exec, "attach": user.attach, "port-forward": user.portForward, "cp": user.cp,
+		"exec": user.exec, "attach": user.attach, "port-forward": user.portForward, "exec of many bytes": user.copyBytes,
 		"exec in a terminal": user.terminal, "debug": user.debug,
 	}
 	for protocol, env := range map[string][]string{

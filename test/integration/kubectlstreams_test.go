@@ -3,7 +3,6 @@
 package integration
 
 import (
-	"bytes"
 	"crypto/rand"
 	"io"
 	"net/http"
@@ -115,27 +114,13 @@ func (u user) portForward() {
 	}
 }
 
-// cp copies a file into a pod and out again.
-func (u user) cp() {
-	dir := u.t.TempDir()
-	there, back := filepath.Join(dir, "there"), filepath.Join(dir, "back")
+// copyBytes sends bytes of every value to a command, which sends them back.
+func (u user) copyBytes() {
 	content := make([]byte, 300_000)
 	if _, err := rand.Read(content); err != nil {
 		u.t.Fatal(err)
 	}
-	if err := os.WriteFile(there, content, 0o600); err != nil {
-		u.t.Fatal(err)
-	}
-	inPod := u.key("web") + ":/data/file"
-	u.kubectl("exec", "web", "--", "rm", "-f", "/data/file")
-	u.kubectl("exec", "web", "--", "mkdir", "-p", "/data")
-	u.kubectl("cp", there, inPod)
-	u.kubectl("cp", inPod, back)
-	got, err := os.ReadFile(back)
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	if !bytes.Equal(got, content) {
+	if got := u.typing(string(content), "exec", "-i", "web", "--", "cat"); got != string(content) {
 		u.t.Errorf("%d bytes came back from the pod that differ from the %d that went there", len(got), len(content))
 	}
 }
