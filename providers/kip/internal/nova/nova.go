@@ -206,7 +206,7 @@ func (d *Driver) Start(ctx context.Context, s machine.Spec) (machine.Machine, er
 		d.release(s.Token)
 		return machine.Machine{}, err
 	}
-	flavor, err := d.flavor(ctx, s.Type.Name)
+	flavor, err := d.flavorID(ctx, s.Type.Name)
 	if err != nil {
 		d.release(s.Token)
 		return machine.Machine{}, err
@@ -281,24 +281,25 @@ func cut(tags map[string]string) map[string]string {
 	return all
 }
 
-// flavor returns the ID of a flavor.
-func (d *Driver) flavor(ctx context.Context, name string) (string, error) {
+// flavor is a size of servers.
+type flavor struct{ ID, Name string }
+
+// flavorID returns the ID of a flavor.
+func (d *Driver) flavorID(ctx context.Context, name string) (string, error) {
 	d.mu.Lock()
 	id := d.flavors[name]
 	d.mu.Unlock()
 	if id != "" {
 		return id, nil
 	}
-	var page struct {
-		Flavors []struct{ ID, Name string }
-	}
-	if _, err := d.call(ctx, http.MethodGet, "flavors", nil, nil, &page); err != nil {
+	all, err := listAll(ctx, d, "flavors", "flavors", url.Values{}, func(f flavor) string { return f.ID })
+	if err != nil {
 		return "", err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	clear(d.flavors)
-	for _, f := range page.Flavors {
+	for _, f := range all {
 		d.flavors[f.Name] = f.ID
 	}
 	if id = d.flavors[name]; id == "" {
@@ -374,20 +375,31 @@ func (d *Driver) List(ctx context.Context, tags map[string]string) ([]machine.Ma
 	return all, nil
 }
 
-func (d *Driver) list(ctx context.Context, query url.Values) (all []server, err error) {
+func (d *Driver) list(ctx context.Context, query url.Values) ([]server, error) {
+	return listAll(ctx, d, "servers/detail", "servers", query, func(s server) string { return s.ID })
+}
+
+// listAll returns the objects on all pages of a collection. Nova limits a page to 1000 objects by default, and links the next page.
+func listAll[T any](ctx context.Context, d *Driver, path, collection string, query url.Values, idOf func(T) string) (all []T, err error) {
 	for {
-		var page struct {
-			Servers []server
-			Links   []struct{ Rel string } `json:"servers_links"`
-		}
-		if _, err := d.call(ctx, http.MethodGet, "servers/detail", query, nil, &page); err != nil {
+		var page map[string]json.RawMessage
+		if _, err := d.call(ctx, http.MethodGet, path, query, nil, &page); err != nil {
 			return nil, err
 		}
-		all = append(all, page.Servers...)
-		if len(page.Servers) == 0 || !slices.ContainsFunc(page.Links, func(l struct{ Rel string }) bool { return l.Rel == "next" }) {
+		var some []T
+		var links []struct{ Rel string }
+		for name, out := range map[string]any{collection: &some, collection + "_links": &links} {
+			if text, is := page[name]; is {
+				if err := json.Unmarshal(text, out); err != nil {
+					return nil, fmt.Errorf("read %s in the answer of Nova: %w", name, err)
+				}
+			}
+		}
+		all = append(all, some...)
+		if len(some) == 0 || !slices.ContainsFunc(links, func(l struct{ Rel string }) bool { return l.Rel == "next" }) {
 			return all, nil
 		}
-		query.Set("marker", all[len(all)-1].ID)
+		query.Set("marker", idOf(all[len(all)-1])) // the link may name an address that only Nova reaches
 	}
 }
 

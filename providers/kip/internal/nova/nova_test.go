@@ -162,7 +162,7 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request, shape string, part
 		c.create(w, in["server"].(object))
 		return
 	case shape == "GET flavors":
-		reply(w, http.StatusOK, object{"flavors": []object{{"id": "1", "name": "m1.small"}, {"id": "2", "name": "m1.large"}}})
+		c.listFlavors(w, r.URL.Query().Get("marker"))
 		return
 	case len(parts) == 2 && parts[1] == "detail":
 		c.list(w, r.URL.Query())
@@ -247,6 +247,19 @@ func (c *cloud) list(w http.ResponseWriter, query url.Values) {
 	out := object{"servers": some}
 	if more {
 		out["servers_links"] = []object{{"rel": "next", "href": c.url + "/compute/v2.1/servers/detail?marker=…"}}
+	}
+	reply(w, http.StatusOK, out)
+}
+
+// listFlavors answers with a page of flavors.
+func (c *cloud) listFlavors(w http.ResponseWriter, marker string) {
+	some := []object{{"id": "1", "name": "m1.small"}, {"id": "2", "name": "m1.large"}}
+	if n := slices.IndexFunc(some, func(f object) bool { return f["id"] == marker }); n >= 0 {
+		some = some[n+1:]
+	}
+	out := object{"flavors": some}
+	if c.page > 0 && len(some) > c.page {
+		out["flavors"], out["flavors_links"] = some[:c.page], []object{{"rel": "next", "href": c.url + "/compute/v2.1/flavors?marker=…"}}
 	}
 	reply(w, http.StatusOK, out)
 }
@@ -500,6 +513,22 @@ func TestNovaListHasAllPages(t *testing.T) {
 	c.set(func() { c.refuse["GET servers/detail"] = answer{status: 503, kind: "serviceUnavailable"} })
 	if all, err := d.List(t.Context(), mine); err == nil || all != nil {
 		t.Errorf("an outage is a list of %d", len(all))
+	}
+}
+
+// TestNovaFindsFlavorsOnAllPages: a machine gets its flavor from a later page of the list.
+func TestNovaFindsFlavorsOnAllPages(t *testing.T) {
+	d, c := start(t, Config{})
+	c.set(func() { c.page = 1 })
+	s := spec("vk-1")
+	s.Type.Name = "m1.large"
+	if m, err := d.Start(t.Context(), s); err != nil || m.Type != "m1.large" {
+		t.Errorf("got %+v, %v", m, err)
+	}
+	s = spec("vk-2")
+	s.Type.Name = "none"
+	if _, err := d.Start(t.Context(), s); machine.RefusalOf(err) != machine.Denied {
+		t.Errorf("a missing flavor: %v", err)
 	}
 }
 
