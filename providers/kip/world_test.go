@@ -76,12 +76,18 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{
-		t: t, config: config, cells: map[string]*simulated{}, given: map[types.UID]int{}, boots: 5 * time.Second, events: record.NewFakeRecorder(1000),
-		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
-	}
+	w := newCluster(config)
+	w.t, w.cells, w.given, w.boots = t, map[string]*simulated{}, map[types.UID]int{}, 5*time.Second
 	w.cloud = machinetest.New(w.boot)
 	return w
+}
+
+// newCluster returns a cluster without a cloud.
+func newCluster(config Config) *world {
+	return &world{
+		config: config, events: record.NewFakeRecorder(1000),
+		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
+	}
 }
 
 // boot starts a machine. Without a running pod, it ends itself when no node has contacted it for too long.
@@ -162,6 +168,7 @@ type process struct {
 	kill   context.CancelFunc
 	ended  chan struct{}
 	told   []corev1.PodStatus
+	news   chan struct{} // holds a value after a status; nil: nobody waits
 	mu     sync.Mutex
 }
 
@@ -187,27 +194,53 @@ func (p *process) step(effect func() error) error {
 func (w *world) start(authority *cell.Authority, dieAt int32, after bool) *process {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	p := &process{w: w, dieAt: dieAt, after: after, kill: cancel, ended: make(chan struct{})}
-	p.driver = newDriver(cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{
-		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, Pods: corev1listers.NewPodLister(w.indexer), Recorder: w.events,
-	}, NodeName: "node"}, w.config, killable{w.cloud, p}, authority, usual)
+	p.driver = newDriver(w.input(), w.config, killable{w.cloud, p}, authority, usual)
 	p.driver.dial = func(token, _ string, _ func(string) bool) agent { return &simulatedAgent{p: p, token: token} }
+	p.run(ctx)
+	synctest.Wait() // pods made from now on do not belong to an earlier process
+	return p
+}
+
+// input returns the input of a provider whose cluster is w.
+func (w *world) input() cli.ProviderInput {
+	return cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{
+		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, Pods: corev1listers.NewPodLister(w.indexer), Recorder: w.events,
+	}, NodeName: "node"}
+}
+
+// run runs the provider until ctx ends. The cluster gets the statuses that it reports.
+func (p *process) run(ctx context.Context) {
 	p.driver.kit.UsePodObjects(&emulator.Objects{})
 	p.driver.kit.NotifyPods(ctx, func(pod *corev1.Pod) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.told = append(p.told, pod.Status)
-		if item, is, _ := w.indexer.Get(pod); is && !p.dead.Load() {
+		if item, is, _ := p.w.indexer.Get(pod); is && !p.dead.Load() {
 			next := item.(*corev1.Pod).DeepCopy()
 			next.Status = pod.Status
-			_ = w.indexer.Update(next)
+			_ = p.w.indexer.Update(next)
+		}
+		select {
+		case p.news <- struct{}{}:
+		default:
 		}
 	})
 	go func() {
 		defer close(p.ended)
 		_ = p.driver.kit.RunInBackground(ctx)
 	}()
-	synctest.Wait() // pods made from now on do not belong to an earlier process
-	return p
+}
+
+// await waits for a condition, and looks again after each status.
+func (p *process) await(ctx context.Context, want func() bool) error {
+	for !want() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.news:
+		}
+	}
+	return nil
 }
 
 // stop ends a node and waits for its end.

@@ -41,12 +41,13 @@ type Config struct {
 	Program string
 	// Accel is kvm or tcg. Default: kvm if the kernel of the image boots with it, else tcg.
 	Accel string
+	// Network has more options of QEMU's user network, such as ",hostfwd=…". Default: none.
+	Network string
 }
 
 // Driver starts machines with QEMU.
 type Driver struct {
-	config  Config
-	network string // more options of the user network, for tests
+	config Config
 
 	mu    sync.Mutex // guards the files of machines
 	accel string     // guarded by mu; "": unknown yet
@@ -181,12 +182,15 @@ func lockOf(dir string, how int) (*os.File, error) {
 // launch starts QEMU as a daemon that holds the lock.
 func (d *Driver) launch(ctx context.Context, dir, image, accel string, spec machine.Spec, port int, lock *os.File) error {
 	megabytes := max((spec.Type.Memory+machine.Reserve(spec.Type.Memory))>>20, 256)
-	cmd := exec.CommandContext(ctx, d.config.Program, append(base(accel, filepath.Join(image, "vmlinuz"), "rdinit=/init"), //nolint:gosec // the configuration names it
+	args := append(base(accel, filepath.Join(image, "vmlinuz"), "rdinit=/init"),
 		"-name", filepath.Base(dir), "-m", strconv.FormatInt(megabytes, 10), "-smp", strconv.FormatInt(max(1, (spec.Type.MilliCPU+999)/1000), 10),
 		"-initrd", filepath.Join(image, "initrd"), "-serial", "file:"+filepath.Join(dir, consoleFile),
-		"-netdev", fmt.Sprintf("user,id=n,restrict=on,hostfwd=tcp:127.0.0.1:%d-:%d%s", port, cell.Port, d.network), "-device", "virtio-net-pci,netdev=n,romfile=",
-		"-fw_cfg", "name=opt/vk/user-data,file="+filepath.Join(dir, userDataFile),
-		"-daemonize", "-pidfile", filepath.Join(dir, pidFile))...)
+		"-netdev", fmt.Sprintf("user,id=n,restrict=on,hostfwd=tcp:127.0.0.1:%d-:%d%s", port, cell.Port, d.config.Network), "-device", "virtio-net-pci,netdev=n,romfile=",
+		"-daemonize", "-pidfile", filepath.Join(dir, pidFile))
+	if len(spec.UserData) > 0 { // otherwise the agent asks the metadata service
+		args = append(args, "-fw_cfg", "name=opt/vk/user-data,file="+filepath.Join(dir, userDataFile))
+	}
+	cmd := exec.CommandContext(ctx, d.config.Program, args...) //nolint:gosec // the configuration names it
 	cmd.ExtraFiles = []*os.File{lock}
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -127,13 +127,13 @@ func newLab() (_ *lab, err error) {
 			l.end()
 		}
 	}()
-	if l.driver, err = New(Config{Dir: dir, Image: image}); err != nil {
-		return nil, err
-	}
 	// QEMU forwards the metadata service, like other addresses, only on the network of the guest.
 	service := httptest.NewServer(l)
 	ends = append(ends, service.Close)
-	l.driver.network = ",net=169.254.169.0/24,guestfwd=tcp:169.254.169.254:80-cmd:/bin/busybox nc 127.0.0.1 " + service.URL[strings.LastIndex(service.URL, ":")+1:]
+	network := ",net=169.254.169.0/24,guestfwd=tcp:169.254.169.254:80-cmd:/bin/busybox nc 127.0.0.1 " + service.URL[strings.LastIndex(service.URL, ":")+1:]
+	if l.driver, err = New(Config{Dir: dir, Image: image, Network: network}); err != nil {
+		return nil, err
+	}
 	ends = append(ends, func() {
 		all, _ := l.driver.List(context.Background(), nil)
 		for _, m := range all {
