@@ -44,11 +44,11 @@ func openAccounts() (*accounts, error) {
 	return a, nil
 }
 
-// pods returns the parent group for the pods of an agent, or of containerd.
-func (a *accounts) pods(name string) string { return filepath.Join(a.name, name, "pods") }
+// podsGroup returns the parent group for the pods of an agent, or of containerd.
+func (a *accounts) podsGroup(name string) string { return filepath.Join(a.name, name, "pods") }
 
-// daemon makes the group of an agent, or of containerd, and returns the file that takes processes into it.
-func (a *accounts) daemon(name string) (string, error) {
+// makeDaemonGroup makes the group of an agent, or of containerd, and returns the file that takes processes into it.
+func (a *accounts) makeDaemonGroup(name string) (string, error) {
 	dir := filepath.Join(a.root, a.name, name, "daemon")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("make a control group: %w", err)
@@ -56,9 +56,9 @@ func (a *accounts) daemon(name string) (string, error) {
 	return filepath.Join(dir, "cgroup.procs"), nil
 }
 
-// take puts the program into the group from its first moment.
-func (a *accounts) take(cmd *exec.Cmd, name string) error {
-	file, err := a.daemon(name)
+// startInGroup puts the program into the group from its first moment.
+func (a *accounts) startInGroup(cmd *exec.Cmd, name string) error {
+	file, err := a.makeDaemonGroup(name)
 	if err != nil {
 		return err
 	}
@@ -67,8 +67,8 @@ func (a *accounts) take(cmd *exec.Cmd, name string) error {
 	return nil
 }
 
-// of returns the account of the groups of these names.
-func (a *accounts) of(names ...string) *account {
+// accountOf returns the account of the groups of these names.
+func (a *accounts) accountOf(names ...string) *account {
 	sum := &account{v2: a.v2}
 	for _, name := range names {
 		sum.dirs = append(sum.dirs, filepath.Join(a.root, a.name, name))
@@ -78,7 +78,7 @@ func (a *accounts) of(names ...string) *account {
 
 // close kills the remaining processes, and removes the groups.
 func (a *accounts) close() error {
-	return errors.Join(a.of("").kill(), removeCgroup(a.name))
+	return errors.Join(a.accountOf("").killProcesses(), removeCgroup(a.name))
 }
 
 // account is the total usage of the processes of some groups.
@@ -126,8 +126,8 @@ func parseCPUStat(text string) (time.Duration, error) {
 	return 0, errors.New("there is no line usage_usec")
 }
 
-// processes returns the processes in the groups, and below them.
-func (a *account) processes() (pids []int, err error) {
+// findProcesses returns the processes in the groups, and below them.
+func (a *account) findProcesses() (pids []int, err error) {
 	for _, dir := range a.dirs {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
@@ -156,15 +156,15 @@ func (a *account) processes() (pids []int, err error) {
 	return pids, nil
 }
 
-// memory returns the memory in bytes of all processes. Shared memory is divided by the number of its users.
-func (a *account) memory() (sum int64, err error) {
-	pids, err := a.processes()
+// readMemory returns the memory in bytes of all processes. Shared memory is divided by the number of its users.
+func (a *account) readMemory() (sum int64, err error) {
+	pids, err := a.findProcesses()
 	if err != nil {
 		return 0, err
 	}
 	for _, pid := range pids {
-		bytes, err := proportional(pid)
-		if err != nil && !gone(err) {
+		bytes, err := proportionalMemory(pid)
+		if err != nil && !hasEnded(err) {
 			return 0, err
 		}
 		sum += bytes
@@ -172,22 +172,22 @@ func (a *account) memory() (sum int64, err error) {
 	return sum, nil
 }
 
-// gone reports whether a process has ended meanwhile.
-func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
+// hasEnded reports whether a process has ended meanwhile.
+func hasEnded(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
 
-// kill ends all processes, including processes that they start meanwhile, and returns when all have ended.
-func (a *account) kill() error {
+// killProcesses ends all processes, including processes that they start meanwhile, and returns when all have ended.
+func (a *account) killProcesses() error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTime)
 	defer cancel()
 	for {
-		pids, err := a.processes()
+		pids, err := a.findProcesses()
 		if err != nil || len(pids) == 0 {
 			return err
 		}
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // an error means that it has ended
 		}
-		if idle(ctx, 10*time.Millisecond) != nil {
+		if waitFor(ctx, 10*time.Millisecond) != nil {
 			return fmt.Errorf("%d processes did not end within %s of SIGKILL", len(pids), killTime)
 		}
 	}

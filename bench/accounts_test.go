@@ -35,7 +35,7 @@ func TestAccountsCountWhatHasEnded(t *testing.T) {
 	})
 	// The shell's child uses CPU time and ends, and the shell becomes the remaining process.
 	cmd := exec.Command("/bin/sh", "-c", "(i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done); echo done; exec sleep 600")
-	if err := a.take(cmd, "one"); err != nil {
+	if err := a.startInGroup(cmd, "one"); err != nil {
 		t.Fatal(err)
 	}
 	says, err := cmd.StdoutPipe()
@@ -48,14 +48,14 @@ func TestAccountsCountWhatHasEnded(t *testing.T) {
 	if _, err := says.Read(make([]byte, 5)); err != nil {
 		t.Fatal(err)
 	}
-	used, err := a.of("one").cpuTime()
+	used, err := a.accountOf("one").cpuTime()
 	if own, _ := cpuTime(cmd.Process.Pid); err != nil || used < own+20*time.Millisecond {
 		t.Errorf("the group has used %v, its process that is left %v; %v", used, own, err)
 	}
-	if pids, err := a.of("one").processes(); err != nil || !slices.Equal(pids, []int{cmd.Process.Pid}) {
+	if pids, err := a.accountOf("one").findProcesses(); err != nil || !slices.Equal(pids, []int{cmd.Process.Pid}) {
 		t.Errorf("got processes %v, %v; want %d", pids, err, cmd.Process.Pid)
 	}
-	if bytes, err := a.of("one").memory(); err != nil || bytes < 4<<10 || bytes > 64<<20 {
+	if bytes, err := a.accountOf("one").readMemory(); err != nil || bytes < 4<<10 || bytes > 64<<20 {
 		t.Errorf("got %d bytes, %v", bytes, err)
 	}
 	closed = true
@@ -63,7 +63,7 @@ func TestAccountsCountWhatHasEnded(t *testing.T) {
 	if err := a.close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(a.of("").dirs[0]); !os.IsNotExist(err) {
+	if _, err := os.Stat(a.accountOf("").dirs[0]); !os.IsNotExist(err) {
 		t.Errorf("the group is there after the end: %v", err)
 	}
 }

@@ -19,8 +19,8 @@ import (
 // each cloud, and with each container runtime. With containers there is a kubelet, too.
 var agentNames = []string{"ours", "kwok", "kwok-parallel", "null", "shared", "plugin", "tensilekube", "liqo", "liqo-vk", "nomad", "slurm", "interlink", "interlink-vk", "aci", "eci", "fargate", "fargate-push", "stackpath", "zun", "azurebatch", "gvisor", "runc", "before", "cri", "kubelet"}
 
-// suits reports whether an agent takes part in the scenario.
-func (s scenario) suits(agent string) bool {
+// suitsAgent reports whether an agent takes part in the scenario.
+func (s scenario) suitsAgent(agent string) bool {
 	switch agent {
 	case "ours":
 		return !s.Runtimes && !s.Liqo && s.Backend == ""
@@ -51,9 +51,9 @@ func (s scenario) suits(agent string) bool {
 // agent is a program for the pods of nodes. It is started as a child process and measured from outside, for
 // comparisons of any such program.
 type agent interface {
-	name() string
-	// settings returns the report's text about the settings of the agent.
-	settings() string
+	agentName() string
+	// describeSettings returns the report's text about the settings of the agent.
+	describeSettings() string
 	// start starts the program and returns when its nodes are ready.
 	start(ctx context.Context, m *machine, s scenario, prefix string) (*process, error)
 }
@@ -116,9 +116,9 @@ type ours struct {
 	profile string // "": none
 }
 
-func (o *ours) name() string { return cmp.Or(o.as, "ours") }
+func (o *ours) agentName() string { return cmp.Or(o.as, "ours") }
 
-func (o *ours) settings() string {
+func (o *ours) describeSettings() string {
 	settings := "virtual-kubelet --provider=mock, --provider=cri where there are containers; all else by default"
 	if len(o.args) > 0 {
 		settings += ", but " + strings.Join(o.args, " ")
@@ -151,7 +151,7 @@ func (o *ours) startWith(ctx context.Context, m *machine, s scenario, prefix str
 		}
 		args = append(args, "--nodes="+s.nodePattern(prefix), "--disable-kubelet-api")
 	} else {
-		creds, err := m.credentials(ctx, prefix)
+		creds, err := m.makeCredentials(ctx, prefix)
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +164,7 @@ func (o *ours) startWith(ctx context.Context, m *machine, s scenario, prefix str
 	if o.profile != "" {
 		cmd.Env = append(cmd.Env, profileVariable+"="+filepath.Join(o.profile, prefix))
 	}
-	return m.startNodes(ctx, o.name(), cmd, s.nodeNames(prefix))
+	return m.startNodes(ctx, o.agentName(), cmd, s.nodeNames(prefix))
 }
 
 // hasFleets reports whether the program can run several nodes.
@@ -176,16 +176,16 @@ func (o *ours) hasFleets(ctx context.Context) bool {
 // startNodes starts the program and returns when all nodes are ready.
 func (m *machine) startNodes(ctx context.Context, name string, cmd *exec.Cmd, nodes []string) (*process, error) {
 	if m.accounts != nil {
-		if err := m.accounts.take(cmd, nodes[0]); err != nil {
+		if err := m.accounts.startInGroup(cmd, nodes[0]); err != nil {
 			return nil, err
 		}
 	}
-	p, err := start(name, cmd, m.cfg.logs)
+	p, err := startProgram(name, cmd, m.cfg.logs)
 	if err != nil {
 		return nil, err
 	}
 	if m.accounts != nil {
-		p.account = m.accounts.of(nodes[0], containerdGroup)
+		p.account = m.accounts.accountOf(nodes[0], containerdGroup)
 	}
 	if err := m.awaitReady(ctx, nodes, p); err != nil {
 		p.stop()

@@ -16,7 +16,7 @@ func newBefore(o ours) *before {
 	return &before{o, onProcess{&o, "auto"}}
 }
 
-func (b *before) settings() string {
+func (b *before) describeSettings() string {
 	return "an earlier version, as ours is run; with containers --provider=process, isolation: auto, which isolated them by itself"
 }
 

@@ -34,7 +34,7 @@ func newOnCloud(ctx context.Context, o *ours, cfg config, name string) (agent, e
 	return onCloud{o, emulator, service, push}, err
 }
 
-func (a onCloud) settings() string {
+func (a onCloud) describeSettings() string {
 	if a.push {
 		return "the same, and a queue tells it of changes"
 	}
@@ -82,7 +82,7 @@ func buildEmulator(ctx context.Context, cfg config) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	progress("building the emulators of clouds")
+	printProgress("building the emulators of clouds")
 	build := exec.CommandContext(ctx, "go", "build", "-C", "../providers", "-trimpath", "-o", program, "./internal/emulate")
 	build.Env = append(build.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -103,18 +103,18 @@ func startEmulator(ctx context.Context, m *machine, program, service, prefix str
 	if c.commands, err = cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("make pipe: %w", err)
 	}
-	if c.program, err = start("emulator of "+service, cmd, m.cfg.logs); err != nil {
+	if c.program, err = startProgram("emulator of "+service, cmd, m.cfg.logs); err != nil {
 		return nil, err
 	}
-	if err := c.await(ctx); err != nil {
+	if err := c.awaitProvider(ctx); err != nil {
 		c.stop()
 		return nil, err
 	}
 	return c, nil
 }
 
-// await waits until the emulator has written the input of its provider. It does so once it listens.
-func (c *cloud) await(ctx context.Context) error {
+// awaitProvider waits until the emulator has written the input of its provider. It does so once it listens.
+func (c *cloud) awaitProvider(ctx context.Context) error {
 	for {
 		_, err := os.Stat(c.provider)
 		if err == nil {
@@ -125,10 +125,10 @@ func (c *cloud) await(ctx context.Context) error {
 		}
 		select {
 		case <-c.program.done:
-			return c.program.lost()
+			return c.program.endReason()
 		default:
 		}
-		if err := idle(ctx, 50*time.Millisecond); err != nil {
+		if err := waitFor(ctx, 50*time.Millisecond); err != nil {
 			return fmt.Errorf("wait for the emulator: %w: %s", err, c.program.said)
 		}
 	}

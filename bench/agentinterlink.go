@@ -35,7 +35,7 @@ func newOnInterLink(o *ours, cfg config, name string) (agent, error) {
 	return a, nil
 }
 
-func (a onInterLink) settings() string {
+func (a onInterLink) describeSettings() string {
 	if a.theirs {
 		return "interLink's virtual kubelet of July 2025, all else by default; the same server and plugin"
 	}
@@ -82,7 +82,7 @@ func (a onInterLink) start(ctx context.Context, m *machine, s scenario, prefix s
 		node, err = a.startTheirs(ctx, m, i, prefix)
 	} else {
 		file := filepath.Join(i.dir, "provider.yaml")
-		if err = writeConfig(file, fmt.Sprintf(interLinkProvider, i.edge())); err == nil {
+		if err = writeConfig(file, fmt.Sprintf(interLinkProvider, i.edgePath())); err == nil {
 			node, err = a.startWith(ctx, m, s, prefix, []string{"--provider=interlink", "--provider-config=" + file})
 		}
 	}
@@ -94,8 +94,8 @@ func (a onInterLink) start(ctx context.Context, m *machine, s scenario, prefix s
 	return node, nil
 }
 
-// edge returns the path of the proxy's socket.
-func (i *interLink) edge() string { return filepath.Join(i.dir, "edge") }
+// edgePath returns the path of the proxy's socket.
+func (i *interLink) edgePath() string { return filepath.Join(i.dir, "edge") }
 
 // startServer starts plugin, server and proxy, each on a socket in a folder with a short name, and returns when they answer.
 func (a onInterLink) startServer(ctx context.Context, m *machine) (_ *interLink, err error) {
@@ -117,7 +117,7 @@ func (a onInterLink) startServer(ctx context.Context, m *machine) (_ *interLink,
 	server := exec.Command(filepath.Join(a.folder, "interlink-api"))                                                                     //nolint:noctx // likewise
 	server.Env = append(server.Environ(), "INTERLINKCONFIGPATH="+config)
 	for name, cmd := range map[string]*exec.Cmd{"plugin": plugin, "api": server} {
-		p, err := start("interLink "+name, cmd, m.cfg.logs)
+		p, err := startProgram("interLink "+name, cmd, m.cfg.logs)
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +126,7 @@ func (a onInterLink) startServer(ctx context.Context, m *machine) (_ *interLink,
 			return nil, err
 		}
 	}
-	l, err := net.Listen("unix", i.edge()) //nolint:noctx // a bind on this machine does not block
+	l, err := net.Listen("unix", i.edgePath()) //nolint:noctx // a bind on this machine does not block
 	if err != nil {
 		return nil, fmt.Errorf("listen before interLink's server: %w", err)
 	}
@@ -143,10 +143,10 @@ func awaitSocket(ctx context.Context, socket string, p *process) error {
 		}
 		select {
 		case <-p.done:
-			return p.lost()
+			return p.endReason()
 		default:
 		}
-		if err := idle(ctx, 50*time.Millisecond); err != nil {
+		if err := waitFor(ctx, 50*time.Millisecond); err != nil {
 			return fmt.Errorf("wait for %s to listen: %w: %s", p.name, err, p.said)
 		}
 	}
@@ -167,7 +167,7 @@ func (i *interLink) stop() {
 // If it does so too early it never sees a pod, and is started again.
 func (a onInterLink) startTheirs(ctx context.Context, m *machine, i *interLink, prefix string) (*process, error) {
 	file := filepath.Join(i.dir, "node.yaml")
-	if err := writeConfig(file, fmt.Sprintf(interLinkNode, i.edge())); err != nil {
+	if err := writeConfig(file, fmt.Sprintf(interLinkNode, i.edgePath())); err != nil {
 		return nil, err
 	}
 	for range 20 {
@@ -178,25 +178,25 @@ func (a onInterLink) startTheirs(ctx context.Context, m *machine, i *interLink, 
 		cmd := exec.Command(filepath.Join(a.folder, "virtual-kubelet")) //nolint:noctx // it is ended by stop, gently
 		cmd.Env = append(cmd.Environ(), "CONFIGPATH="+file, "NODENAME="+prefix, "KUBECONFIG="+m.kubeconfig, "POD_IP=127.0.0.1",
 			"KUBELET_URL=127.0.0.1", "KUBELET_PORT="+strconv.Itoa(port))
-		p, err := m.startNodes(ctx, a.name(), cmd, []string{prefix})
+		p, err := m.startNodes(ctx, a.agentName(), cmd, []string{prefix})
 		if err != nil {
 			return nil, err
 		}
-		if looks(ctx, p) {
+		if awaitPodCache(ctx, p) {
 			return p, nil
 		}
 		p.stop()
 	}
-	return nil, fmt.Errorf("%s does not begin to look at pods", a.name())
+	return nil, fmt.Errorf("%s does not begin to look at pods", a.agentName())
 }
 
-// looks reports whether the program begins to look at pods within some seconds.
-func looks(ctx context.Context, p *process) bool {
+// awaitPodCache reports whether the program begins to look at pods within some seconds.
+func awaitPodCache(ctx context.Context, p *process) bool {
 	for range 50 {
 		if strings.Contains(p.said.String(), "Pod cache in-sync") {
 			return true
 		}
-		if idle(ctx, 100*time.Millisecond) != nil {
+		if waitFor(ctx, 100*time.Millisecond) != nil {
 			return false
 		}
 	}

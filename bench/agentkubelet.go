@@ -61,7 +61,7 @@ func newKubelet(ctx context.Context, cfg config) (agent, error) {
 	if _, err := os.Stat(k.program); err == nil {
 		return k, nil
 	}
-	progress("building kubelet %s, once", k.version)
+	printProgress("building kubelet %s, once", k.version)
 	ldflags := "-s -w -X k8s.io/component-base/version.gitVersion=" + k.version
 	build := exec.CommandContext(ctx, "go", "build", "-C", kubeletPin, "-trimpath", "-ldflags="+ldflags, "-o", k.program, kubeletModule+"/cmd/kubelet")
 	build.Env = append(build.Environ(), "CGO_ENABLED=0")
@@ -71,14 +71,14 @@ func newKubelet(ctx context.Context, cfg config) (agent, error) {
 	return k, nil
 }
 
-func (*kubelet) name() string { return "kubelet" }
+func (*kubelet) agentName() string { return "kubelet" }
 
-func (k *kubelet) settings() string {
+func (k *kubelet) describeSettings() string {
 	return "kubelet " + k.version + ", as it comes, without cgroups for QoS classes and without node allocatable"
 }
 
 func (k *kubelet) start(ctx context.Context, m *machine, _ scenario, prefix string) (*process, error) {
-	creds, err := m.credentials(ctx, prefix)
+	creds, err := m.makeCredentials(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (k *kubelet) start(ctx context.Context, m *machine, _ scenario, prefix stri
 	}
 	cmd := exec.Command(k.program, "--config="+file, "--kubeconfig="+m.kubeconfig, //nolint:noctx // it is ended by stop, gently
 		"--hostname-override="+prefix, "--node-ip=127.0.0.1", "--root-dir="+dir, "--cert-dir="+dir)
-	return m.startNodes(ctx, k.name(), cmd, []string{prefix})
+	return m.startNodes(ctx, k.agentName(), cmd, []string{prefix})
 }
 
 // criConfig is the configuration of our provider for containers.

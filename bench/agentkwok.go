@@ -67,7 +67,7 @@ func newKWOK(ctx context.Context, cfg config, name string) (agent, error) {
 	if _, err := os.Stat(k.program); err == nil {
 		return k, nil
 	}
-	progress("building KWOK %s, once", version)
+	printProgress("building KWOK %s, once", version)
 	build := exec.CommandContext(ctx, "go", "build", "-C", kwokPin, "-trimpath", "-ldflags=-s -w", "-o", k.program, kwokModule+"/cmd/kwok")
 	build.Env = append(build.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -76,9 +76,9 @@ func newKWOK(ctx context.Context, cfg config, name string) (agent, error) {
 	return k, nil
 }
 
-func (k *kwok) name() string { return k.as }
+func (k *kwok) agentName() string { return k.as }
 
-func (k *kwok) settings() string {
+func (k *kwok) describeSettings() string {
 	if k.as != "kwok" {
 		return "the same with " + parallel + " instead of 4 in each of its settings of parallelism"
 	}
@@ -96,7 +96,7 @@ func (k *kwok) start(ctx context.Context, m *machine, s scenario, prefix string)
 	}
 	cmd := exec.Command(k.program, "--kubeconfig="+m.kubeconfig, "--config="+config) //nolint:noctx // it is ended by stop, gently
 	cmd.Env = append(cmd.Environ(), "KWOK_WORKDIR="+filepath.Join(m.base, "kwok"))
-	return m.startNodes(ctx, k.name(), cmd, nodes)
+	return m.startNodes(ctx, k.agentName(), cmd, nodes)
 }
 
 // writeConfig writes options and stages into one file.

@@ -34,7 +34,7 @@ func newOnLiqo(o *ours, cfg config, name string) (agent, error) {
 	return a, nil
 }
 
-func (a onLiqo) settings() string {
+func (a onLiqo) describeSettings() string {
 	if a.theirs {
 		return "Liqo's virtual kubelet v1.0.1, with tokens of the home cluster and without its network, all else by default; liqo-controller-manager v1.0.1 in the lower cluster"
 	}
@@ -70,7 +70,7 @@ func (a onLiqo) start(ctx context.Context, m *machine, s scenario, prefix string
 // startAbove starts Liqo's controllers on the lower cluster, and then the agent.
 func (a onLiqo) startAbove(ctx context.Context, m *machine, s scenario, low *lower, base, prefix string) (*process, error) {
 	admin := filepath.Join(base, clusterName, "kubeconfig")
-	if err := a.define(ctx, admin); err != nil {
+	if err := a.defineKinds(ctx, admin); err != nil {
 		return nil, fmt.Errorf("of the lower cluster: %w", err)
 	}
 	controllers := exec.Command(filepath.Join(a.folder, "liqo-controller-manager"), "--networking-enabled=false", "--authentication-enabled=false", //nolint:noctx // it is ended by stop, gently
@@ -78,7 +78,7 @@ func (a onLiqo) startAbove(ctx context.Context, m *machine, s scenario, low *low
 		"--health-probe-address=127.0.0.1:0")
 	controllers.Env = append(controllers.Environ(), "KUBECONFIG="+admin)
 	var err error
-	if low.controllers, err = start("liqo-controller-manager", controllers, m.cfg.logs); err != nil {
+	if low.controllers, err = startProgram("liqo-controller-manager", controllers, m.cfg.logs); err != nil {
 		return nil, err
 	}
 	if a.theirs {
@@ -95,7 +95,7 @@ func (a onLiqo) startAbove(ctx context.Context, m *machine, s scenario, low *low
 // the first cluster.
 func (a onLiqo) startTheirs(ctx context.Context, m *machine, low *lower, prefix string) (*process, error) {
 	admin := filepath.Join(m.base, clusterName, "kubeconfig")
-	if err := a.define(ctx, admin); err != nil {
+	if err := a.defineKinds(ctx, admin); err != nil {
 		return nil, fmt.Errorf("of the upper cluster: %w", err)
 	}
 	access, err := os.ReadFile(low.kubeconfig)
@@ -123,7 +123,7 @@ func (a onLiqo) startTheirs(ctx context.Context, m *machine, low *lower, prefix 
 		"--disable-ip-reflection", "--node-ip=127.0.0.1", "--certificate-type=self-signed", "--listen-port="+strconv.Itoa(kubelet),
 		"--node-check-network=false", "--enable-apiserver-support", "--home-api-server-host="+host, "--home-api-server-port="+port)
 	cmd.Env = append(cmd.Environ(), "POD_NAME="+prefix, "POD_NAMESPACE="+tenant, "VIRTUALNODE_NAME="+prefix)
-	return m.startNodes(ctx, a.name(), cmd, []string{prefix})
+	return m.startNodes(ctx, a.agentName(), cmd, []string{prefix})
 }
 
 // freePort returns a port of this machine without a listener.

@@ -33,7 +33,7 @@ func newOnNomad(o *ours, cfg config) (agent, error) {
 	return a, nil
 }
 
-func (onNomad) settings() string {
+func (onNomad) describeSettings() string {
 	return "virtual-kubelet --provider=nomad, all else by default; Nomad 1.10.0, server and client in one process, pods by its driver raw_exec"
 }
 
@@ -142,24 +142,24 @@ func (a onNomad) startNomad(ctx context.Context, m *machine, prefix string) (*no
 	}
 	// The shell is the first process of the namespace, and waits for orphaned processes.
 	cmd := exec.Command("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--", "/bin/sh", "-c", `"$0" "$@" & wait $!`, program, "agent", "-config", file) //nolint:noctx // it is ended by stop
-	if n.agent, err = start("nomad agent", cmd, m.cfg.logs); err != nil {
+	if n.agent, err = startProgram("nomad agent", cmd, m.cfg.logs); err != nil {
 		return nil, err
 	}
-	if err := n.await(ctx, "/v1/nodes", func(text string) bool {
+	if err := n.awaitAnswer(ctx, "/v1/nodes", func(text string) bool {
 		return strings.Contains(text, `"Status":"ready"`) && strings.Contains(text, `"raw_exec"`)
 	}); err != nil {
 		n.stop()
 		return nil, err
 	}
-	if err := n.follow(ctx); err != nil {
+	if err := n.followEvents(ctx); err != nil {
 		n.stop()
 		return nil, err
 	}
 	return n, nil
 }
 
-// await waits until Nomad's answer fulfils the condition.
-func (n *nomad) await(ctx context.Context, path string, ok func(string) bool) error {
+// awaitAnswer waits until Nomad's answer fulfils the condition.
+func (n *nomad) awaitAnswer(ctx context.Context, path string, ok func(string) bool) error {
 	for {
 		text, err := n.get(ctx, path)
 		if err == nil && ok(text) {
@@ -167,17 +167,17 @@ func (n *nomad) await(ctx context.Context, path string, ok func(string) bool) er
 		}
 		select {
 		case <-n.agent.done:
-			return n.agent.lost()
+			return n.agent.endReason()
 		default:
 		}
-		if err := idle(ctx, 100*time.Millisecond); err != nil {
+		if err := waitFor(ctx, 100*time.Millisecond); err != nil {
 			return fmt.Errorf("wait for Nomad: %w: %s", err, n.agent.said)
 		}
 	}
 }
 
-// open asks Nomad itself, which is not counted.
-func (n *nomad) open(ctx context.Context, path string) (*http.Response, error) {
+// openURL asks Nomad itself, which is not counted.
+func (n *nomad) openURL(ctx context.Context, path string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.address+path, nil)
 	if err != nil {
 		return nil, err

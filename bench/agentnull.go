@@ -15,9 +15,9 @@ const nullCommand = "null-agent"
 // nullAgent is a minimal program: see runNull.
 type nullAgent struct{}
 
-func (nullAgent) name() string { return "null" }
+func (nullAgent) agentName() string { return "null" }
 
-func (nullAgent) settings() string {
+func (nullAgent) describeSettings() string {
 	return "one watch, two status patches and one delete per pod, and nothing else; no leases"
 }
 
@@ -34,5 +34,5 @@ func (a nullAgent) start(ctx context.Context, m *machine, s scenario, prefix str
 		return nil, err
 	}
 	cmd := exec.Command(self, args...) //nolint:noctx // it is ended by stop, gently
-	return m.startReady(ctx, a.name(), cmd)
+	return m.startReady(ctx, a.agentName(), cmd)
 }

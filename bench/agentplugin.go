@@ -22,9 +22,9 @@ const mockPluginCommand = "mock-plugin"
 // plugged is this project's agent with its provider in a process of its own. The usage of both processes counts.
 type plugged struct{ ours }
 
-func (plugged) name() string { return "plugin" }
+func (plugged) agentName() string { return "plugin" }
 
-func (plugged) settings() string {
+func (plugged) describeSettings() string {
 	return "virtual-kubelet --provider=plugin, and the provider mock of ours in a process beside it; CPU and memory are of both"
 }
 

@@ -13,7 +13,7 @@ import (
 // provider mock. The second cluster is not counted.
 type onRemote struct{ *ours }
 
-func (onRemote) settings() string {
+func (onRemote) describeSettings() string {
 	return "virtual-kubelet --provider=tensilekube, all else by default; the lower cluster has a scheduler and one node of provider mock"
 }
 

@@ -20,7 +20,7 @@ func newOnProcess(o *ours, name string) agent {
 	return onProcess{o, name}
 }
 
-func (p onProcess) settings() string {
+func (p onProcess) describeSettings() string {
 	return "virtual-kubelet --provider=process, isolation: " + p.isolation
 }
 
@@ -36,12 +36,12 @@ isolation: %[4]s
 func (p onProcess) start(ctx context.Context, m *machine, s scenario, prefix string) (*process, error) {
 	dir := filepath.Join(m.base, "process", prefix)
 	file := filepath.Join(dir, "process.yaml")
-	if err := writeConfig(file, fmt.Sprintf(processConfig, dir, m.images, m.accounts.pods(prefix), p.isolation)); err != nil {
+	if err := writeConfig(file, fmt.Sprintf(processConfig, dir, m.images, m.accounts.podsGroup(prefix), p.isolation)); err != nil {
 		return nil, err
 	}
 	node, err := p.startWith(ctx, m, s, prefix, []string{"--provider=process", "--provider-config=" + file})
 	if err == nil {
-		node.account = m.accounts.of(prefix) // it has nothing to do with containerd
+		node.account = m.accounts.accountOf(prefix) // it has nothing to do with containerd
 	}
 	return node, err
 }
@@ -49,6 +49,6 @@ func (p onProcess) start(ctx context.Context, m *machine, s scenario, prefix str
 // onCRI is this project's agent with provider cri, beside others of its providers.
 type onCRI struct{ *ours }
 
-func (onCRI) settings() string {
+func (onCRI) describeSettings() string {
 	return "virtual-kubelet --provider=cri, with containerd and runc, which are counted with it"
 }

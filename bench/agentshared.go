@@ -13,9 +13,9 @@ const sharers = 3
 // shared is this project's agent in several processes with shared nodes. The usage of all of them counts.
 type shared struct{ *ours }
 
-func (shared) name() string { return "shared" }
+func (shared) agentName() string { return "shared" }
 
-func (a shared) settings() string {
+func (a shared) describeSettings() string {
 	return fmt.Sprintf("%d processes as ours, with --share-nodes; CPU and memory are of all", sharers)
 }
 

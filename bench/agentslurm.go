@@ -38,7 +38,7 @@ func findProgram(program string) (string, error) {
 	return exec.LookPath("/usr/sbin/" + program)
 }
 
-func (onSlurm) settings() string {
+func (onSlurm) describeSettings() string {
 	return "virtual-kubelet --provider=slurm, all else by default; a controller and one node of Slurm of Debian; CPU is with the commands that it calls"
 }
 

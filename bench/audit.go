@@ -72,8 +72,8 @@ type auditEvent struct {
 	RequestURI string `json:"requestURI"`
 }
 
-// key returns the kind under which the request is counted, such as "patch pods/status".
-func (e *auditEvent) key() string {
+// requestKind returns the kind under which the request is counted, such as "patch pods/status".
+func (e *auditEvent) requestKind() string {
 	switch {
 	case e.ObjectRef == nil:
 		return e.Verb + " " + e.RequestURI
@@ -83,8 +83,8 @@ func (e *auditEvent) key() string {
 	return e.Verb + " " + e.ObjectRef.Resource
 }
 
-// counted reports whether this line counts: each request has one line that counts.
-func (e *auditEvent) counted() bool { return (e.Verb == "watch") == (e.Stage == "ResponseStarted") }
+// isCounted reports whether this line counts: each request has one line that counts.
+func (e *auditEvent) isCounted() bool { return (e.Verb == "watch") == (e.Stage == "ResponseStarted") }
 
 // isHeartbeat reports whether a node also sends this request at rest.
 func (l auditLine) isHeartbeat() bool {
@@ -95,8 +95,8 @@ func (l auditLine) isHeartbeat() bool {
 	return false
 }
 
-// follow reads the new lines.
-func (a *audit) follow() error {
+// readNewLines reads the new lines.
+func (a *audit) readNewLines() error {
 	file, err := os.Open(a.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // there was no request
@@ -108,11 +108,11 @@ func (a *audit) follow() error {
 	if _, err := file.Seek(a.read, io.SeekStart); err != nil {
 		return fmt.Errorf("read audit log: %w", err)
 	}
-	return a.parse(file)
+	return a.parseLines(file)
 }
 
-// parse reads complete lines. The rest after the last line is still being written.
-func (a *audit) parse(log io.Reader) error {
+// parseLines reads complete lines. The rest after the last line is still being written.
+func (a *audit) parseLines(log io.Reader) error {
 	lines := bufio.NewReaderSize(log, 1<<20)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -127,14 +127,14 @@ func (a *audit) parse(log io.Reader) error {
 		if err := json.Unmarshal(line, &e); err != nil {
 			return fmt.Errorf("read audit log: %w", err)
 		}
-		if e.counted() {
-			a.seen = append(a.seen, auditLine{e.Time, e.key()})
+		if e.isCounted() {
+			a.seen = append(a.seen, auditLine{e.Time, e.requestKind()})
 		}
 	}
 }
 
-// requests counts the requests from one time to another.
-func (a *audit) requests(from, to time.Time) requests {
+// countRequests counts the requests from one time to another.
+func (a *audit) countRequests(from, to time.Time) requests {
 	r := requests{}
 	for _, line := range a.seen {
 		if !line.at.Before(from) && line.at.Before(to) {
@@ -169,7 +169,7 @@ func (a *audit) awaitQuiet(ctx context.Context, limit time.Duration) error {
 	defer cancel()
 	begin := time.Now()
 	for {
-		if err := a.follow(); err != nil {
+		if err := a.readNewLines(); err != nil {
 			return err
 		}
 		since := a.lastBusy()
@@ -180,7 +180,7 @@ func (a *audit) awaitQuiet(ctx context.Context, limit time.Duration) error {
 		if wait <= 0 {
 			return nil
 		}
-		if err := idle(ctx, max(wait, auditDelay)); err != nil {
+		if err := waitFor(ctx, max(wait, auditDelay)); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ const auditLog = `{"stage":"ResponseStarted","requestURI":"/api/v1/pods?watch=tr
 
 func TestRequestsAreCountedOnceAndInTheirSpan(t *testing.T) {
 	a := &audit{}
-	if err := a.parse(strings.NewReader(auditLog)); err != nil {
+	if err := a.parseLines(strings.NewReader(auditLog)); err != nil {
 		t.Fatal(err)
 	}
 	if want := int64(strings.LastIndexByte(auditLog, '\n') + 1); a.read != want {
@@ -31,7 +31,7 @@ func TestRequestsAreCountedOnceAndInTheirSpan(t *testing.T) {
 		{"watch pods": 1, "patch pods/status": 1},
 		{"patch pods/status": 1, "get /version": 1, "update leases": 1},
 	} {
-		if got := a.requests(at(10*i), at(10*i+10)); !maps.Equal(got, want) {
+		if got := a.countRequests(at(10*i), at(10*i+10)); !maps.Equal(got, want) {
 			t.Errorf("span %d: got %v, want %v", i, got, want)
 		}
 	}
@@ -40,20 +40,20 @@ func TestRequestsAreCountedOnceAndInTheirSpan(t *testing.T) {
 func TestHeartbeatsAreNotBusy(t *testing.T) {
 	a := &audit{}
 	lines := strings.SplitAfter(auditLog, "\n")
-	if err := a.parse(strings.NewReader(strings.Join(lines[:6], ""))); err != nil {
+	if err := a.parseLines(strings.NewReader(strings.Join(lines[:6], ""))); err != nil {
 		t.Fatal(err)
 	}
 	if got := a.lastBusy().Second(); got != 11 {
 		t.Errorf("last busy at second %d, want 11", got)
 	}
-	r := a.requests(time.Time{}, time.Now())
-	if r.podWrites() != 2 || r.heartbeats() != 1 || r.sum() != 5 {
-		t.Errorf("of %v, %d are writes of pods, %d heartbeats, %d all", r, r.podWrites(), r.heartbeats(), r.sum())
+	r := a.countRequests(time.Time{}, time.Now())
+	if r.podWrites() != 2 || r.countHeartbeats() != 1 || r.countAll() != 5 {
+		t.Errorf("of %v, %d are writes of pods, %d heartbeats, %d all", r, r.podWrites(), r.countHeartbeats(), r.countAll())
 	}
 }
 
 func TestBrokenAuditLogIsAnError(t *testing.T) {
-	if err := (&audit{}).parse(strings.NewReader("{\"stage\":\n")); err == nil {
+	if err := (&audit{}).parseLines(strings.NewReader("{\"stage\":\n")); err == nil {
 		t.Error("a log that cannot be read was counted")
 	}
 }

@@ -14,10 +14,10 @@ import (
 
 // backend runs the pods of an agent and is no cluster. It is not measured with the agent.
 type backend interface {
-	// requests counts the agent's requests between two times.
-	requests(from, to time.Time) (requests, error)
-	// lives returns the backend's times of the pods of a namespace, by their names.
-	lives(ctx context.Context, namespace string) (map[string]lived, error)
+	// countRequests counts the agent's requests between two times.
+	countRequests(from, to time.Time) (requests, error)
+	// podLives returns the backend's times of the pods of a namespace, by their names.
+	podLives(ctx context.Context, namespace string) (map[string]lived, error)
 	stop()
 }
 
@@ -55,7 +55,7 @@ func (r *round) setBackend(ctx context.Context, l *life, at marks, up, down phas
 		from, to mark
 		into     *requests
 	}{{at.begin, at.settled, &first}, {at.settled, at.rested, &r.Remote.Rest}, {at.resumed, at.end, &again}} {
-		if *part.into, err = b.requests(part.from.at, part.to.at); err != nil {
+		if *part.into, err = b.countRequests(part.from.at, part.to.at); err != nil {
 			return err
 		}
 	}
@@ -64,7 +64,7 @@ func (r *round) setBackend(ctx context.Context, l *life, at marks, up, down phas
 	r.Remote.setLags(known, up, down)
 	r.Remote.setExits(known, l.tracker.ended, at.resumed.at)
 	if c, ok := b.(*cloud); ok {
-		r.Remote.Left, err = c.left(ctx)
+		r.Remote.Left, err = c.countRemaining(ctx)
 	}
 	return err
 }
@@ -72,7 +72,7 @@ func (r *round) setBackend(ctx context.Context, l *life, at marks, up, down phas
 // awaitLives waits until the backend knows the beginning and the end of each pod.
 func awaitLives(ctx context.Context, b backend, namespace string, pods int) ([]lived, error) {
 	for {
-		known, err := b.lives(ctx, namespace)
+		known, err := b.podLives(ctx, namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func awaitLives(ctx context.Context, b backend, namespace string, pods int) ([]l
 		if missing == 0 {
 			return all, nil
 		}
-		if err := idle(ctx, 200*time.Millisecond); err != nil {
+		if err := waitFor(ctx, 200*time.Millisecond); err != nil {
 			return nil, fmt.Errorf("wait until the backend knows when %d pods began and ended: %w", missing, err)
 		}
 	}
@@ -102,11 +102,11 @@ func (r *remote) setLags(known []lived, up, down phase) {
 			ended, seen = append(ended, k.ended), append(seen, down.seen[i])
 		}
 	}
-	running, gone := since(began, up.seen), since(ended, seen)
-	r.RunningLagP50Millis, r.RunningLagP99Millis = millis(percentile(running, 50)), millis(percentile(running, 99))
-	r.GoneLagP50Millis, r.GoneLagP99Millis = millis(percentile(gone, 50)), millis(percentile(gone, 99))
+	running, gone := sortedDelays(began, up.seen), sortedDelays(ended, seen)
+	r.RunningLagP50Millis, r.RunningLagP99Millis = inMillis(percentileOf(running, 50)), inMillis(percentileOf(running, 99))
+	r.GoneLagP50Millis, r.GoneLagP99Millis = inMillis(percentileOf(gone, 50)), inMillis(percentileOf(gone, 99))
 	if !started[0].IsZero() {
-		r.StartLagP50Millis = millis(percentile(since(started, up.seen), 50))
+		r.StartLagP50Millis = inMillis(percentileOf(sortedDelays(started, up.seen), 50))
 	}
 }
 
@@ -115,7 +115,7 @@ func (r *round) restPerMinute() float64 {
 	if r.Remote == nil || r.Rest == nil {
 		return 0
 	}
-	return float64(r.Remote.Rest.sum()) / r.Rest.Seconds * 60
+	return float64(r.Remote.Rest.countAll()) / r.Rest.Seconds * 60
 }
 
 // ledger counts requests. It is safe for concurrent use.
@@ -124,16 +124,16 @@ type ledger struct {
 	seen []auditLine // guarded by mu
 }
 
-func (l *ledger) note(at time.Time, key string) {
+func (l *ledger) recordRequest(at time.Time, key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seen = append(l.seen, auditLine{at, key})
 }
 
-func (l *ledger) requests(from, to time.Time) (requests, error) {
+func (l *ledger) countRequests(from, to time.Time) (requests, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return (&audit{seen: l.seen}).requests(from, to), nil
+	return (&audit{seen: l.seen}).countRequests(from, to), nil
 }
 
 // telling is the program of pods at backends with real programs. It writes its beginning and its end into files
@@ -143,8 +143,8 @@ const telling = `trap 'printf %s "$EPOCHREALTIME" >"$1/$2.ended"; kill $!; exit 
 // errNoTime means that a text is not a time in seconds.
 var errNoTime = errors.New("no time in seconds")
 
-// seconds parses a time such as 1700000000.123456.
-func seconds(text string) (time.Time, error) {
+// parseSeconds parses a time such as 1700000000.123456.
+func parseSeconds(text string) (time.Time, error) {
 	whole, part, _ := strings.Cut(strings.TrimSpace(text), ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil || len(part) > 9 {

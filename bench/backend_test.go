@@ -23,12 +23,12 @@ func TestSeconds(t *testing.T) {
 		"1700000000.123456":   time.Unix(1700000000, 123_456_000),
 		"1700000000.00000001": time.Unix(1700000000, 10),
 	} {
-		if got, err := seconds(text); err != nil || !got.Equal(want) {
+		if got, err := parseSeconds(text); err != nil || !got.Equal(want) {
 			t.Errorf("%q is %v (%v), want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "N/A", "Unknown", "17.x", "1.0000000001"} {
-		if got, err := seconds(text); err == nil {
+		if got, err := parseSeconds(text); err == nil {
 			t.Errorf("%q is %v, want an error", text, got)
 		}
 	}
@@ -40,7 +40,7 @@ type known struct {
 	answers []map[string]lived
 }
 
-func (k *known) lives(context.Context, string) (map[string]lived, error) {
+func (k *known) podLives(context.Context, string) (map[string]lived, error) {
 	if len(k.answers) == 0 {
 		return nil, errors.New("asked too often")
 	}
@@ -101,9 +101,9 @@ func TestNomadIsReadByItsEvents(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &some); err != nil {
 			t.Fatal(err)
 		}
-		n.take(some, at.Add(time.Duration(i)*time.Second))
+		n.recordEvents(some, at.Add(time.Duration(i)*time.Second))
 	}
-	all, err := n.lives(t.Context(), "any")
+	all, err := n.podLives(t.Context(), "any")
 	want := lived{started: time.Unix(0, 7), began: at.Add(time.Second), ended: at.Add(2 * time.Second)}
 	if err != nil || len(all) != 1 || all["pod-0"] != want {
 		t.Errorf("got %v, %v; want %v", all, err, want)
@@ -119,8 +119,8 @@ func TestSlurmIsReadByFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := c.requests(time.Unix(101, 0), time.Unix(102, 0))
-	if err != nil || got.sum() != 1 || got["squeue"] != 1 {
+	got, err := c.countRequests(time.Unix(101, 0), time.Unix(102, 0))
+	if err != nil || got.countAll() != 1 || got["squeue"] != 1 {
 		t.Errorf("got %v, %v; want one squeue", got, err)
 	}
 	if err := os.Rename(filepath.Join(c.dir, "calls"), filepath.Join(t.TempDir(), "calls")); err != nil {
@@ -164,7 +164,7 @@ func TestGoalsAtSchedulers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		suited := slices.DeleteFunc(slices.Clone(agentNames), func(agent string) bool { return !s[0].suits(agent) })
+		suited := slices.DeleteFunc(slices.Clone(agentNames), func(agent string) bool { return !s[0].suitsAgent(agent) })
 		if len(suited) != len(c.rounds) {
 			t.Errorf("%s: the agents are %v", name, suited)
 		}

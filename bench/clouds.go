@@ -42,8 +42,8 @@ type happening struct {
 	words []string
 }
 
-// journal reads the journal so far.
-func (c *cloud) journal() (all []happening, err error) {
+// readJournal reads the journal so far.
+func (c *cloud) readJournal() (all []happening, err error) {
 	text, err := os.ReadFile(filepath.Join(c.dir, "journal"))
 	if err != nil {
 		return nil, fmt.Errorf("read the journal of the emulator: %w", err)
@@ -56,7 +56,7 @@ func (c *cloud) journal() (all []happening, err error) {
 		if len(words) < 3 {
 			return nil, fmt.Errorf("read the journal of the emulator: %q has too few words", line)
 		}
-		at, err := seconds(words[0])
+		at, err := parseSeconds(words[0])
 		if err != nil {
 			return nil, fmt.Errorf("read the journal of the emulator: %w", err)
 		}
@@ -68,8 +68,8 @@ func (c *cloud) journal() (all []happening, err error) {
 // refusedFor is the prefix of the kind of a request refused because of too many requests.
 const refusedFor = "refused for its rate: "
 
-func (c *cloud) requests(from, to time.Time) (requests, error) {
-	all, err := c.journal()
+func (c *cloud) countRequests(from, to time.Time) (requests, error) {
+	all, err := c.readJournal()
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +80,15 @@ func (c *cloud) requests(from, to time.Time) (requests, error) {
 			if e.words[1] == "refused" {
 				key = refusedFor + key
 			}
-			l.note(e.at, key)
+			l.recordRequest(e.at, key)
 		}
 	}
-	return l.requests(from, to)
+	return l.countRequests(from, to)
 }
 
-// lives joins the events of groups with the names of their pods.
-func (c *cloud) lives(context.Context, string) (map[string]lived, error) {
-	all, err := c.journal()
+// podLives joins the events of groups with the names of their pods.
+func (c *cloud) podLives(context.Context, string) (map[string]lived, error) {
+	all, err := c.readJournal()
 	if err != nil {
 		return nil, err
 	}
@@ -116,9 +116,9 @@ func (c *cloud) lives(context.Context, string) (map[string]lived, error) {
 	return lives, nil
 }
 
-// groups returns the IDs of groups, by the names of their pods.
-func (c *cloud) groups() (map[string]string, error) {
-	all, err := c.journal()
+// groupIDs returns the IDs of groups, by the names of their pods.
+func (c *cloud) groupIDs() (map[string]string, error) {
+	all, err := c.readJournal()
 	ids := map[string]string{}
 	for _, e := range all {
 		if e.what == "made" && len(e.words) == 2 {
@@ -128,8 +128,8 @@ func (c *cloud) groups() (map[string]string, error) {
 	return ids, err
 }
 
-// exit lets the containers of a pod exit by themselves.
-func (c *cloud) exit(group string) error {
+// endContainers lets the containers of a pod exit by themselves.
+func (c *cloud) endContainers(group string) error {
 	_, err := fmt.Fprintln(c.commands, group)
 	return err
 }
@@ -137,21 +137,21 @@ func (c *cloud) exit(group string) error {
 // leftQuestion makes the emulator write the remaining objects into its journal.
 const leftQuestion = "left?"
 
-// left asks the emulator for the remaining objects of the agent, and returns their number by kind.
-func (c *cloud) left(ctx context.Context) (map[string]int, error) {
+// countRemaining asks the emulator for the remaining objects of the agent, and returns their number by kind.
+func (c *cloud) countRemaining(ctx context.Context) (map[string]int, error) {
 	asked := time.Now().Add(-time.Millisecond) // the journal has microseconds
 	if _, err := fmt.Fprintln(c.commands, leftQuestion); err != nil {
 		return nil, fmt.Errorf("ask the emulator what is left: %w", err)
 	}
 	for {
-		all, err := c.journal()
+		all, err := c.readJournal()
 		if err != nil {
 			return nil, err
 		}
 		if kinds, whole, err := leftSince(all, asked); err != nil || whole {
 			return kinds, err
 		}
-		if err := idle(ctx, 50*time.Millisecond); err != nil {
+		if err := waitFor(ctx, 50*time.Millisecond); err != nil {
 			return nil, fmt.Errorf("wait until the emulator tells what is left: %w", err)
 		}
 	}
@@ -180,13 +180,13 @@ func (c *cloud) stop() {
 	_ = c.commands.Close()
 }
 
-// exits lets some pods end by themselves, one after the other, and returns when their statuses have been seen.
-func (l *life) exits(ctx context.Context) error {
+// endSomePods lets some pods end by themselves, one after the other, and returns when their statuses have been seen.
+func (l *life) endSomePods(ctx context.Context) error {
 	c, ok := l.agent.backend.(*cloud)
 	if !ok || l.scenario.Restarts {
 		return nil
 	}
-	ids, err := c.groups()
+	ids, err := c.groupIDs()
 	if err != nil {
 		return err
 	}
@@ -194,10 +194,10 @@ func (l *life) exits(ctx context.Context) error {
 	chosen := rand.Perm(l.scenario.Pods)[:n]
 	slices.Sort(chosen)
 	for _, i := range chosen {
-		if err := c.exit(ids[podName(i)]); err != nil {
+		if err := c.endContainers(ids[podName(i)]); err != nil {
 			return fmt.Errorf("let the containers of %s exit: %w", podName(i), err)
 		}
-		if err := idle(ctx, endingsEvery); err != nil {
+		if err := waitFor(ctx, endingsEvery); err != nil {
 			return err
 		}
 	}
@@ -229,13 +229,13 @@ func (r *remote) setExits(known []lived, seen []time.Time, until time.Time) {
 		}
 	}
 	if len(at) > 0 {
-		lags := since(at, after)
-		r.ExitLagP50Millis, r.ExitLagP99Millis = millis(percentile(lags, 50)), millis(percentile(lags, 99))
+		lags := sortedDelays(at, after)
+		r.ExitLagP50Millis, r.ExitLagP99Millis = inMillis(percentileOf(lags, 50)), inMillis(percentileOf(lags, 99))
 	}
 }
 
-// refused returns the number of requests above the quotas of the service, including requests at rest.
-func (r *remote) refused() (n int) {
+// countRefused returns the number of requests above the quotas of the service, including requests at rest.
+func (r *remote) countRefused() (n int) {
 	for _, all := range []requests{r.Requests, r.Rest} {
 		for key, count := range all {
 			if strings.HasPrefix(key, refusedFor) {

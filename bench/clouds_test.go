@@ -37,22 +37,22 @@ func TestCloudsAreReadByTheirJournals(t *testing.T) {
 108.500000 ended g1
 109.000000 gone g1
 110.000000 request Li`)
-	got, err := c.requests(time.Unix(100, 0), time.Unix(200, 0))
+	got, err := c.countRequests(time.Unix(100, 0), time.Unix(200, 0))
 	if want := (requests{"Create": 1, refusedFor + "Create": 1, "List": 1}); err != nil || !maps.Equal(got, want) {
 		t.Errorf("requests %v (%v), want %v", got, err, want)
 	}
-	if got, err := c.requests(time.Unix(101, 0), time.Unix(200, 0)); err != nil || got.sum() != 1 {
+	if got, err := c.countRequests(time.Unix(101, 0), time.Unix(200, 0)); err != nil || got.countAll() != 1 {
 		t.Errorf("requests of a part %v (%v)", got, err)
 	}
-	if n := (&remote{Requests: got, Rest: requests{refusedFor + "List": 2, "List": 9}}).refused(); n != 3 {
+	if n := (&remote{Requests: got, Rest: requests{refusedFor + "List": 2, "List": 9}}).countRefused(); n != 3 {
 		t.Errorf("%d were refused, want 3", n)
 	}
-	lives, err := c.lives(t.Context(), "any")
+	lives, err := c.podLives(t.Context(), "any")
 	want := lived{began: time.Unix(105, 0), exited: time.Unix(108, 500_000_000), ended: time.Unix(109, 0)}
 	if err != nil || lives["pod-0"] != want {
 		t.Errorf("got %v (%v), want %v", lives["pod-0"], err, want)
 	}
-	if _, err := writeJournal(t, "100.0 began\n").lives(t.Context(), "any"); err == nil {
+	if _, err := writeJournal(t, "100.0 began\n").podLives(t.Context(), "any"); err == nil {
 		t.Error("a line without a group is none that is understood")
 	}
 }
@@ -78,15 +78,15 @@ func TestCloudsAreScenarios(t *testing.T) {
 	}
 	for _, s := range chosen {
 		for _, agent := range agentNames {
-			if s.suits(agent) != (strings.TrimSuffix(agent, pushed) == s.Name) {
-				t.Errorf("%s suits %s: %t", s.Name, agent, s.suits(agent))
+			if s.suitsAgent(agent) != (strings.TrimSuffix(agent, pushed) == s.Name) {
+				t.Errorf("%s suits %s: %t", s.Name, agent, s.suitsAgent(agent))
 			}
 		}
 		r := &round{AgentPeakMiB: 101, Rest: &resting{Seconds: 60}, Remote: &remote{Pods: 10, Requests: requests{"Create": 42}, Rest: requests{"List": 16 + s.Singles}, RunningLagP50Millis: 3001, ExitLagP50Millis: 3001}}
 		r.Remote.Rest[refusedFor+"List"] = 1
 		missed := 0
 		for _, g := range goals {
-			if text, reached, ok := g.judgement(s.Name, map[string][]*round{s.Name: {r}}); ok && strings.Contains(text, "goal") && !reached {
+			if text, reached, ok := g.judgeRounds(s.Name, map[string][]*round{s.Name: {r}}); ok && strings.Contains(text, "goal") && !reached {
 				missed++
 			}
 		}
@@ -137,7 +137,7 @@ func TestEmulatorIsToldWhichGroupsEnd(t *testing.T) {
 	if c.program, err = startedForTest(cmd); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.exit("g1"); err != nil {
+	if err := c.endContainers("g1"); err != nil {
 		t.Fatal(err)
 	}
 	_ = in.Close()

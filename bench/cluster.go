@@ -48,7 +48,7 @@ func startCluster(ctx context.Context, cfg config, base string, flags ...string)
 	}
 	defer progress.Close()
 	cmd.ExtraFiles = []*os.File{theirs}
-	c.process, err = start("devcluster", cmd, cfg.logs)
+	c.process, err = startProgram("devcluster", cmd, cfg.logs)
 	_ = theirs.Close() // or the end of the child would not be the end of the pipe
 	if err != nil {
 		return nil, err
@@ -57,9 +57,9 @@ func startCluster(ctx context.Context, cfg config, base string, flags ...string)
 	defer stop()
 	if !saysReady(progress) {
 		_ = cmd.Process.Kill() // it is usually gone already
-		return nil, c.lost()
+		return nil, c.endReason()
 	}
-	if err := c.connect(); err != nil {
+	if err := c.makeClients(); err != nil {
 		c.stop()
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func saysReady(progress io.Reader) bool {
 	return false
 }
 
-func (c *cluster) connect() error {
+func (c *cluster) makeClients() error {
 	rest, err := clientcmd.BuildConfigFromFlags("", filepath.Join(c.base, clusterName, "kubeconfig"))
 	if err != nil {
 		return fmt.Errorf("read kubeconfig: %w", err)
@@ -97,8 +97,8 @@ func (c *cluster) connect() error {
 // credentials are the files of a node's kubelet API.
 type credentials struct{ cert, key, rootCA string }
 
-// credentials makes the credentials of a node.
-func (c *cluster) credentials(ctx context.Context, node string) (credentials, error) {
+// makeCredentials makes the credentials of a node.
+func (c *cluster) makeCredentials(ctx context.Context, node string) (credentials, error) {
 	dir := filepath.Join(c.base, "nodes", node)
 	cmd := exec.CommandContext(ctx, c.program, "node-credentials", node, "--dir="+c.base, "--name="+clusterName, "--out="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -52,26 +52,26 @@ func (c containerd) StartBare(ctx context.Context, pods int) (took []float64, er
 		if _, err := client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: container.GetContainerId()}); err != nil {
 			return nil, fmt.Errorf("start the container of %s: %w", podName(i), err)
 		}
-		took = append(took, millis(time.Since(began)))
+		took = append(took, inMillis(time.Since(began)))
 	}
 	return took, nil
 }
 
 // startContainers starts a containerd with the image of the pods, and writes the same image into a folder.
 func startContainers(ctx context.Context, counted *accounts, folder string) (containers, error) {
-	c, err := containerdtest.New(ctx, containerdtest.Options{CgroupParent: counted.pods(containerdGroup)})
+	c, err := containerdtest.New(ctx, containerdtest.Options{CgroupParent: counted.podsGroup(containerdGroup)})
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(count(c, counted), prepareImage(ctx, c, folder)); err != nil {
+	if err := errors.Join(countContainerd(c, counted), prepareImage(ctx, c, folder)); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return containerd{c}, nil
 }
 
-// count counts containerd in its account, with the shims that it will start.
-func count(c *containerdtest.Containerd, counted *accounts) error {
-	file, err := counted.daemon(containerdGroup)
+// countContainerd counts containerd in its account, with the shims that it will start.
+func countContainerd(c *containerdtest.Containerd, counted *accounts) error {
+	file, err := counted.makeDaemonGroup(containerdGroup)
 	if err != nil {
 		return err
 	}
@@ -103,5 +103,5 @@ func prepareImage(ctx context.Context, c *containerdtest.Containerd, folder stri
 // removeCgroup removes a control group with all below it.
 func removeCgroup(name string) error { return containerdtest.RemoveCgroup(name) }
 
-// unmount unmounts the agents' remaining mounts below a folder, as a kubelet does with its own.
-func unmount(folder string) error { return containerdtest.Unmount(folder) }
+// unmountBelow unmounts the agents' remaining mounts below a folder, as a kubelet does with its own.
+func unmountBelow(folder string) error { return containerdtest.Unmount(folder) }

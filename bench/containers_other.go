@@ -15,4 +15,4 @@ func startContainers(context.Context, *accounts, string) (containers, error) {
 
 func removeCgroup(string) error { return nil }
 
-func unmount(string) error { return nil }
+func unmountBelow(string) error { return nil }

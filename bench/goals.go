@@ -39,7 +39,7 @@ var goals = append([]goal[*round]{
 		if r.Rest == nil {
 			return 0
 		}
-		return float64(r.Rest.Requests.sum() - r.Rest.Requests.heartbeats())
+		return float64(r.Rest.Requests.countAll() - r.Rest.Requests.countHeartbeats())
 	}},
 	{label: "CPU at rest", scenarios: []string{"5000"}, limit: 0.2, format: "%.2f %% of a core", of: func(r *round) float64 {
 		if r.Rest == nil {
@@ -106,7 +106,7 @@ func cloudGoals() (all []goal[*round]) {
 			{label: "requests " + of + " at rest, a minute", limit: 15 + float64(s.Singles), format: "%.1f", of: (*round).restPerMinute},
 			{label: "to Running beyond " + backendNames[name] + ", median of pods", limit: lagByPolling, format: "%.0f ms", of: func(r *round) float64 { return r.Remote.RunningLagP50Millis }},
 			{label: endGoal, limit: lagByPolling, format: "%.0f ms", of: func(r *round) float64 { return r.Remote.ExitLagP50Millis }},
-			{label: "requests " + of + " that were refused for their rate", limit: 0, format: "%.0f", of: func(r *round) float64 { return float64(r.Remote.refused()) }},
+			{label: "requests " + of + " that were refused for their rate", limit: 0, format: "%.0f", of: func(r *round) float64 { return float64(r.Remote.countRefused()) }},
 			{label: "peak memory", limit: 100, format: "%.1f MiB", of: func(r *round) float64 { return r.AgentPeakMiB }},
 		} {
 			if s.Restarts && g.label == endGoal {
@@ -126,27 +126,27 @@ func cloudGoals() (all []goal[*round]) {
 	return all
 }
 
-// judgement reports whether a goal was reached, and by how much; ok is false if that is unknown.
-func (g goal[R]) judgement(scenario string, rounds map[string][]R) (text string, reached, ok bool) {
+// judgeRounds reports whether a goal was reached, and by how much; ok is false if that is unknown.
+func (g goal[R]) judgeRounds(scenario string, rounds map[string][]R) (text string, reached, ok bool) {
 	mine, theirs := rounds[cmp.Or(g.by, "ours")], rounds[g.against]
-	if !g.concerns(scenario) || len(mine) == 0 || g.against != "" && len(theirs) == 0 {
+	if !g.concernsScenario(scenario) || len(mine) == 0 || g.against != "" && len(theirs) == 0 {
 		return "", false, false
 	}
-	value := median(mine, g.of)
+	value := medianOf(mine, g.of)
 	if g.against == "" {
 		reached = value <= g.limit
 		text = fmt.Sprintf("%s: "+g.format+", goal "+g.format, g.label, value, g.limit)
 		return text, reached, true
 	}
 	if g.more {
-		value -= median(theirs, g.of)
+		value -= medianOf(theirs, g.of)
 		return fmt.Sprintf("%s: "+g.format+" more than %s, goal "+g.format, g.label, value, g.against, g.limit), value <= g.limit, true
 	}
-	ratio := value / median(theirs, g.of)
+	ratio := value / medianOf(theirs, g.of)
 	return fmt.Sprintf("%s: %.2f x %s, goal %.2f x", g.label, ratio, g.against, g.limit), ratio <= g.limit, true
 }
 
-func (g goal[R]) concerns(scenario string) bool {
+func (g goal[R]) concernsScenario(scenario string) bool {
 	return len(g.scenarios) == 0 || slices.Contains(g.scenarios, scenario)
 }
 

@@ -76,8 +76,8 @@ func placesOfBackends() (all []place) {
 	return all
 }
 
-// insert writes the table into the file, and replaces the table between the markers.
-func (r *report) insert(path string) error {
+// insertInto writes the table into the file, and replaces the table between the markers.
+func (r *report) insertInto(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read the file for the table: %w", err)
@@ -92,7 +92,7 @@ func (r *report) insert(path string) error {
 		if err := some.printTable(&table); err != nil {
 			return err
 		}
-		if text, err = between(text, table.Bytes(), part.begin, part.end); err != nil {
+		if text, err = insertBlock(text, table.Bytes(), part.begin, part.end); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
@@ -102,8 +102,8 @@ func (r *report) insert(path string) error {
 	return nil
 }
 
-// between puts a code block between the markers of text.
-func between(text, block []byte, begin, end string) ([]byte, error) {
+// insertBlock puts a code block between the markers of text.
+func insertBlock(text, block []byte, begin, end string) ([]byte, error) {
 	before, rest, hasBegin := bytes.Cut(text, []byte(begin))
 	_, after, hasEnd := bytes.Cut(rest, []byte(end))
 	if !hasBegin || !hasEnd {

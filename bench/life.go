@@ -56,14 +56,14 @@ func (m *machine) newLife(ctx context.Context, s scenario, p *process, nodes []s
 		machine: m, scenario: s, agent: p, nodes: nodes, namespace: namespace, program: p.program,
 		tracker: newTracker(s.Pods), tracking: make(chan error, 1), end: cancel,
 	}
-	if err := l.prepare(ctx); err != nil {
+	if err := l.prepareNamespace(ctx); err != nil {
 		cancel()
 		return nil, err
 	}
 	return l, nil
 }
 
-func (l *life) prepare(ctx context.Context) error {
+func (l *life) prepareNamespace(ctx context.Context) error {
 	if err := makeNamespace(ctx, l.machine.client, l.namespace); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (l *life) prepare(ctx context.Context) error {
 	}
 	go func() { l.tracking <- l.tracker.run(w, open) }()
 	if l.agent.lower != nil {
-		return l.agent.lower.track(ctx, l)
+		return l.agent.lower.trackPods(ctx, l)
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func (l *life) createAll(ctx context.Context) (phase, error) {
 	pods := l.machine.client.CoreV1().Pods(l.namespace)
 	var err error
 	ph.asked, err = forAll(ctx, l.machine.cfg.workers, l.scenario.Pods, func(ctx context.Context, i int) error {
-		if err := turn(ctx, ph.begin, i, l.machine.cfg.pace(l.scenario)); err != nil {
+		if err := awaitTurn(ctx, ph.begin, i, l.machine.cfg.podInterval(l.scenario)); err != nil {
 			return err
 		}
 		_, err := pods.Create(ctx, l.newPod(i), metav1.CreateOptions{})
@@ -113,10 +113,10 @@ func (l *life) createAll(ctx context.Context) (phase, error) {
 	return ph, err
 }
 
-// turn waits until the i-th pod is due.
-func turn(ctx context.Context, begin time.Time, i int, every time.Duration) error {
+// awaitTurn waits until the i-th pod is due.
+func awaitTurn(ctx context.Context, begin time.Time, i int, every time.Duration) error {
 	if wait := time.Until(begin.Add(time.Duration(i) * every)); wait > 0 {
-		return idle(ctx, wait)
+		return waitFor(ctx, wait)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (l *life) deleteAll(ctx context.Context) (phase, error) {
 	var err error
 	ph.asked, err = forAll(ctx, l.machine.cfg.workers, l.scenario.Pods, func(ctx context.Context, i int) error {
 		if l.scenario.isCloud() { // its quotas are for deletes too
-			if err := turn(ctx, ph.begin, i, l.machine.cfg.pace(l.scenario)); err != nil {
+			if err := awaitTurn(ctx, ph.begin, i, l.machine.cfg.podInterval(l.scenario)); err != nil {
 				return err
 			}
 		}
@@ -175,25 +175,25 @@ func (l *life) wait(ctx context.Context, happened <-chan struct{}) error {
 		}
 		return err
 	case <-l.agent.done:
-		return l.agent.lost()
+		return l.agent.endReason()
 	case <-l.agent.besideDone():
-		return l.agent.beside.lost()
+		return l.agent.beside.endReason()
 	case <-l.machine.done:
-		return l.machine.lost()
+		return l.machine.endReason()
 	case <-ctx.Done():
 		return fmt.Errorf("%w: of %d pods, %d were not seen Running and %d not gone; the agent says: %s",
 			context.Cause(ctx), l.scenario.Pods, l.tracker.runningLeft.Load(), l.tracker.goneLeft.Load(), l.agent.said)
 	}
 }
 
-// total returns the time from the beginning until the last pod was seen.
-func (p phase) total() time.Duration { return latest(p.seen).Sub(p.begin) }
+// totalTime returns the time from the beginning until the last pod was seen.
+func (p phase) totalTime() time.Duration { return latestTime(p.seen).Sub(p.begin) }
 
-// client returns the time of the client's requests.
-func (p phase) client() time.Duration { return latest(p.asked).Sub(p.begin) }
+// clientTime returns the time of the client's requests.
+func (p phase) clientTime() time.Duration { return latestTime(p.asked).Sub(p.begin) }
 
-// lag returns the time from the last answer to the client until the last pod was seen.
-func (p phase) lag() time.Duration { return latest(p.seen).Sub(latest(p.asked)) }
+// lagTime returns the time from the last answer to the client until the last pod was seen.
+func (p phase) lagTime() time.Duration { return latestTime(p.seen).Sub(latestTime(p.asked)) }
 
 // perPod returns the time of each pod from the answer to the client until it was seen, ascending.
 func (p phase) perPod() []time.Duration {
@@ -205,9 +205,9 @@ func (p phase) perPod() []time.Duration {
 	return d
 }
 
-func latest(times []time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
+func latestTime(times []time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-// percentile returns the value that p percent of the ascending values do not exceed.
-func percentile[T any](ascending []T, p int) T {
+// percentileOf returns the value that p percent of the ascending values do not exceed.
+func percentileOf[T any](ascending []T, p int) T {
 	return ascending[max(0, (len(ascending)*p+99)/100-1)]
 }

@@ -81,11 +81,11 @@ func TestPhaseTimes(t *testing.T) {
 		return times
 	}
 	p := phase{begin: begin, asked: at(10, 30, 20), seen: at(100, 50, 70)}
-	if p.client() != 30*time.Millisecond || p.total() != 100*time.Millisecond || p.lag() != 70*time.Millisecond {
-		t.Errorf("got client %v, total %v, lag %v", p.client(), p.total(), p.lag())
+	if p.clientTime() != 30*time.Millisecond || p.totalTime() != 100*time.Millisecond || p.lagTime() != 70*time.Millisecond {
+		t.Errorf("got client %v, total %v, lag %v", p.clientTime(), p.totalTime(), p.lagTime())
 	}
-	if each := p.perPod(); percentile(each, 50) != 50*time.Millisecond || percentile(each, 99) != 90*time.Millisecond {
-		t.Errorf("got %v, median %v", each, percentile(each, 50))
+	if each := p.perPod(); percentileOf(each, 50) != 50*time.Millisecond || percentileOf(each, 99) != 90*time.Millisecond {
+		t.Errorf("got %v, median %v", each, percentileOf(each, 50))
 	}
 }
 
@@ -95,11 +95,11 @@ func TestPercentileIsTheNearestRank(t *testing.T) {
 		values[i] = i + 1
 	}
 	for p, want := range map[int]int{0: 1, 50: 500, 99: 990, 100: 1000} {
-		if got := percentile(values, p); got != want {
+		if got := percentileOf(values, p); got != want {
 			t.Errorf("percentile %d: got %d, want %d", p, got, want)
 		}
 	}
-	if got := percentile([]int{7}, 99); got != 7 {
+	if got := percentileOf([]int{7}, 99); got != 7 {
 		t.Errorf("of one value: got %d", got)
 	}
 }

@@ -72,11 +72,11 @@ status: {currentMapping: {%[2]s: {remoteNamespace: %[2]s, phase: Accepted}}}
 
 // makeTenant makes them.
 func makeTenant(ctx context.Context, m *machine, admin, tenant, prefix string, access []byte) error {
-	return apply(ctx, admin, fmt.Appendf(nil, tenantObjects, tenant, prefix, base64.StdEncoding.EncodeToString(access)))
+	return createObjects(ctx, admin, fmt.Appendf(nil, tenantObjects, tenant, prefix, base64.StdEncoding.EncodeToString(access)))
 }
 
-// define makes Liqo's kinds in a cluster, and returns when they can be used.
-func (a onLiqo) define(ctx context.Context, admin string) error {
+// defineKinds makes Liqo's kinds in a cluster, and returns when they can be used.
+func (a onLiqo) defineKinds(ctx context.Context, admin string) error {
 	files, err := filepath.Glob(filepath.Join(a.folder, "crds", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("there are no definitions in %s: run make bench-liqo", a.folder)
@@ -86,7 +86,7 @@ func (a onLiqo) define(ctx context.Context, admin string) error {
 		if err != nil {
 			return fmt.Errorf("read definition: %w", err)
 		}
-		if err := apply(ctx, admin, text); err != nil {
+		if err := createObjects(ctx, admin, text); err != nil {
 			return err
 		}
 	}
@@ -103,7 +103,7 @@ func (a onLiqo) define(ctx context.Context, admin string) error {
 			if !apierrors.IsNotFound(err) {
 				return fmt.Errorf("list %s: %w", kind, err)
 			}
-			if err := idle(ctx, 100*time.Millisecond); err != nil {
+			if err := waitFor(ctx, 100*time.Millisecond); err != nil {
 				return fmt.Errorf("wait for the kind %s: %w", kind, err)
 			}
 		}
@@ -120,13 +120,13 @@ func dynamicClient(kubeconfig string) (dynamic.Interface, error) {
 	return dynamic.NewForConfig(access)
 }
 
-// apply makes the objects of a text, with their status. Existing objects stay unchanged.
-func apply(ctx context.Context, kubeconfig string, text []byte) error {
+// createObjects makes the objects of a text, with their status. Existing objects stay unchanged.
+func createObjects(ctx context.Context, kubeconfig string, text []byte) error {
 	client, err := dynamicClient(kubeconfig)
 	if err != nil {
 		return err
 	}
-	objects, err := documents(text)
+	objects, err := parseObjects(text)
 	if err != nil {
 		return err
 	}
@@ -147,8 +147,8 @@ func apply(ctx context.Context, kubeconfig string, text []byte) error {
 	return nil
 }
 
-// documents returns the objects in a text. Only a few kinds are supported.
-func documents(text []byte) (objects []*unstructured.Unstructured, _ error) {
+// parseObjects returns the objects in a text. Only a few kinds are supported.
+func parseObjects(text []byte) (objects []*unstructured.Unstructured, _ error) {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {
 		object := &unstructured.Unstructured{}

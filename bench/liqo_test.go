@@ -11,7 +11,7 @@ import (
 )
 
 func TestObjectsOfATenant(t *testing.T) {
-	objects, err := documents(fmt.Appendf(nil, tenantObjects, "tenant", "node", "YQ=="))
+	objects, err := parseObjects(fmt.Appendf(nil, tenantObjects, "tenant", "node", "YQ=="))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestObjectsOfATenant(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if _, err := documents([]byte("kind: Other")); err == nil {
+	if _, err := parseObjects([]byte("kind: Other")); err == nil {
 		t.Error("an object of a kind that nobody knows is taken")
 	}
 }

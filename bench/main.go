@@ -110,8 +110,8 @@ func (c config) idleOf(s scenario) time.Duration {
 	return s.Idle
 }
 
-// pace returns the time between two pods of a scenario. The warm-up has no such time.
-func (c config) pace(s scenario) time.Duration {
+// podInterval returns the time between two pods of a scenario. The warm-up has no such time.
+func (c config) podInterval(s scenario) time.Duration {
 	if s.Name == warmUp.Name {
 		return 0
 	}
@@ -128,7 +128,7 @@ func main() {
 	case mockPluginCommand:
 		err = runMockPlugin(ctx, os.Args[2:])
 	default:
-		err = run(ctx, os.Args[1:])
+		err = runBench(ctx, os.Args[1:])
 	}
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -137,29 +137,29 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+func runBench(ctx context.Context, args []string) error {
 	cfg, err := parseFlags(args)
 	if err != nil {
 		return err
 	}
-	r, err := measure(ctx, cfg)
+	r, err := measureScenarios(ctx, cfg)
 	switch {
 	case r == nil:
 		return err
 	case err != nil: // a partial table must not replace the table in a file
-		progress("this is what there is: %v", err)
-		return errors.Join(r.print(cfg), err)
+		printProgress("this is what there is: %v", err)
+		return errors.Join(r.printReport(cfg), err)
 	}
 	if cfg.into != "" {
-		if err := r.insert(cfg.into); err != nil {
+		if err := r.insertInto(cfg.into); err != nil {
 			return err
 		}
 	}
-	return r.print(cfg)
+	return r.printReport(cfg)
 }
 
-// print writes the report to the standard output.
-func (r *report) print(cfg config) error {
+// printReport writes the report to the standard output.
+func (r *report) printReport(cfg config) error {
 	if cfg.json {
 		return r.printJSON(os.Stdout)
 	}

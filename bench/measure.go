@@ -31,16 +31,16 @@ type outcome struct {
 	Starts  map[string][]*starts `json:"starts,omitempty"` // by agent, of a scenario with containers, which has no rounds
 }
 
-// measure runs all scenarios in one cluster. With an error it returns the results before the error, nil if there
+// measureScenarios runs all scenarios in one cluster. With an error it returns the results before the error, nil if there
 // are none.
-func measure(ctx context.Context, cfg config) (*report, error) {
+func measureScenarios(ctx context.Context, cfg config) (*report, error) {
 	r := &report{
 		CPUs: runtime.NumCPU(), Workers: cfg.workers, Every: cfg.every, Began: time.Now().UTC().Truncate(time.Second),
 		Agents: cfg.agents, Settings: map[string]string{},
 	}
 	agents := map[string]agent{}
 	for _, name := range cfg.agents {
-		if !slices.ContainsFunc(cfg.scenarios, func(s scenario) bool { return s.suits(name) }) {
+		if !slices.ContainsFunc(cfg.scenarios, func(s scenario) bool { return s.suitsAgent(name) }) {
 			continue
 		}
 		a, err := newAgent(ctx, cfg, name)
@@ -48,17 +48,17 @@ func measure(ctx context.Context, cfg config) (*report, error) {
 			return nil, err
 		}
 		agents[name] = a
-		r.Settings[name] = a.settings()
+		r.Settings[name] = a.describeSettings()
 	}
 	err := withMachine(ctx, cfg, func(m *machine) error {
-		progress("warming up")
+		printProgress("warming up")
 		if _, err := runRound(ctx, m, warmUp, nullAgent{}, warmUp.Name, false); err != nil {
 			return fmt.Errorf("warm up: %w", err)
 		}
 		for _, s := range cfg.scenarios {
 			var chosen []agent
 			for _, name := range cfg.agents {
-				if s.suits(name) {
+				if s.suitsAgent(name) {
 					chosen = append(chosen, agents[name])
 				}
 			}
@@ -88,24 +88,26 @@ func runScenario(ctx context.Context, m *machine, s scenario, agents []agent) (o
 	for i := range m.cfg.rounds {
 		for j := range agents {
 			a := agents[(i+j)%len(agents)]
-			if out.Skipped[a.name()] != "" {
+			if out.Skipped[a.agentName()] != "" {
 				continue
 			}
-			progress("%s, round %d of %d: %s", s, i+1, m.cfg.rounds, a.name())
-			r, err := runRound(ctx, m, s, a, fmt.Sprintf("%s-%s-%d", s.Name, a.name(), i+1), i == 0 || s.Remote || s.Backend != "")
+			printProgress("%s, round %d of %d: %s", s, i+1, m.cfg.rounds, a.agentName())
+			r, err := runRound(ctx, m, s, a, fmt.Sprintf("%s-%s-%d", s.Name, a.agentName(), i+1), i == 0 || s.Remote || s.Backend != "")
 			switch {
 			case errors.Is(err, errCannot):
-				out.Skipped[a.name()] = err.Error()
-				progress("%s is left out: %v", a.name(), err)
+				out.Skipped[a.agentName()] = err.Error()
+				printProgress("%s is left out: %v", a.agentName(), err)
 			case err != nil:
-				return out, fmt.Errorf("%s, round %d of %s: %w", s, i+1, a.name(), err)
+				return out, fmt.Errorf("%s, round %d of %s: %w", s, i+1, a.agentName(), err)
 			default:
-				out.Rounds[a.name()] = append(out.Rounds[a.name()], r)
+				out.Rounds[a.agentName()] = append(out.Rounds[a.agentName()], r)
 			}
 		}
 	}
 	return out, nil
 }
 
-// progress prints the progress for a person.
-func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...) }
+// printProgress prints the progress for a person.
+func printProgress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...)
+}

@@ -45,7 +45,7 @@ func followReady(ctx context.Context, w watch.Interface, left map[string]bool, p
 				delete(left, n.Name)
 			}
 		case <-p.done:
-			return p.lost()
+			return p.endReason()
 		case <-ctx.Done():
 			return fmt.Errorf("wait for %d nodes more to be ready: %w: %s", len(left), context.Cause(ctx), p.said)
 		}

@@ -51,10 +51,10 @@ type nomadEvents struct {
 	}
 }
 
-// follow begins to follow the event stream. It is the bench's own, and not counted.
-func (n *nomad) follow(ctx context.Context) error {
+// followEvents begins to follow the event stream. It is the bench's own, and not counted.
+func (n *nomad) followEvents(ctx context.Context) error {
 	ctx, n.forget = context.WithCancel(ctx)
-	answer, err := n.open(ctx, "/v1/event/stream?topic=Job&topic=Allocation") //nolint:bodyclose // it is closed where it is read
+	answer, err := n.openURL(ctx, "/v1/event/stream?topic=Job&topic=Allocation") //nolint:bodyclose // it is closed where it is read
 	if err != nil {
 		n.forget()
 		return err
@@ -68,15 +68,15 @@ func (n *nomad) follow(ctx context.Context) error {
 			if decoder.Decode(&some) != nil {
 				return // it ends with Nomad, or when it is not needed any more; waits for times have a time-out
 			}
-			n.take(some, time.Now())
+			n.recordEvents(some, time.Now())
 		}
 	}()
 	return nil
 }
 
-// take records the times at which Nomad reported the beginning and end of tasks, and their start times by the
+// recordEvents records the times at which Nomad reported the beginning and end of tasks, and their start times by the
 // clock of the client that runs them.
-func (n *nomad) take(some nomadEvents, now time.Time) {
+func (n *nomad) recordEvents(some nomadEvents, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, e := range some.Events {
@@ -102,7 +102,7 @@ func (n *nomad) take(some nomadEvents, now time.Time) {
 	}
 }
 
-func (n *nomad) lives(context.Context, string) (map[string]lived, error) {
+func (n *nomad) podLives(context.Context, string) (map[string]lived, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all := map[string]lived{}
@@ -114,7 +114,7 @@ func (n *nomad) lives(context.Context, string) (map[string]lived, error) {
 
 // get returns the text of an answer.
 func (n *nomad) get(ctx context.Context, path string) (string, error) {
-	answer, err := n.open(ctx, path)
+	answer, err := n.openURL(ctx, path)
 	if err != nil {
 		return "", err
 	}

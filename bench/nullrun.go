@@ -75,7 +75,7 @@ func runNull(ctx context.Context, args []string) error {
 		if err := said(); err != nil {
 			return fmt.Errorf("say that it is ready: %w", err)
 		}
-		if opts.ResourceVersion, err = n.follow(w, opts.ResourceVersion); err != nil && ctx.Err() == nil {
+		if opts.ResourceVersion, err = n.queueEvents(w, opts.ResourceVersion); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
@@ -88,8 +88,8 @@ type nullRun struct {
 	work   chan *corev1.Pod
 }
 
-// follow queues the work for each event until the watch ends, and returns the version of its last event.
-func (n *nullRun) follow(w watch.Interface, version string) (string, error) {
+// queueEvents queues the work for each event until the watch ends, and returns the version of its last event.
+func (n *nullRun) queueEvents(w watch.Interface, version string) (string, error) {
 	defer w.Stop()
 	for event := range w.ResultChan() {
 		pod, ok := event.Object.(*corev1.Pod)

@@ -63,8 +63,8 @@ func peakMemory(pid int) (int64, error) {
 	return parsePeakMemory(string(status))
 }
 
-// memory returns how much memory in bytes a process has resident.
-func memory(pid int) (int64, error) {
+// residentMemory returns how much memory in bytes a process has resident.
+func residentMemory(pid int) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
@@ -72,9 +72,9 @@ func memory(pid int) (int64, error) {
 	return parseMemory(string(status), "VmRSS:")
 }
 
-// proportional returns the resident memory of a process in bytes. Shared memory is divided by the number of its
+// proportionalMemory returns the resident memory of a process in bytes. Shared memory is divided by the number of its
 // users.
-func proportional(pid int) (int64, error) {
+func proportionalMemory(pid int) (int64, error) {
 	rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {
 		return 0, err
@@ -102,8 +102,8 @@ func parseMemory(status, key string) (int64, error) {
 	return 0, fmt.Errorf("read %s no such line; does the process still run?", key)
 }
 
-// load returns the machine's load average over the last minute, as a sign of other work on the machine.
-func load() (float64, error) {
+// readLoad returns the machine's load average over the last minute, as a sign of other work on the machine.
+func readLoad() (float64, error) {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return 0, err

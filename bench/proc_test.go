@@ -39,7 +39,7 @@ func TestOwnProcessIsReadable(t *testing.T) {
 	if peak, err := peakMemory(os.Getpid()); err != nil || peak == 0 {
 		t.Errorf("got %d bytes, %v", peak, err)
 	}
-	if _, err := load(); err != nil {
+	if _, err := readLoad(); err != nil {
 		t.Error(err)
 	}
 }

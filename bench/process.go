@@ -35,8 +35,8 @@ type process struct {
 	stopped  func()   // is called when both have; nil: nothing
 }
 
-// start starts a program. Its output is kept for error messages, and shown if show is set.
-func start(name string, cmd *exec.Cmd, show bool) (*process, error) {
+// startProgram starts a program. Its output is kept for error messages, and shown if show is set.
+func startProgram(name string, cmd *exec.Cmd, show bool) (*process, error) {
 	p := &process{name: name, cmd: cmd, said: &tail{}, done: make(chan struct{})}
 	var out io.Writer = p.said
 	if show {
@@ -54,14 +54,14 @@ func start(name string, cmd *exec.Cmd, show bool) (*process, error) {
 	return p, nil
 }
 
-// pid returns the process's ID.
-func (p *process) pid() int { return p.cmd.Process.Pid }
+// processID returns the process's ID.
+func (p *process) processID() int { return p.cmd.Process.Pid }
 
 // cpuTime returns the CPU time of the process and of the one beside it.
 func (p *process) cpuTime() (time.Duration, error) {
-	used, err := cpuTime(p.pid())
+	used, err := cpuTime(p.processID())
 	if err == nil && p.children {
-		used, err = cpuTimeOfAll(p.pid())
+		used, err = cpuTimeOfAll(p.processID())
 	}
 	if err != nil || p.beside == nil {
 		return used, err
@@ -72,7 +72,7 @@ func (p *process) cpuTime() (time.Duration, error) {
 
 // peakMemory returns the largest resident memory in bytes of the process and of the one beside it.
 func (p *process) peakMemory() (int64, error) {
-	peak, err := peakMemory(p.pid())
+	peak, err := peakMemory(p.processID())
 	if err != nil || p.beside == nil {
 		return peak, err
 	}
@@ -80,8 +80,8 @@ func (p *process) peakMemory() (int64, error) {
 	return peak + more, err
 }
 
-// lost returns the reason for the unexpected end of a process.
-func (p *process) lost() error {
+// endReason returns the reason for the unexpected end of a process.
+func (p *process) endReason() error {
 	<-p.done
 	if p.err == nil {
 		return fmt.Errorf("%s ended: %s", p.name, p.said)
@@ -149,7 +149,7 @@ func (m *machine) startReady(ctx context.Context, name string, cmd *exec.Cmd) (*
 	}
 	defer says.Close()
 	cmd.ExtraFiles = []*os.File{theirs}
-	p, err := start(name, cmd, m.cfg.logs)
+	p, err := startProgram(name, cmd, m.cfg.logs)
 	_ = theirs.Close() // or the end of the child would not be the end of the pipe
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (m *machine) startReady(ctx context.Context, name string, cmd *exec.Cmd) (*
 	defer stop()
 	if !saysReady(says) {
 		_ = cmd.Process.Kill() // it is usually gone already
-		return nil, p.lost()
+		return nil, p.endReason()
 	}
 	return p, nil
 }

@@ -48,7 +48,7 @@ func buildProfiled(ctx context.Context, cfg config) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	progress("building virtual-kubelet with a profiler")
+	printProgress("building virtual-kubelet with a profiler")
 	build := exec.CommandContext(ctx, "go", "build", "-C", command, "-trimpath", "-tags", "grpcnotrace", "-overlay", list, "-o", program, ".")
 	build.Env = append(build.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -85,7 +85,7 @@ func writeProfiles(ctx context.Context, p *process, signal syscall.Signal) error
 		if !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("wait for profiles: %w", err)
 		}
-		if err := idle(ctx, 100*time.Millisecond); err != nil {
+		if err := waitFor(ctx, 100*time.Millisecond); err != nil {
 			return fmt.Errorf("wait for profiles: %w", err)
 		}
 	}

@@ -50,7 +50,7 @@ func startProxy(from net.Listener, network, address string) *proxy {
 		ErrorLog:      log.New(io.Discard, "", 0), // a client that does not read an answer to its end is no error
 	}
 	p := &proxy{ended: make(chan struct{}), pods: map[string]lived{}}
-	p.server = &http.Server{Handler: p.handler(to), ReadHeaderTimeout: time.Minute}
+	p.server = &http.Server{Handler: p.countingHandler(to), ReadHeaderTimeout: time.Minute}
 	go func() {
 		defer close(p.ended)
 		_ = p.server.Serve(from) // it ends with an error, always
@@ -65,10 +65,10 @@ func (p *proxy) stop() {
 	<-p.ended
 }
 
-// handler counts requests, and records from the answers which pods were made and ended.
-func (p *proxy) handler(to http.Handler) http.Handler {
+// countingHandler counts requests, and records from the answers which pods were made and ended.
+func (p *proxy) countingHandler(to http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.note(time.Now(), requestKey(r.Method, r.URL.Path))
+		p.recordRequest(time.Now(), requestKey(r.Method, r.URL.Path))
 		if r.URL.Path != "/create" && r.URL.Path != "/delete" {
 			to.ServeHTTP(w, r)
 			return
@@ -79,7 +79,7 @@ func (p *proxy) handler(to http.Handler) http.Handler {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		to.ServeHTTP(&answered{w, func() { p.told(r.URL.Path, body, time.Now()) }}, r)
+		to.ServeHTTP(&answered{w, func() { p.recordAnswer(r.URL.Path, body, time.Now()) }}, r)
 	})
 }
 
@@ -100,8 +100,8 @@ func (a *answered) WriteHeader(code int) {
 // Unwrap lets http.ResponseController find the wrapped writer.
 func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// told records when interLink's server has made a pod, or when the pod has ended. The first time counts.
-func (p *proxy) told(path string, body []byte, at time.Time) {
+// recordAnswer records when interLink's server has made a pod, or when the pod has ended. The first time counts.
+func (p *proxy) recordAnswer(path string, body []byte, at time.Time) {
 	pod := &corev1.Pod{}
 	create := struct{ Pod *corev1.Pod }{pod}
 	into := any(&create)
@@ -124,7 +124,7 @@ func (p *proxy) told(path string, body []byte, at time.Time) {
 	p.pods[name] = k
 }
 
-func (p *proxy) lives(_ context.Context, namespace string) (map[string]lived, error) {
+func (p *proxy) podLives(_ context.Context, namespace string) (map[string]lived, error) {
 	p.known.Lock()
 	defer p.known.Unlock()
 	all := map[string]lived{}

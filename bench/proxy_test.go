@@ -77,19 +77,19 @@ func TestProxy(t *testing.T) {
 	if answer := ask(http.MethodPost, "/create", create); answer.StatusCode != http.StatusInternalServerError {
 		t.Errorf("a refusal is %s", answer.Status)
 	}
-	if got, _ := p.lives(t.Context(), "ns"); len(got) != 0 {
+	if got, _ := p.podLives(t.Context(), "ns"); len(got) != 0 {
 		t.Errorf("a create that was refused makes %v", got)
 	}
 	ask(http.MethodPost, "/create", create)
-	first, _ := p.lives(t.Context(), "ns")
+	first, _ := p.podLives(t.Context(), "ns")
 	ask(http.MethodPost, "/create", create)
 	ask(http.MethodDelete, "/delete", remove)
-	got, _ := p.lives(t.Context(), "ns")
+	got, _ := p.podLives(t.Context(), "ns")
 	k := got["pod-0"]
 	if k.began.Before(begin) || k.ended.Before(k.began) || !k.began.Equal(first["pod-0"].began) {
 		t.Errorf("the pod lived %+v, and began %v at first", k, first)
 	}
-	if other, _ := p.lives(t.Context(), "other"); len(other) != 0 {
+	if other, _ := p.podLives(t.Context(), "other"); len(other) != 0 {
 		t.Errorf("another namespace has %v", other)
 	}
 	if said, _ := io.ReadAll(ask(http.MethodGet, "/status", "[pods]").Body); string(said) != "GET [pods]" {
@@ -98,8 +98,8 @@ func TestProxy(t *testing.T) {
 	if line, err := bufio.NewReader(ask(http.MethodGet, "/stream", "").Body).ReadString('\n'); err != nil || line != "one\n" {
 		t.Errorf("the stream says %q, %v", line, err)
 	}
-	counted, err := p.requests(begin, time.Now())
-	if err != nil || counted["POST /create"] != 3 || counted["DELETE /delete"] != 1 || counted["GET /status"] != 1 || counted.sum() != 6 {
+	counted, err := p.countRequests(begin, time.Now())
+	if err != nil || counted["POST /create"] != 3 || counted["DELETE /delete"] != 1 || counted["GET /status"] != 1 || counted.countAll() != 6 {
 		t.Errorf("got %v, %v", counted, err)
 	}
 }

@@ -43,8 +43,8 @@ func upperName(pod *corev1.Pod) string {
 	return pod.Name
 }
 
-// track begins to record when the pods of a life are seen in the lower cluster.
-func (l *lower) track(ctx context.Context, life *life) error {
+// trackPods begins to record when the pods of a life are seen in the lower cluster.
+func (l *lower) trackPods(ctx context.Context, life *life) error {
 	open := func(version string) (watch.Interface, error) {
 		return watchPods(ctx, l.watcher, life.namespace, version)
 	}
@@ -68,22 +68,22 @@ func (r *round) setRemote(ctx context.Context, l *life, at marks, up, down phase
 		return fmt.Errorf("wait for %d pods of the lower cluster to be seen gone: %w", l.below.goneLeft.Load(), context.Cause(ctx))
 	}
 	log := l.agent.lower.audit
-	if err := log.follow(); err != nil {
+	if err := log.readNewLines(); err != nil {
 		return err
 	}
-	running, gone := since(l.below.running, up.seen), since(l.below.gone, down.seen)
+	running, gone := sortedDelays(l.below.running, up.seen), sortedDelays(l.below.gone, down.seen)
 	r.Remote = &remote{
-		RunningLagP50Millis: millis(percentile(running, 50)), RunningLagP99Millis: millis(percentile(running, 99)),
-		GoneLagP50Millis: millis(percentile(gone, 50)), GoneLagP99Millis: millis(percentile(gone, 99)),
-		Requests: log.requests(at.begin.at, at.settled.at), Pods: float64(l.scenario.Pods),
-		Rest: log.requests(at.settled.at, at.rested.at),
+		RunningLagP50Millis: inMillis(percentileOf(running, 50)), RunningLagP99Millis: inMillis(percentileOf(running, 99)),
+		GoneLagP50Millis: inMillis(percentileOf(gone, 50)), GoneLagP99Millis: inMillis(percentileOf(gone, 99)),
+		Requests: log.countRequests(at.begin.at, at.settled.at), Pods: float64(l.scenario.Pods),
+		Rest: log.countRequests(at.settled.at, at.rested.at),
 	}
-	r.Remote.Requests.add(log.requests(at.rested.at, at.end.at))
+	r.Remote.Requests.add(log.countRequests(at.rested.at, at.end.at))
 	return nil
 }
 
-// since returns how much later each pod was seen, ascending.
-func since(before, after []time.Time) []time.Duration {
+// sortedDelays returns how much later each pod was seen, ascending.
+func sortedDelays(before, after []time.Time) []time.Duration {
 	d := make([]time.Duration, len(before))
 	for i := range d {
 		d[i] = after[i].Sub(before[i])
@@ -93,10 +93,12 @@ func since(before, after []time.Time) []time.Duration {
 }
 
 // perPod returns the number of requests to the lower API server for the life of one pod.
-func (r *remote) perPod() float64 { return float64(r.Requests.sum()) / r.Pods }
+func (r *remote) perPod() float64 { return float64(r.Requests.countAll()) / r.Pods }
 
 // toBoth returns the number of requests to both API servers for the life of one pod.
-func (r *round) toBoth() float64 { return float64(r.Requests.sum())/r.Remote.Pods + r.Remote.perPod() }
+func (r *round) toBoth() float64 {
+	return float64(r.Requests.countAll())/r.Remote.Pods + r.Remote.perPod()
+}
 
 // listsAtRest returns the number of lists of the lower cluster while there is no work.
 func (r *remote) listsAtRest() (n int) {
@@ -108,9 +110,9 @@ func (r *remote) listsAtRest() (n int) {
 	return n
 }
 
-// below returns the names of the system that runs the pods of the scenario, and of the system that gets the
+// systemNames returns the names of the system that runs the pods of the scenario, and of the system that gets the
 // requests.
-func (s scenario) below() (runs, gets string) {
+func (s scenario) systemNames() (runs, gets string) {
 	if name := backendNames[s.Backend]; name != "" {
 		return name, name
 	}
@@ -148,12 +150,12 @@ func (o outcome) printRemote(t io.Writer, agents []string) {
 			if rounds := o.Rounds[name]; rounds[0].Remote == nil {
 				fmt.Fprint(t, "\t")
 			} else {
-				fmt.Fprintf(t, "\t"+format, median(rounds, func(r *round) float64 { return of(r.Remote) }))
+				fmt.Fprintf(t, "\t"+format, medianOf(rounds, func(r *round) float64 { return of(r.Remote) }))
 			}
 		}
 		fmt.Fprintln(t)
 	}
-	runs, gets := o.below()
+	runs, gets := o.systemNames()
 	for _, m := range remoteMetrics {
 		line(strings.ReplaceAll(m.label, "%s", runs), m.format, m.of)
 	}
@@ -166,7 +168,7 @@ func (o outcome) printRemote(t io.Writer, agents []string) {
 		line("  of 20 not seen within 2 minutes", "%.0f", func(r *remote) float64 { return float64(r.Unseen) })
 	}
 	if o.isCloud() {
-		line("requests that were refused for their rate", "%.0f", func(r *remote) float64 { return float64(r.refused()) })
+		line("requests that were refused for their rate", "%.0f", func(r *remote) float64 { return float64(r.countRefused()) })
 	}
 	left := map[string]bool{}
 	for _, name := range agents {
@@ -182,11 +184,11 @@ func (o outcome) printRemote(t io.Writer, agents []string) {
 		line("left at "+runs+" when all pods are gone: "+strings.ReplaceAll(kind, "-", " "), "%.0f", func(r *remote) float64 { return float64(r.Left[kind]) })
 	}
 	line("requests to "+gets+" per pod life", "%.2f", (*remote).perPod)
-	for _, key := range all.ordered() {
+	for _, key := range all.orderedKinds() {
 		line("  "+key, "%.2f", func(r *remote) float64 { return float64(r.Requests[key]) / r.Pods })
 	}
 	if o.Backend != "" {
-		o.line(t, agents, "  at rest, all in a minute", "%.1f", (*round).restPerMinute)
+		o.printLine(t, agents, "  at rest, all in a minute", "%.1f", (*round).restPerMinute)
 	}
 	for _, key := range slices.Sorted(maps.Keys(rest)) {
 		line("  at rest, "+key, "%.0f", func(r *remote) float64 { return float64(r.Rest[key]) })

@@ -17,14 +17,14 @@ func TestLowerPodsAreThoseOfTheirUpperNames(t *testing.T) {
 	tr, now := newTracker(1), time.Now()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: podName(0) + "-0123456789", Annotations: map[string]string{annotationUpperName: podName(0)}}}
 	pod.Status.Phase = corev1.PodRunning
-	if tr.see(watch.Modified, pod, now); !tr.running[0].Equal(now) {
+	if tr.recordEvent(watch.Modified, pod, now); !tr.running[0].Equal(now) {
 		t.Error("a pod of the lower cluster was not seen")
 	}
 }
 
 func TestSinceIsOfEachPod(t *testing.T) {
 	begin := time.Now()
-	got := since([]time.Time{begin, begin}, []time.Time{begin.Add(time.Second), begin.Add(-time.Millisecond)})
+	got := sortedDelays([]time.Time{begin, begin}, []time.Time{begin.Add(time.Second), begin.Add(-time.Millisecond)})
 	if got[0] != -time.Millisecond || got[1] != time.Second {
 		t.Errorf("got %v, want -1ms and 1s", got)
 	}

@@ -38,9 +38,9 @@ var metrics = []metric{
 	{"load average before", "%.1f", func(r *round) float64 { return r.LoadBefore }},
 }
 
-// median returns the middle of the values. For an even number of rounds it returns the greater of the two middle
+// medianOf returns the middle of the values. For an even number of rounds it returns the greater of the two middle
 // values, and never a value that no round has.
-func median[R any](rounds []R, of func(R) float64) float64 {
+func medianOf[R any](rounds []R, of func(R) float64) float64 {
 	values := make([]float64, len(rounds))
 	for i, r := range rounds {
 		values[i] = of(r)
@@ -67,7 +67,7 @@ func (r *report) printTable(w io.Writer) error {
 		}
 	}
 	for _, o := range r.Scenarios {
-		show := o.print
+		show := o.printTable
 		if o.Containers {
 			show = o.printStarts
 		}
@@ -78,15 +78,15 @@ func (r *report) printTable(w io.Writer) error {
 	return nil
 }
 
-// print writes the table of one scenario: a column per agent, and the ratio of ours to another agent's value.
-func (o outcome) print(w io.Writer, agents []string) error {
+// printTable writes the table of one scenario: a column per agent, and the ratio of ours to another agent's value.
+func (o outcome) printTable(w io.Writer, agents []string) error {
 	agents = slices.DeleteFunc(slices.Clone(agents), func(name string) bool { return len(o.Rounds[name]) == 0 })
 	fmt.Fprintf(w, "\n%s\n\n", o.scenario)
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	if len(agents) > 0 {
-		o.header(t, agents)
+		o.printHeader(t, agents)
 		for _, m := range metrics {
-			o.line(t, agents, m.label, m.format, m.of)
+			o.printLine(t, agents, m.label, m.format, m.of)
 		}
 		o.printRequests(t, agents)
 		o.printRest(t, agents)
@@ -100,34 +100,34 @@ func (o outcome) print(w io.Writer, agents []string) error {
 	}
 	fmt.Fprintln(w)
 	for _, g := range goals {
-		if text, reached, ok := g.judgement(o.Name, o.Rounds); ok {
+		if text, reached, ok := g.judgeRounds(o.Name, o.Rounds); ok {
 			fmt.Fprintf(w, "%s  %s\n", reachedOrMissed(reached), text)
 		}
 	}
 	return nil
 }
 
-// header names the columns.
-func (o outcome) header(t io.Writer, agents []string) {
+// printHeader names the columns.
+func (o outcome) printHeader(t io.Writer, agents []string) {
 	fmt.Fprintf(t, "median of %d", len(o.Rounds[agents[0]]))
 	for _, name := range agents {
 		fmt.Fprintf(t, "\t%s", name)
 	}
-	for _, name := range o.others(agents) {
+	for _, name := range o.otherAgents(agents) {
 		fmt.Fprintf(t, "\tours / %s", name)
 	}
 	fmt.Fprintln(t)
 }
 
-// line writes one line of the table.
-func (o outcome) line(t io.Writer, agents []string, label, format string, of func(*round) float64) {
+// printLine writes one line of the table.
+func (o outcome) printLine(t io.Writer, agents []string, label, format string, of func(*round) float64) {
 	fmt.Fprint(t, label)
 	for _, name := range agents {
-		fmt.Fprintf(t, "\t"+format, median(o.Rounds[name], of))
+		fmt.Fprintf(t, "\t"+format, medianOf(o.Rounds[name], of))
 	}
-	for _, name := range o.others(agents) {
-		if theirs := median(o.Rounds[name], of); theirs > 0 {
-			fmt.Fprintf(t, "\t%.2f", median(o.Rounds["ours"], of)/theirs)
+	for _, name := range o.otherAgents(agents) {
+		if theirs := medianOf(o.Rounds[name], of); theirs > 0 {
+			fmt.Fprintf(t, "\t%.2f", medianOf(o.Rounds["ours"], of)/theirs)
 		} else {
 			fmt.Fprint(t, "\t")
 		}
@@ -135,8 +135,8 @@ func (o outcome) line(t io.Writer, agents []string, label, format string, of fun
 	fmt.Fprintln(t)
 }
 
-// others returns the agents to compare with ours.
-func (o outcome) others(agents []string) []string {
+// otherAgents returns the agents to compare with ours.
+func (o outcome) otherAgents(agents []string) []string {
 	if len(o.Rounds["ours"]) == 0 {
 		return nil
 	}
@@ -152,11 +152,11 @@ func (o outcome) printRequests(t io.Writer, agents []string) {
 		}
 	}
 	pods := float64(o.Pods)
-	o.line(t, agents, "requests per pod life", "%.2f", func(r *round) float64 { return float64(r.Requests.sum()) / pods })
-	o.line(t, agents, "  of them writes of pods", "%.2f", func(r *round) float64 { return r.WritesPerPod })
-	o.line(t, agents, "  of them events", "%.2f", func(r *round) float64 { return r.EventsPerPod })
-	for _, key := range all.ordered() {
-		o.line(t, agents, "  "+key, "%.2f", func(r *round) float64 { return float64(r.Requests[key]) / pods })
+	o.printLine(t, agents, "requests per pod life", "%.2f", func(r *round) float64 { return float64(r.Requests.countAll()) / pods })
+	o.printLine(t, agents, "  of them writes of pods", "%.2f", func(r *round) float64 { return r.WritesPerPod })
+	o.printLine(t, agents, "  of them events", "%.2f", func(r *round) float64 { return r.EventsPerPod })
+	for _, key := range all.orderedKinds() {
+		o.printLine(t, agents, "  "+key, "%.2f", func(r *round) float64 { return float64(r.Requests[key]) / pods })
 	}
 }
 
@@ -172,9 +172,9 @@ func (o outcome) printRest(t io.Writer, agents []string) {
 		all.add(o.Rounds[name][0].Rest.Requests)
 	}
 	seconds := first.Rounds[agents[0]][0].Rest.Seconds
-	first.line(t, agents, fmt.Sprintf("at rest for %.0f s: CPU, %% of a core", seconds), "%.2f", func(r *round) float64 { return r.Rest.CPUPercent })
-	first.line(t, agents, "  requests a minute", "%.1f", func(r *round) float64 { return r.Rest.PerMinute })
-	for _, key := range all.ordered() {
-		first.line(t, agents, "  "+key, "%.0f", func(r *round) float64 { return float64(r.Rest.Requests[key]) })
+	first.printLine(t, agents, fmt.Sprintf("at rest for %.0f s: CPU, %% of a core", seconds), "%.2f", func(r *round) float64 { return r.Rest.CPUPercent })
+	first.printLine(t, agents, "  requests a minute", "%.1f", func(r *round) float64 { return r.Rest.PerMinute })
+	for _, key := range all.orderedKinds() {
+		first.printLine(t, agents, "  "+key, "%.0f", func(r *round) float64 { return float64(r.Rest.Requests[key]) })
 	}
 }

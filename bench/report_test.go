@@ -35,7 +35,7 @@ func TestGoalsAreHeldAgainstTheMedian(t *testing.T) {
 	o := sampleReport().Scenarios[0]
 	got := map[string]bool{}
 	for _, g := range goals {
-		if text, reached, ok := g.judgement(o.Name, o.Rounds); ok {
+		if text, reached, ok := g.judgeRounds(o.Name, o.Rounds); ok {
 			got[text] = reached
 		}
 	}
@@ -82,7 +82,7 @@ func TestJSONIsReadable(t *testing.T) {
 
 func TestTableGoesBetweenTheMarkers(t *testing.T) {
 	for range 2 { // the second time, one is there
-		text, err := between([]byte("before\n"+intoBegin+"old\n"+intoEnd+"after\n"), []byte("new\n"), intoBegin, intoEnd)
+		text, err := insertBlock([]byte("before\n"+intoBegin+"old\n"+intoEnd+"after\n"), []byte("new\n"), intoBegin, intoEnd)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestTableGoesBetweenTheMarkers(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if _, err := between([]byte("nothing"), nil, intoBegin, intoEnd); err == nil {
+	if _, err := insertBlock([]byte("nothing"), nil, intoBegin, intoEnd); err == nil {
 		t.Error("a file without markers was written")
 	}
 	for _, part := range places {
@@ -105,7 +105,7 @@ func TestTableGoesBetweenTheMarkers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := between(text, nil, part.begin, part.end); err != nil {
+		if _, err := insertBlock(text, nil, part.begin, part.end); err != nil {
 			t.Errorf("%s: %v", page, err)
 		}
 	}
@@ -147,7 +147,7 @@ func TestAgentsTakePartWhereTheyBelong(t *testing.T) {
 		}
 		var got []string
 		for _, agent := range agentNames {
-			if chosen[0].suits(agent) {
+			if chosen[0].suitsAgent(agent) {
 				got = append(got, agent)
 			}
 		}
@@ -169,7 +169,7 @@ func TestGoalsOverTheWire(t *testing.T) {
 		"delete to gone over the wire, median of pods: 21 ms more than ours, goal 20 ms":    false,
 	}
 	for _, g := range goals {
-		text, reached, ok := g.judgement(o.Name, o.Rounds)
+		text, reached, ok := g.judgeRounds(o.Name, o.Rounds)
 		if g.by != "plugin" {
 			continue
 		}

@@ -11,8 +11,8 @@ import (
 // requests are numbers of requests by verb and resource.
 type requests map[string]int
 
-// sum returns the number of all requests.
-func (r requests) sum() (n int) {
+// countAll returns the number of all requests.
+func (r requests) countAll() (n int) {
 	for _, count := range r {
 		n += count
 	}
@@ -26,8 +26,8 @@ func (r requests) add(more requests) {
 	}
 }
 
-// of counts the requests of the named kinds.
-func (r requests) of(keys ...string) (n int) {
+// countKinds counts the requests of the named kinds.
+func (r requests) countKinds(keys ...string) (n int) {
 	for _, key := range keys {
 		n += r[key]
 	}
@@ -36,14 +36,16 @@ func (r requests) of(keys ...string) (n int) {
 
 // podWrites counts the writes of pods.
 func (r requests) podWrites() int {
-	return r.of("patch pods/status", "update pods/status", "patch pods", "update pods", "delete pods")
+	return r.countKinds("patch pods/status", "update pods/status", "patch pods", "update pods", "delete pods")
 }
 
-// events counts the writes of events.
-func (r requests) events() int { return r.of("create events", "patch events", "update events") }
+// countEvents counts the writes of events.
+func (r requests) countEvents() int {
+	return r.countKinds("create events", "patch events", "update events")
+}
 
-// heartbeats counts a node's requests at rest.
-func (r requests) heartbeats() (n int) {
+// countHeartbeats counts a node's requests at rest.
+func (r requests) countHeartbeats() (n int) {
 	for key, count := range r {
 		if (auditLine{key: key}).isHeartbeat() {
 			n += count
@@ -52,8 +54,8 @@ func (r requests) heartbeats() (n int) {
 	return n
 }
 
-// ordered returns the kinds of requests, the most frequent first.
-func (r requests) ordered() []string {
+// orderedKinds returns the kinds of requests, the most frequent first.
+func (r requests) orderedKinds() []string {
 	return slices.SortedFunc(maps.Keys(r), func(a, b string) int {
 		if r[a] != r[b] {
 			return r[b] - r[a]

@@ -57,10 +57,10 @@ type marks struct{ begin, running, settled, rested, resumed, gone, end mark }
 // runRound lets all pods of the scenario live once, with one process of the agent. With atRest, the agent is
 // watched at rest too.
 func runRound(ctx context.Context, m *machine, s scenario, a agent, prefix string, atRest bool) (r *round, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, m.cfg.timeout+m.cfg.idleOf(s)+s.paced(m.cfg), fmt.Errorf("not done within -timeout %s", m.cfg.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, m.cfg.timeout+m.cfg.idleOf(s)+s.pacedTime(m.cfg), fmt.Errorf("not done within -timeout %s", m.cfg.timeout))
 	defer cancel()
 	r = &round{}
-	if r.LoadBefore, err = load(); err != nil {
+	if r.LoadBefore, err = readLoad(); err != nil {
 		return nil, err
 	}
 	l, err := beginLife(ctx, m, s, a, prefix)
@@ -68,7 +68,7 @@ func runRound(ctx context.Context, m *machine, s scenario, a agent, prefix strin
 		return nil, err
 	}
 	defer l.end()
-	if err := r.live(ctx, l, atRest); err != nil {
+	if err := r.runPods(ctx, l, atRest); err != nil {
 		return nil, err
 	}
 	if err := writeProfiles(ctx, l.agent, restProfile); err != nil {
@@ -78,15 +78,15 @@ func runRound(ctx context.Context, m *machine, s scenario, a agent, prefix strin
 	return r, m.dropNodes(ctx)
 }
 
-// live runs the pods through their life.
-func (r *round) live(ctx context.Context, l *life, atRest bool) (err error) {
+// runPods runs the pods through their life.
+func (r *round) runPods(ctx context.Context, l *life, atRest bool) (err error) {
 	log := l.machine.audit
 	var at marks
 	var up, down phase
 	take := func(m *mark) func() error {
 		return func() (err error) {
 			m.at = time.Now()
-			m.used, err = l.cpu()
+			m.used, err = l.cpuUsage()
 			return err
 		}
 	}
@@ -106,19 +106,19 @@ func (r *round) live(ctx context.Context, l *life, atRest bool) (err error) {
 	}
 	heap := func() error { return writeProfiles(ctx, l.agent, heapProfile) }
 	steps := []func() error{
-		func() error { return idle(ctx, l.scenario.Settle) }, quiet, take(&at.begin),
+		func() error { return waitFor(ctx, l.scenario.Settle) }, quiet, take(&at.begin),
 		func() (err error) { up, err = l.createAll(ctx); return err },
 		take(&at.running),
 	}
 	if atRest {
 		if l.agent.backend != nil { // for a while it gets more requests
-			steps = append(steps, func() error { return idle(ctx, slowAfter) })
+			steps = append(steps, func() error { return waitFor(ctx, slowAfter) })
 		}
-		steps = append(steps, quiet, heap, take(&at.settled), func() error { return idle(ctx, l.machine.cfg.idleOf(l.scenario)) })
+		steps = append(steps, quiet, heap, take(&at.settled), func() error { return waitFor(ctx, l.machine.cfg.idleOf(l.scenario)) })
 	} else {
 		steps = append(steps, heap, take(&at.settled))
 	}
-	steps = append(steps, take(&at.rested), func() error { return l.exits(ctx) }, take(&at.resumed),
+	steps = append(steps, take(&at.rested), func() error { return l.endSomePods(ctx) }, take(&at.resumed),
 		func() (err error) { down, err = l.deleteAll(ctx); return err },
 		take(&at.gone), quiet, take(&at.end))
 	for _, step := range steps {
@@ -144,21 +144,21 @@ func (r *round) live(ctx context.Context, l *life, atRest bool) (err error) {
 }
 
 func (r *round) setTimes(up, down phase) {
-	r.CreatedSeconds, r.RunningSeconds, r.RunningLagSeconds = up.client().Seconds(), up.total().Seconds(), up.lag().Seconds()
-	r.MarkedSeconds, r.GoneSeconds, r.GoneLagSeconds = down.client().Seconds(), down.total().Seconds(), down.lag().Seconds()
+	r.CreatedSeconds, r.RunningSeconds, r.RunningLagSeconds = up.clientTime().Seconds(), up.totalTime().Seconds(), up.lagTime().Seconds()
+	r.MarkedSeconds, r.GoneSeconds, r.GoneLagSeconds = down.clientTime().Seconds(), down.totalTime().Seconds(), down.lagTime().Seconds()
 	running, gone := up.perPod(), down.perPod()
-	r.RunningP50Millis, r.RunningP99Millis = millis(percentile(running, 50)), millis(percentile(running, 99))
-	r.GoneP50Millis, r.GoneP99Millis = millis(percentile(gone, 50)), millis(percentile(gone, 99))
+	r.RunningP50Millis, r.RunningP99Millis = inMillis(percentileOf(running, 50)), inMillis(percentileOf(running, 99))
+	r.GoneP50Millis, r.GoneP99Millis = inMillis(percentileOf(gone, 50)), inMillis(percentileOf(gone, 99))
 }
 
 // setCosts counts the usage; the time at rest is counted separately.
 func (r *round) setCosts(log *audit, at marks, pods float64) {
-	r.Requests = log.requests(at.begin.at, at.settled.at)
-	r.Requests.add(log.requests(at.resumed.at, at.end.at))
+	r.Requests = log.countRequests(at.begin.at, at.settled.at)
+	r.Requests.add(log.countRequests(at.resumed.at, at.end.at))
 	r.WritesPerPod = float64(r.Requests.podWrites()) / pods
-	r.EventsPerPod = float64(r.Requests.events()) / pods
+	r.EventsPerPod = float64(r.Requests.countEvents()) / pods
 	each := func(up, down mark, of func(cpu) time.Duration) float64 {
-		return millis(of(up.used)-of(at.begin.used)+of(down.used)-of(at.resumed.used)) / pods
+		return inMillis(of(up.used)-of(at.begin.used)+of(down.used)-of(at.resumed.used)) / pods
 	}
 	agent := func(c cpu) time.Duration { return c.agent }
 	r.AgentCPUMillis = each(at.settled, at.end, agent)
@@ -169,9 +169,9 @@ func (r *round) setCosts(log *audit, at marks, pods float64) {
 
 func (r *round) setRest(log *audit, from, to mark) {
 	seconds := to.at.Sub(from.at).Seconds()
-	made := log.requests(from.at, to.at)
+	made := log.countRequests(from.at, to.at)
 	r.Rest = &resting{
-		Seconds: seconds, Requests: made, PerMinute: float64(made.sum()) / seconds * 60,
+		Seconds: seconds, Requests: made, PerMinute: float64(made.countAll()) / seconds * 60,
 		CPUPercent: 100 * (to.used.agent - from.used.agent).Seconds() / seconds,
 	}
 }
@@ -182,11 +182,11 @@ type cpu struct {
 	all                    time.Duration // of the agent and all that it needs for its pods; 0 without containers
 }
 
-func (l *life) cpu() (c cpu, err error) {
+func (l *life) cpuUsage() (c cpu, err error) {
 	if c.agent, err = l.agent.cpuTime(); err != nil {
 		return c, fmt.Errorf("read CPU time of %s: %w", l.agent.name, err)
 	}
-	if c.cluster, err = cpuTime(l.machine.pid()); err != nil {
+	if c.cluster, err = cpuTime(l.machine.processID()); err != nil {
 		return c, fmt.Errorf("read CPU time of the cluster: %w", err)
 	}
 	if l.agent.account != nil {
@@ -198,10 +198,10 @@ func (l *life) cpu() (c cpu, err error) {
 	return c, err
 }
 
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+func inMillis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// idle waits for d, or until ctx ends.
-func idle(ctx context.Context, d time.Duration) error {
+// waitFor waits for d, or until ctx ends.
+func waitFor(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

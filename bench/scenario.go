@@ -110,12 +110,12 @@ func chooseScenarios(list string) (chosen []scenario, err error) {
 	return chosen, nil
 }
 
-// paced returns the time of a round that the client spends on quotas, and on pods that end at rest.
-func (s scenario) paced(c config) time.Duration {
+// pacedTime returns the time of a round that the client spends on quotas, and on pods that end at rest.
+func (s scenario) pacedTime(c config) time.Duration {
 	if !s.isCloud() {
 		return 0
 	}
-	return s.Settle + 2*time.Duration(s.Pods)*c.pace(s) + endings*endingsEvery + endingsPatience
+	return s.Settle + 2*time.Duration(s.Pods)*c.podInterval(s) + endings*endingsEvery + endingsPatience
 }
 
 // String describes the scenario.

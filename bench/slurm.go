@@ -74,7 +74,7 @@ func startSlurm(ctx context.Context, cfg config) (_ *slurm, err error) {
 			c.stop()
 		}
 	}()
-	if err := c.prepare(); err != nil {
+	if err := c.writeFiles(); err != nil {
 		return nil, err
 	}
 	for _, d := range []struct {
@@ -86,15 +86,15 @@ func startSlurm(ctx context.Context, cfg config) (_ *slurm, err error) {
 		{"slurmctld", "squeue", []string{"-D", "-f", dir + "/slurm.conf"}},
 		{"slurmd", "sinfo", []string{"-D", "-N", "n1", "-f", dir + "/slurm.conf"}},
 	} {
-		if err := c.daemon(ctx, cfg, d.program, d.awaits, d.args); err != nil {
+		if err := c.startDaemon(ctx, cfg, d.program, d.awaits, d.args); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
 }
 
-// prepare writes all files.
-func (c *slurm) prepare() error {
+// writeFiles writes all files.
+func (c *slurm) writeFiles() error {
 	for _, sub := range []string{"control", "spool", "shared", "bin", "told"} {
 		if err := os.Mkdir(filepath.Join(c.dir, sub), 0o700); err != nil {
 			return fmt.Errorf("make folder: %w", err)
@@ -124,15 +124,15 @@ func (c *slurm) prepare() error {
 	return nil
 }
 
-// daemon starts a program, and returns when it works.
-func (c *slurm) daemon(ctx context.Context, cfg config, program, awaits string, args []string) error {
+// startDaemon starts a program, and returns when it works.
+func (c *slurm) startDaemon(ctx context.Context, cfg config, program, awaits string, args []string) error {
 	path, err := findProgram(program)
 	if err != nil {
 		return err
 	}
 	cmd := exec.Command(path, args...) //nolint:noctx // it is ended by stop, gently
-	cmd.Env = c.environment()
-	p, err := start(program, cmd, cfg.logs)
+	cmd.Env = c.commandEnvironment()
+	p, err := startProgram(program, cmd, cfg.logs)
 	if err != nil {
 		return err
 	}
@@ -155,23 +155,23 @@ func (c *slurm) daemon(ctx context.Context, cfg config, program, awaits string, 
 		}
 		select {
 		case <-p.done:
-			return p.lost()
+			return p.endReason()
 		default:
 		}
-		if err := idle(ctx, 100*time.Millisecond); err != nil {
+		if err := waitFor(ctx, 100*time.Millisecond); err != nil {
 			return fmt.Errorf("wait for %s: %w: %s", program, err, p.said)
 		}
 	}
 }
 
-func (c *slurm) environment() []string {
+func (c *slurm) commandEnvironment() []string {
 	return []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "SLURM_TIME_FORMAT=%s", "SLURM_CONF=" + c.dir + "/slurm.conf"}
 }
 
 // run calls a command of Slurm, which is not counted.
 func (c *slurm) run(ctx context.Context, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = c.environment()
+	cmd.Env = c.commandEnvironment()
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -190,7 +190,7 @@ func (c *slurm) stop() {
 			if err != nil || len(bytes.TrimSpace(out)) == 0 {
 				break
 			}
-			_ = idle(ctx, 200*time.Millisecond)
+			_ = waitFor(ctx, 200*time.Millisecond)
 		}
 	}
 	for i := len(c.daemons) - 1; i >= 0; i-- {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-func (c *slurm) requests(from, to time.Time) (requests, error) {
+func (c *slurm) countRequests(from, to time.Time) (requests, error) {
 	calls, err := os.ReadFile(filepath.Join(c.dir, "calls"))
 	if err != nil {
 		return nil, fmt.Errorf("read the calls of Slurm's commands: %w", err)
@@ -21,17 +21,17 @@ func (c *slurm) requests(from, to time.Time) (requests, error) {
 	var l ledger
 	for line := range bytes.Lines(calls) {
 		at, name, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
-		t, err := seconds(at)
+		t, err := parseSeconds(at)
 		if err != nil {
 			return nil, fmt.Errorf("read the calls of Slurm's commands: %w", err)
 		}
-		l.note(t, name)
+		l.recordRequest(t, name)
 	}
-	return l.requests(from, to)
+	return l.countRequests(from, to)
 }
 
-// lives returns the records of the pods' programs, and the times at which Slurm started their jobs.
-func (c *slurm) lives(ctx context.Context, namespace string) (map[string]lived, error) {
+// podLives returns the records of the pods' programs, and the times at which Slurm started their jobs.
+func (c *slurm) podLives(ctx context.Context, namespace string) (map[string]lived, error) {
 	all, err := readTold(filepath.Join(c.dir, "told"))
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (c *slurm) lives(ctx context.Context, namespace string) (map[string]lived, 
 		if len(parts) != 6 || parts[3] != namespace {
 			continue
 		}
-		t, err := seconds(at)
+		t, err := parseSeconds(at)
 		if err != nil {
 			continue // it has not begun
 		}
@@ -68,7 +68,7 @@ func readTold(dir string) (map[string]lived, error) {
 		if err != nil {
 			return err
 		}
-		at, err := seconds(string(text))
+		at, err := parseSeconds(string(text))
 		if err != nil {
 			return nil //nolint:nilerr // it is being written
 		}

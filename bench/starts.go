@@ -39,12 +39,12 @@ type starts struct {
 // runStarts runs all rounds of a scenario with containers. Each round begins with another agent.
 func runStarts(ctx context.Context, m *machine, s scenario, agents []agent) (out outcome, err error) {
 	out = outcome{scenario: s, Starts: map[string][]*starts{}}
-	progress("starting a container runtime")
+	printProgress("starting a container runtime")
 	if m.accounts, err = openAccounts(); err != nil {
 		return out, err
 	}
 	defer func() { // mounts end with the processes, or could not be removed
-		err = errors.Join(err, m.accounts.close(), unmount(m.base))
+		err = errors.Join(err, m.accounts.close(), unmountBelow(m.base))
 		m.accounts = nil
 	}()
 	m.images = filepath.Join(m.base, "images")
@@ -54,7 +54,7 @@ func runStarts(ctx context.Context, m *machine, s scenario, agents []agent) (out
 	defer func() { err = errors.Join(err, m.containers.Close()) }()
 	for i := range m.cfg.rounds {
 		if !s.Runtimes {
-			progress("%s, round %d of %d: %s", s, i+1, m.cfg.rounds, floorName)
+			printProgress("%s, round %d of %d: %s", s, i+1, m.cfg.rounds, floorName)
 			r, err := floorRound(ctx, m, s)
 			if err != nil {
 				return out, fmt.Errorf("%s, round %d of %s: %w", s, i+1, floorName, err)
@@ -63,12 +63,12 @@ func runStarts(ctx context.Context, m *machine, s scenario, agents []agent) (out
 		}
 		for j := range agents {
 			a := agents[(i+j)%len(agents)]
-			progress("%s, round %d of %d: %s", s, i+1, m.cfg.rounds, a.name())
-			r, err := startRound(ctx, m, s, a, fmt.Sprintf("%s-%s-%d", s.Name, a.name(), i+1))
+			printProgress("%s, round %d of %d: %s", s, i+1, m.cfg.rounds, a.agentName())
+			r, err := startRound(ctx, m, s, a, fmt.Sprintf("%s-%s-%d", s.Name, a.agentName(), i+1))
 			if err != nil {
-				return out, fmt.Errorf("%s, round %d of %s: %w", s, i+1, a.name(), err)
+				return out, fmt.Errorf("%s, round %d of %s: %w", s, i+1, a.agentName(), err)
 			}
-			out.Starts[a.name()] = append(out.Starts[a.name()], r)
+			out.Starts[a.agentName()] = append(out.Starts[a.agentName()], r)
 		}
 	}
 	return out, nil
@@ -79,7 +79,7 @@ const floorName = "floor"
 
 func floorRound(ctx context.Context, m *machine, s scenario) (r *starts, err error) {
 	r = &starts{}
-	if r.LoadBefore, err = load(); err != nil {
+	if r.LoadBefore, err = readLoad(); err != nil {
 		return nil, err
 	}
 	r.OneByOneMillis, err = m.containers.StartBare(ctx, s.Pods)
@@ -91,7 +91,7 @@ func startRound(ctx context.Context, m *machine, s scenario, a agent, prefix str
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*m.cfg.timeout+2*m.cfg.idle, fmt.Errorf("not done within twice -timeout %s", m.cfg.timeout))
 	defer cancel()
 	r = &starts{Requests: requests{}}
-	if r.LoadBefore, err = load(); err != nil {
+	if r.LoadBefore, err = readLoad(); err != nil {
 		return nil, err
 	}
 	p, err := a.start(ctx, m, s, prefix)
@@ -112,14 +112,14 @@ func startRound(ctx context.Context, m *machine, s scenario, a agent, prefix str
 		if err != nil {
 			return nil, err
 		}
-		progress("  %s", part.says)
+		printProgress("  %s", part.says)
 		err = part.run(ctx, l)
 		l.end()
 		if err != nil {
 			return nil, err
 		}
 	}
-	peak, err := peakMemory(p.pid())
+	peak, err := peakMemory(p.processID())
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func startRound(ctx context.Context, m *machine, s scenario, a agent, prefix str
 
 // oneByOne starts one pod after another, and then looks at the agent at rest.
 func (r *starts) oneByOne(ctx context.Context, l *life) error {
-	err := r.count(ctx, l, func() error {
+	err := r.countStarts(ctx, l, func() error {
 		pods := l.machine.client.CoreV1().Pods(l.namespace)
 		for i := range l.scenario.Pods {
 			if _, err := pods.Create(ctx, l.newPod(i), metav1.CreateOptions{}); err != nil {
@@ -144,19 +144,19 @@ func (r *starts) oneByOne(ctx context.Context, l *life) error {
 			if err := l.wait(ctx, l.tracker.started[i]); err != nil {
 				return err
 			}
-			r.OneByOneMillis = append(r.OneByOneMillis, millis(time.Since(asked)))
+			r.OneByOneMillis = append(r.OneByOneMillis, inMillis(time.Since(asked)))
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if err := r.rest(ctx, l); err != nil {
+	if err := r.observeRest(ctx, l); err != nil {
 		return err
 	}
 	down, err := l.deleteAll(ctx)
 	if err == nil {
-		r.EndedSeconds = down.total().Seconds()
+		r.EndedSeconds = down.totalTime().Seconds()
 	}
 	return err
 }
@@ -164,10 +164,10 @@ func (r *starts) oneByOne(ctx context.Context, l *life) error {
 // allAtOnce creates all pods as fast as the client can, and deletes them so.
 func (r *starts) allAtOnce(ctx context.Context, l *life) error {
 	l.deaf = l.scenario.Runtimes
-	err := r.count(ctx, l, func() error {
+	err := r.countStarts(ctx, l, func() error {
 		up, err := l.createAll(ctx)
 		if err == nil {
-			r.AtOnceSeconds = up.total().Seconds()
+			r.AtOnceSeconds = up.totalTime().Seconds()
 		}
 		return err
 	})
@@ -185,5 +185,5 @@ func startKeys(all map[string][]*starts) []string {
 			sum.add(r.Requests)
 		}
 	}
-	return sum.ordered()
+	return sum.orderedKinds()
 }

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// spend returns the usage while do ran, and until the agent was quiet again.
-func (l *life) spend(ctx context.Context, do func() error) (used cpu, err error) {
+// measureUsage returns the usage while do ran, and until the agent was quiet again.
+func (l *life) measureUsage(ctx context.Context, do func() error) (used cpu, err error) {
 	log := l.machine.audit
 	if err := log.awaitQuiet(ctx, quietLimit); err != nil {
 		return used, err
 	}
-	before, err := l.cpu()
+	before, err := l.cpuUsage()
 	if err != nil {
 		return used, err
 	}
@@ -23,23 +23,23 @@ func (l *life) spend(ctx context.Context, do func() error) (used cpu, err error)
 	if err := log.awaitQuiet(ctx, quietLimit); err != nil {
 		return used, err
 	}
-	after, err := l.cpu()
+	after, err := l.cpuUsage()
 	return cpu{agent: after.agent - before.agent, all: after.all - before.all}, err
 }
 
-// count adds the agent's requests and usage while pods start, and until the agent is quiet again.
-func (r *starts) count(ctx context.Context, l *life, start func() error) error {
+// countStarts adds the agent's requests and usage while pods start, and until the agent is quiet again.
+func (r *starts) countStarts(ctx context.Context, l *life, start func() error) error {
 	var begin time.Time
-	used, err := l.spend(ctx, func() error {
+	used, err := l.measureUsage(ctx, func() error {
 		begin = time.Now()
 		return start()
 	})
 	if err != nil {
 		return err
 	}
-	r.Requests.add(l.machine.audit.requests(begin, time.Now()))
+	r.Requests.add(l.machine.audit.countRequests(begin, time.Now()))
 	pods := float64(l.scenario.Pods)
-	per := func(sum float64, more time.Duration) float64 { return (sum*r.Pods + millis(more)) / (r.Pods + pods) }
+	per := func(sum float64, more time.Duration) float64 { return (sum*r.Pods + inMillis(more)) / (r.Pods + pods) }
 	r.AgentCPUMillis, r.AllCPUMillis = per(r.AgentCPUMillis, used.agent), per(r.AllCPUMillis, used.all)
 	r.Pods += pods
 	return nil
@@ -48,7 +48,7 @@ func (r *starts) count(ctx context.Context, l *life, start func() error) error {
 // countGone deletes all pods, and records the cost.
 func (r *starts) countGone(ctx context.Context, l *life) error {
 	var down phase
-	used, err := l.spend(ctx, func() (err error) {
+	used, err := l.measureUsage(ctx, func() (err error) {
 		down, err = l.deleteAll(ctx)
 		return err
 	})
@@ -56,16 +56,16 @@ func (r *starts) countGone(ctx context.Context, l *life) error {
 		return err
 	}
 	pods := float64(l.scenario.Pods)
-	r.GoneSeconds, r.GoneAgentMillis, r.GoneAllMillis = down.total().Seconds(), millis(used.agent)/pods, millis(used.all)/pods
+	r.GoneSeconds, r.GoneAgentMillis, r.GoneAllMillis = down.totalTime().Seconds(), inMillis(used.agent)/pods, inMillis(used.all)/pods
 	return nil
 }
 
-// rest observes the agent while all pods run. It takes twice as long as in the other scenarios, because a
+// observeRest observes the agent while all pods run. It takes twice as long as in the other scenarios, because a
 // kubelet has long periods.
-func (r *starts) rest(ctx context.Context, l *life) error {
+func (r *starts) observeRest(ctx context.Context, l *life) error {
 	log := l.machine.audit
 	begin := time.Now()
-	before, err := l.cpu()
+	before, err := l.cpuUsage()
 	if err != nil {
 		return err
 	}
@@ -73,19 +73,19 @@ func (r *starts) rest(ctx context.Context, l *life) error {
 	if l.scenario.Runtimes {
 		rest = l.machine.cfg.idle
 	}
-	if err := idle(ctx, rest); err != nil {
+	if err := waitFor(ctx, rest); err != nil {
 		return err
 	}
-	after, err := l.cpu()
+	after, err := l.cpuUsage()
 	if err != nil {
 		return err
 	}
 	took := time.Since(begin)
-	resident, err := memory(l.agent.pid())
+	resident, err := residentMemory(l.agent.processID())
 	if err != nil {
 		return err
 	}
-	all, err := l.agent.account.memory()
+	all, err := l.agent.account.readMemory()
 	if err != nil {
 		return err
 	}
@@ -93,12 +93,12 @@ func (r *starts) rest(ctx context.Context, l *life) error {
 	r.MemoryPerPodMiB = float64(all) / (1 << 20) / float64(l.scenario.Pods)
 	r.RestCPUPercent = 100 * (after.agent - before.agent).Seconds() / took.Seconds()
 	r.RestAllCPUPercent = 100 * (after.all - before.all).Seconds() / took.Seconds()
-	if err := idle(ctx, 2*auditDelay); err != nil { // until the last line was written
+	if err := waitFor(ctx, 2*auditDelay); err != nil { // until the last line was written
 		return err
 	}
-	if err := log.follow(); err != nil {
+	if err := log.readNewLines(); err != nil {
 		return err
 	}
-	r.RestPerMinute = float64(log.requests(begin, begin.Add(took)).sum()) / took.Minutes()
+	r.RestPerMinute = float64(log.countRequests(begin, begin.Add(took)).countAll()) / took.Minutes()
 	return writeProfiles(ctx, l.agent, heapProfile)
 }

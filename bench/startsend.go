@@ -27,23 +27,23 @@ func (m *machine) endPods(node string) {
 			if listErr != nil || len(list.Items) == 0 {
 				break
 			}
-			err = idle(ctx, 100*time.Millisecond)
+			err = waitFor(ctx, 100*time.Millisecond)
 		}
 		if err != nil {
-			progress("the pods of %s were not ended: %v", node, err)
+			printProgress("the pods of %s were not ended: %v", node, err)
 		}
 	}
 }
 
 // endProcesses kills an agent's remaining processes, and reports them: the agent should have left none.
 func (m *machine) endProcesses(name string) error {
-	left := m.accounts.of(name)
-	pids, err := left.processes()
+	left := m.accounts.accountOf(name)
+	pids, err := left.findProcesses()
 	if err != nil || len(pids) == 0 {
 		return err
 	}
-	progress("%s has left %d processes", name, len(pids))
-	if err := left.kill(); err != nil {
+	printProgress("%s has left %d processes", name, len(pids))
+	if err := left.killProcesses(); err != nil {
 		return fmt.Errorf("end what %s has left: %w", name, err)
 	}
 	return nil

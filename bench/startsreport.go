@@ -47,16 +47,16 @@ var runtimeMetrics = []startMetric{
 	{"load average before", "%.1f", func(r *starts) float64 { return r.LoadBefore }},
 }
 
-// pool gives each round the percentiles of the pods of all rounds: a single round has too few pods for a 99th
+// poolPercentiles gives each round the percentiles of the pods of all rounds: a single round has too few pods for a 99th
 // percentile.
-func pool(rounds []*starts) {
+func poolPercentiles(rounds []*starts) {
 	var all []float64
 	for _, r := range rounds {
 		all = append(all, r.OneByOneMillis...)
 	}
 	slices.Sort(all)
 	for _, r := range rounds {
-		r.OneByOneP50Millis, r.OneByOneP99Millis = percentile(all, 50), percentile(all, 99)
+		r.OneByOneP50Millis, r.OneByOneP99Millis = percentileOf(all, 50), percentileOf(all, 99)
 	}
 }
 
@@ -71,7 +71,7 @@ func (o outcome) printStarts(w io.Writer, agents []string) error {
 	compared := len(o.Starts["ours"]) > 0 && len(o.Starts["kubelet"]) > 0
 	fmt.Fprintf(t, "median of %d", len(o.Starts[agents[0]]))
 	for _, name := range agents {
-		pool(o.Starts[name])
+		poolPercentiles(o.Starts[name])
 		fmt.Fprintf(t, "\t%s", name)
 	}
 	if compared {
@@ -81,15 +81,15 @@ func (o outcome) printStarts(w io.Writer, agents []string) error {
 	for _, m := range o.startMetrics() {
 		fmt.Fprint(t, m.label)
 		for _, name := range agents {
-			value := median(o.Starts[name], m.of)
+			value := medianOf(o.Starts[name], m.of)
 			if name == floorName && !(value > 0) { // it has no other figures
 				fmt.Fprint(t, "\t")
 				continue
 			}
 			fmt.Fprintf(t, "\t"+m.format, value)
 		}
-		if compared && median(o.Starts["kubelet"], m.of) > 0 {
-			fmt.Fprintf(t, "\t%.2f", median(o.Starts["ours"], m.of)/median(o.Starts["kubelet"], m.of))
+		if compared && medianOf(o.Starts["kubelet"], m.of) > 0 {
+			fmt.Fprintf(t, "\t%.2f", medianOf(o.Starts["ours"], m.of)/medianOf(o.Starts["kubelet"], m.of))
 		}
 		fmt.Fprintln(t)
 	}
@@ -98,7 +98,7 @@ func (o outcome) printStarts(w io.Writer, agents []string) error {
 	}
 	fmt.Fprintln(w)
 	for _, g := range startGoals {
-		if text, reached, ok := g.judgement(o.Name, o.Starts); ok {
+		if text, reached, ok := g.judgeRounds(o.Name, o.Starts); ok {
 			fmt.Fprintf(w, "%s  %s\n", reachedOrMissed(reached), text)
 		}
 	}
@@ -110,7 +110,7 @@ func (o outcome) startMetrics() []startMetric {
 	if o.Runtimes {
 		return runtimeMetrics
 	}
-	lines := append(slices.Clone(startMetrics), startMetric{"requests per start", "%.2f", func(r *starts) float64 { return float64(r.Requests.sum()) / r.Pods }})
+	lines := append(slices.Clone(startMetrics), startMetric{"requests per start", "%.2f", func(r *starts) float64 { return float64(r.Requests.countAll()) / r.Pods }})
 	for _, key := range startKeys(o.Starts) {
 		lines = append(lines, startMetric{"  " + key, "%.2f", func(r *starts) float64 { return float64(r.Requests[key]) / r.Pods }})
 	}

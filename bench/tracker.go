@@ -81,7 +81,7 @@ func (t *tracker) run(w watch.Interface, again func(version string) (watch.Inter
 				return fmt.Errorf("watch pods: got %s event with %T: %w", event.Type, event.Object, errWatchEnded)
 			}
 			version = pod.ResourceVersion
-			if t.see(event.Type, pod, time.Now()) {
+			if t.recordEvent(event.Type, pod, time.Now()) {
 				return nil
 			}
 		}
@@ -94,8 +94,8 @@ func (t *tracker) run(w watch.Interface, again func(version string) (watch.Inter
 	}
 }
 
-// see records one event, and reports whether all pods are gone.
-func (t *tracker) see(event watch.EventType, pod *corev1.Pod, now time.Time) bool {
+// recordEvent records one event, and reports whether all pods are gone.
+func (t *tracker) recordEvent(event watch.EventType, pod *corev1.Pod, now time.Time) bool {
 	i, err := strconv.Atoi(strings.TrimPrefix(upperName(pod), podPrefix))
 	if err != nil || i < 0 || i >= len(t.running) {
 		return false // a foreign pod

@@ -77,8 +77,8 @@ func (c *cluster) stop() {
 	_ = c.process.Wait()
 }
 
-// node makes the credentials of a node, and returns their paths.
-func (c *cluster) node(ctx context.Context, name string) (string, error) {
+// makeCredentials makes the credentials of a node, and returns their paths.
+func (c *cluster) makeCredentials(ctx context.Context, name string) (string, error) {
 	dir := filepath.Join(c.base, "nodes", name)
 	out, err := exec.CommandContext(ctx, c.program, "node-credentials", name, "--dir="+c.base, "--name="+clusterName, "--out="+dir).CombinedOutput()
 	if err != nil {
@@ -94,8 +94,8 @@ type agent struct {
 	command     func(c config, k *cluster, a *cloud, dir, node string, port int) (*exec.Cmd, error)
 }
 
-// ours returns the command of this project's program with provider aci.
-func ours(c config, k *cluster, a *cloud, dir, node string, port int) (*exec.Cmd, error) {
+// ownCommand returns the command of this project's program with provider aci.
+func ownCommand(c config, k *cluster, a *cloud, dir, node string, port int) (*exec.Cmd, error) {
 	file := filepath.Join(dir, "aci.yaml")
 	text := fmt.Sprintf(`apiVersion: aci.virtual-kubelet.io/v1alpha1
 kind: ACIProviderConfiguration
@@ -118,8 +118,8 @@ network: {vnet: %s, subnet: %s}
 	return cmd, nil
 }
 
-// peer returns the command of the published program azure-aci.
-func peer(c config, k *cluster, a *cloud, dir, node string, port int) (*exec.Cmd, error) {
+// peerCommand returns the command of the published program azure-aci.
+func peerCommand(c config, k *cluster, a *cloud, dir, node string, port int) (*exec.Cmd, error) {
 	cmd := exec.Command(filepath.Join(c.bin, "azure-aci", "virtual-kubelet"), "--nodename", node) //nolint:noctx // it is ended by end
 	cmd.Env = append(os.Environ(),
 		"HTTPS_PROXY="+a.proxy, "NO_PROXY=127.0.0.1", "SSL_CERT_FILE="+a.caFile, "KUBECONFIG="+k.kubeconfig,
@@ -131,8 +131,8 @@ func peer(c config, k *cluster, a *cloud, dir, node string, port int) (*exec.Cmd
 	return cmd, nil
 }
 
-// begin starts an agent, and keeps its log in a file.
-func begin(cmd *exec.Cmd, log string) (ended <-chan struct{}, end func(), err error) {
+// startAgent starts an agent, and keeps its log in a file.
+func startAgent(cmd *exec.Cmd, log string) (ended <-chan struct{}, end func(), err error) {
 	f, err := os.Create(log)
 	if err != nil {
 		return nil, nil, err

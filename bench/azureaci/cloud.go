@@ -78,7 +78,7 @@ func startCloud(dir string) (*cloud, error) {
 	server.ReadOnly = true
 	server.Subnets, server.Page, server.Grace = []string{subnetID}, pageSize, 1
 	front := emulator.NewFront(aci.Operation, server)
-	certificate, caFile, err := certify(dir)
+	certificate, caFile, err := makeCertificate(dir)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -124,8 +124,8 @@ func startCloud(dir string) (*cloud, error) {
 	}}, nil
 }
 
-// certify makes a certificate for the hosts of Azure, which is its own authority.
-func certify(dir string) (*tls.Config, string, error) {
+// makeCertificate makes a certificate for the hosts of Azure, which is its own authority.
+func makeCertificate(dir string) (*tls.Config, string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, "", err

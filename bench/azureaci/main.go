@@ -36,13 +36,13 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, c); err != nil {
+	if err := runBench(ctx, c); err != nil {
 		fmt.Fprintln(os.Stderr, "azureaci:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, c config) error {
+func runBench(ctx context.Context, c config) error {
 	bin, err := filepath.Abs(c.bin)
 	if err != nil {
 		return err
@@ -60,18 +60,18 @@ func run(ctx context.Context, c config) error {
 	defer control.stop()
 	var figures []figure
 	for _, a := range []agent{
-		{title: "provider aci", node: "ours", command: ours},
+		{title: "provider aci", node: "ours", command: ownCommand},
 		// This agent reports the port of the environment to the API server, but listens at the default port,
 		// which it sets up before.
-		{title: "azure-aci v1.6.4", node: "peer", port: 10250, command: peer},
+		{title: "azure-aci v1.6.4", node: "peer", port: 10250, command: peerCommand},
 	} {
-		f, err := measure(ctx, c, dir, control, a)
+		f, err := measureAgent(ctx, c, dir, control, a)
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.title, err)
 		}
 		figures = append(figures, f)
 	}
-	text := report(c, figures[0], figures[1])
+	text := formatReport(c, figures[0], figures[1])
 	if c.out == "" {
 		_, err = os.Stdout.WriteString(text)
 		return err

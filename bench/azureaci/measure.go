@@ -36,10 +36,10 @@ type figure struct {
 	runs, gone time.Duration  // from the first request until the last pod
 }
 
-// measure runs one agent through the life of pods.
-func measure(ctx context.Context, c config, base string, k *cluster, a agent) (figure, error) {
+// measureAgent runs one agent through the life of pods.
+func measureAgent(ctx context.Context, c config, base string, k *cluster, a agent) (figure, error) {
 	out := figure{title: a.title}
-	dir, err := k.node(ctx, a.node)
+	dir, err := k.makeCredentials(ctx, a.node)
 	if err != nil {
 		return out, err
 	}
@@ -63,7 +63,7 @@ func measure(ctx context.Context, c config, base string, k *cluster, a agent) (f
 		return out, err
 	}
 	log := filepath.Join(base, a.node+".log")
-	ended, end, err := begin(cmd, log)
+	ended, end, err := startAgent(cmd, log)
 	if err != nil {
 		return out, err
 	}
@@ -81,37 +81,37 @@ func measure(ctx context.Context, c config, base string, k *cluster, a agent) (f
 		text, _ := os.ReadFile(log)
 		return out, fmt.Errorf("%s: %w; the end of its log:\n%s", what, err, text[max(0, len(text)-3000):])
 	}
-	if err := k.until(ctx, func() (bool, error) { return k.ready(ctx, a.node) }); err != nil {
+	if err := k.awaitCondition(ctx, func() (bool, error) { return k.isNodeReady(ctx, a.node) }); err != nil {
 		return failed("wait for the node", err)
 	}
-	if err := pause(ctx, c.settle); err != nil {
+	if err := waitFor(ctx, c.settle); err != nil {
 		return out, err
 	}
-	if err := k.namespace(ctx, a.node); err != nil {
+	if err := k.makeNamespace(ctx, a.node); err != nil {
 		return out, err
 	}
 	start, begun := time.Now(), len(azure.front.Requests())
 	for i := range c.pods {
-		if err := k.create(ctx, a.node, i); err != nil {
+		if err := k.createPod(ctx, a.node, i); err != nil {
 			return out, err
 		}
 	}
-	if err := k.until(ctx, func() (bool, error) {
-		out.shown, err = k.running(ctx, a.node)
+	if err := k.awaitCondition(ctx, func() (bool, error) {
+		out.shown, err = k.countRunning(ctx, a.node)
 		return out.shown == c.pods, err
 	}); err != nil {
 		return failed(fmt.Sprintf("%d of %d pods run", out.shown, c.pods), err)
 	}
 	out.runs = time.Since(start)
-	if err := pause(ctx, 15*time.Second); err != nil { // the effects of the starts count for the lives
+	if err := waitFor(ctx, 15*time.Second); err != nil { // the effects of the starts count for the lives
 		return out, err
 	}
 	rest := len(azure.front.Requests())
-	if err := pause(ctx, c.idle); err != nil {
+	if err := waitFor(ctx, c.idle); err != nil {
 		return out, err
 	}
 	rested := len(azure.front.Requests())
-	if out.known, err = k.known(ctx, dir, a.node, port); err != nil {
+	if out.known, err = k.countReported(ctx, dir, a.node, port); err != nil {
 		return failed("ask the node for its pods", err)
 	}
 	start = time.Now()
@@ -120,7 +120,7 @@ func measure(ctx context.Context, c config, base string, k *cluster, a agent) (f
 		return out, err
 	}
 	left := 0
-	if err := k.until(ctx, func() (bool, error) {
+	if err := k.awaitCondition(ctx, func() (bool, error) {
 		pods, err := k.client.CoreV1().Pods(a.node).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
@@ -145,7 +145,7 @@ func measure(ctx context.Context, c config, base string, k *cluster, a agent) (f
 	return out, nil
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func waitFor(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -156,8 +156,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// until asks again and again.
-func (c *cluster) until(ctx context.Context, is func() (bool, error)) error {
+// awaitCondition asks again and again.
+func (c *cluster) awaitCondition(ctx context.Context, is func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
@@ -165,13 +165,13 @@ func (c *cluster) until(ctx context.Context, is func() (bool, error)) error {
 		if ok || err != nil {
 			return err
 		}
-		if err := pause(ctx, 500*time.Millisecond); err != nil {
+		if err := waitFor(ctx, 500*time.Millisecond); err != nil {
 			return err
 		}
 	}
 }
 
-func (c *cluster) ready(ctx context.Context, node string) (bool, error) {
+func (c *cluster) isNodeReady(ctx context.Context, node string) (bool, error) {
 	n, err := c.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -184,8 +184,8 @@ func (c *cluster) ready(ctx context.Context, node string) (bool, error) {
 	}), nil
 }
 
-// namespace makes a namespace with the service account for pods.
-func (c *cluster) namespace(ctx context.Context, name string) error {
+// makeNamespace makes a namespace with the service account for pods.
+func (c *cluster) makeNamespace(ctx context.Context, name string) error {
 	if _, err := c.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 		return err
 	}
@@ -193,8 +193,8 @@ func (c *cluster) namespace(ctx context.Context, name string) error {
 	return err
 }
 
-// create makes a pod on the node.
-func (c *cluster) create(ctx context.Context, node string, i int) error {
+// createPod makes a pod on the node.
+func (c *cluster) createPod(ctx context.Context, node string, i int) error {
 	_, err := c.client.CoreV1().Pods(node).Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p-%d", i)},
 		Spec: corev1.PodSpec{
@@ -208,7 +208,7 @@ func (c *cluster) create(ctx context.Context, node string, i int) error {
 	return err
 }
 
-func (c *cluster) running(ctx context.Context, node string) (n int, err error) {
+func (c *cluster) countRunning(ctx context.Context, node string) (n int, err error) {
 	pods, err := c.client.CoreV1().Pods(node).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0, err
@@ -221,9 +221,9 @@ func (c *cluster) running(ctx context.Context, node string) (n int, err error) {
 	return n, nil
 }
 
-// known returns how many pods the provider of a node reports as running, with the name and the namespace of a
+// countReported returns how many pods the provider of a node reports as running, with the name and the namespace of a
 // pod of the cluster.
-func (c *cluster) known(ctx context.Context, dir, namespace string, port int) (n int, err error) {
+func (c *cluster) countReported(ctx context.Context, dir, namespace string, port int) (n int, err error) {
 	access := rest.CopyConfig(c.access)
 	access.Host, access.CAData, access.CAFile = fmt.Sprintf("https://127.0.0.1:%d", port), nil, filepath.Join(dir, "ca.crt")
 	client, err := rest.HTTPClientFor(access)
@@ -255,14 +255,14 @@ func (c *cluster) known(ctx context.Context, dir, namespace string, port int) (n
 	return n, nil
 }
 
-func sum(of map[string]int) (n int) {
+func sumCounts(of map[string]int) (n int) {
 	for _, m := range of {
 		n += m
 	}
 	return n
 }
 
-func list(of map[string]int) string {
+func formatCounts(of map[string]int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		parts = append(parts, fmt.Sprintf("%s %d", name, of[name]))
@@ -270,10 +270,10 @@ func list(of map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// report returns the text of the report.
-func report(c config, ours, peer figure) string {
-	perLife := func(f figure) float64 { return float64(sum(f.life)) / float64(c.pods) }
-	atRest := func(f figure) float64 { return float64(sum(f.rest)) / c.idle.Minutes() }
+// formatReport returns the text of the report.
+func formatReport(c config, ours, peer figure) string {
+	perLife := func(f figure) float64 { return float64(sumCounts(f.life)) / float64(c.pods) }
+	atRest := func(f figure) float64 { return float64(sumCounts(f.rest)) / c.idle.Minutes() }
 	row := func(what, format string, a, b any, ratio string) string {
 		return fmt.Sprintf("| %s | "+format+" | "+format+" | %s |\n", what, a, b, ratio)
 	}
@@ -299,7 +299,7 @@ are not counted. Each program ran for %s before its first pod, and %s at rest ar
 	out.WriteString(row("pods that GetPods has, of those that run", "%s", fmt.Sprintf("%d of %d", ours.known, ours.shown), fmt.Sprintf("%d of %d", peer.known, peer.shown), ""))
 	out.WriteString(row("from the first create until all run", "%s", ours.runs.Round(100*time.Millisecond), peer.runs.Round(100*time.Millisecond), ""))
 	out.WriteString(row("from the delete until all are gone", "%s", ours.gone.Round(100*time.Millisecond), peer.gone.Round(100*time.Millisecond), ""))
-	out.WriteString(row("requests of all lives, by operation", "%s", list(ours.life), list(peer.life), ""))
-	out.WriteString(row("requests at rest, by operation", "%s", list(ours.rest), list(peer.rest), ""))
+	out.WriteString(row("requests of all lives, by operation", "%s", formatCounts(ours.life), formatCounts(peer.life), ""))
+	out.WriteString(row("requests at rest, by operation", "%s", formatCounts(ours.rest), formatCounts(peer.rest), ""))
 	return out.String()
 }
