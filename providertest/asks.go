@@ -13,31 +13,31 @@ import (
 // asks makes a pod with one container request a feature, and as few other features as possible.
 var asks = map[capability.Feature]func(*corev1.PodSpec){
 	capability.RunToCompletion: func(s *corev1.PodSpec) { s.RestartPolicy = corev1.RestartPolicyNever },
-	capability.InitContainers:  func(s *corev1.PodSpec) { s.InitContainers = another(s) },
+	capability.InitContainers:  func(s *corev1.PodSpec) { s.InitContainers = anotherContainer(s) },
 	capability.Sidecars: func(s *corev1.PodSpec) {
 		always := corev1.ContainerRestartPolicyAlways
-		s.InitContainers = another(s)
+		s.InitContainers = anotherContainer(s)
 		s.InitContainers[0].RestartPolicy = &always
 	},
 	capability.EphemeralContainers: func(s *corev1.PodSpec) {
 		s.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "image"}}}
 	},
-	capability.ContainerRestartRules: first(func(c *corev1.Container) { p := corev1.ContainerRestartPolicyNever; c.RestartPolicy = &p }),
-	capability.PostStartHooks:        first(func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{}} }),
-	capability.PreStopHooks:          first(func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{}} }),
-	capability.StopSignal: first(func(c *corev1.Container) {
+	capability.ContainerRestartRules: changeFirst(func(c *corev1.Container) { p := corev1.ContainerRestartPolicyNever; c.RestartPolicy = &p }),
+	capability.PostStartHooks:        changeFirst(func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{}} }),
+	capability.PreStopHooks:          changeFirst(func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{}} }),
+	capability.StopSignal: changeFirst(func(c *corev1.Container) {
 		signal := corev1.SIGQUIT
 		c.Lifecycle = &corev1.Lifecycle{StopSignal: &signal}
 	}),
-	capability.ExecProbes: first(func(c *corev1.Container) {
+	capability.ExecProbes: changeFirst(func(c *corev1.Container) {
 		c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{}}}
 	}),
-	capability.NetworkProbes: first(func(c *corev1.Container) {
+	capability.NetworkProbes: changeFirst(func(c *corev1.Container) {
 		c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}}
 	}),
-	capability.TerminationMessages:   first(func(c *corev1.Container) { c.TerminationMessagePath = "/elsewhere" }),
-	capability.InteractiveContainers: first(func(c *corev1.Container) { c.TTY = true }),
-	capability.ContainerLimits:       first(func(c *corev1.Container) { c.Resources.Limits = oneCPU() }),
+	capability.TerminationMessages:   changeFirst(func(c *corev1.Container) { c.TerminationMessagePath = "/elsewhere" }),
+	capability.InteractiveContainers: changeFirst(func(c *corev1.Container) { c.TTY = true }),
+	capability.ContainerLimits:       changeFirst(func(c *corev1.Container) { c.Resources.Limits = oneCPU() }),
 	capability.PodResources:          func(s *corev1.PodSpec) { s.Resources = &corev1.ResourceRequirements{Limits: oneCPU()} },
 	capability.ResourceClaims:        func(s *corev1.PodSpec) { s.ResourceClaims = []corev1.PodResourceClaim{{Name: "device"}} },
 
@@ -46,26 +46,26 @@ var asks = map[capability.Feature]func(*corev1.PodSpec){
 		Medium: corev1.StorageMediumMemory,
 	}}),
 	capability.ObjectVolumes:    volumeOf(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}),
-	capability.TokenVolumes:     projected(corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}}),
+	capability.TokenVolumes:     projectedVolume(corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}}),
 	capability.HostPath:         volumeOf(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}),
 	capability.ImageVolumes:     volumeOf(corev1.VolumeSource{Image: &corev1.ImageVolumeSource{}}),
 	capability.PersistentVolume: volumeOf(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}),
 	capability.CSIVolumes:       volumeOf(corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{}}),
-	capability.CertificateFiles: projected(corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}),
+	capability.CertificateFiles: projectedVolume(corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}),
 	capability.OtherVolumes:     volumeOf(corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}),
 	capability.SubPath:          mountOf(func(m *corev1.VolumeMount) { m.SubPath = "part" }),
-	capability.BlockDevices:     first(func(c *corev1.Container) { c.VolumeDevices = []corev1.VolumeDevice{{Name: "disk"}} }),
+	capability.BlockDevices:     changeFirst(func(c *corev1.Container) { c.VolumeDevices = []corev1.VolumeDevice{{Name: "disk"}} }),
 	capability.MountPropagation: mountOf(func(m *corev1.VolumeMount) {
 		both := corev1.MountPropagationBidirectional
 		m.MountPropagation = &both
 	}),
-	capability.EnvFiles: first(func(c *corev1.Container) {
+	capability.EnvFiles: changeFirst(func(c *corev1.Container) {
 		c.Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{}}}}
 	}),
 
 	capability.HostNetwork: func(s *corev1.PodSpec) { s.HostNetwork = true },
-	capability.HostPorts:   first(func(c *corev1.Container) { c.Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}} }),
-	capability.HostPortMapping: first(func(c *corev1.Container) {
+	capability.HostPorts:   changeFirst(func(c *corev1.Container) { c.Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}} }),
+	capability.HostPortMapping: changeFirst(func(c *corev1.Container) {
 		c.Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 8080}}
 	}),
 	capability.HostAliases: func(s *corev1.PodSpec) { s.HostAliases = []corev1.HostAlias{{IP: "192.0.2.1"}} },
@@ -73,20 +73,20 @@ var asks = map[capability.Feature]func(*corev1.PodSpec){
 	capability.Hostname:    func(s *corev1.PodSpec) { s.Hostname = "host" },
 
 	capability.HostNamespaces:  func(s *corev1.PodSpec) { s.HostPID = true },
-	capability.SharedProcesses: func(s *corev1.PodSpec) { s.ShareProcessNamespace = truth() },
+	capability.SharedProcesses: func(s *corev1.PodSpec) { s.ShareProcessNamespace = truePointer() },
 	capability.UserNamespaces:  func(s *corev1.PodSpec) { no := false; s.HostUsers = &no },
-	capability.FSGroup:         func(s *corev1.PodSpec) { s.SecurityContext = &corev1.PodSecurityContext{FSGroup: number(1)} },
+	capability.FSGroup:         func(s *corev1.PodSpec) { s.SecurityContext = &corev1.PodSecurityContext{FSGroup: int64Pointer(1)} },
 	capability.Sysctls: func(s *corev1.PodSpec) {
 		s.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.shm_rmid_forced", Value: "1"}}}
 	},
 	capability.RuntimeClass: func(s *corev1.PodSpec) { class := "special"; s.RuntimeClassName = &class },
-	capability.Privileged:   security(func(s *corev1.SecurityContext) { s.Privileged = truth() }),
-	capability.RunAsUser:    security(func(s *corev1.SecurityContext) { s.RunAsUser = number(1) }),
+	capability.Privileged:   security(func(s *corev1.SecurityContext) { s.Privileged = truePointer() }),
+	capability.RunAsUser:    security(func(s *corev1.SecurityContext) { s.RunAsUser = int64Pointer(1) }),
 	capability.Capabilities: security(func(s *corev1.SecurityContext) {
 		s.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
 	}),
 	capability.NoNewPrivileges: security(func(s *corev1.SecurityContext) { no := false; s.AllowPrivilegeEscalation = &no }),
-	capability.ReadOnlyRoot:    security(func(s *corev1.SecurityContext) { s.ReadOnlyRootFilesystem = truth() }),
+	capability.ReadOnlyRoot:    security(func(s *corev1.SecurityContext) { s.ReadOnlyRootFilesystem = truePointer() }),
 	capability.Seccomp: security(func(s *corev1.SecurityContext) {
 		s.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 	}),
@@ -104,13 +104,13 @@ var unaskable = map[capability.Feature]string{
 	capability.MountOptions:  "the field is in newer versions of the API only",
 }
 
-func another(s *corev1.PodSpec) []corev1.Container {
+func anotherContainer(s *corev1.PodSpec) []corev1.Container {
 	c := *s.Containers[0].DeepCopy()
 	c.Name = "another"
 	return []corev1.Container{c}
 }
 
-func first(change func(*corev1.Container)) func(*corev1.PodSpec) {
+func changeFirst(change func(*corev1.Container)) func(*corev1.PodSpec) {
 	return func(s *corev1.PodSpec) { change(&s.Containers[0]) }
 }
 
@@ -122,12 +122,12 @@ func volumeOf(source corev1.VolumeSource) func(*corev1.PodSpec) {
 	return func(s *corev1.PodSpec) { s.Volumes = []corev1.Volume{{Name: "v", VolumeSource: source}} }
 }
 
-func projected(p corev1.VolumeProjection) func(*corev1.PodSpec) {
+func projectedVolume(p corev1.VolumeProjection) func(*corev1.PodSpec) {
 	return volumeOf(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{p}}})
 }
 
 func mountOf(change func(*corev1.VolumeMount)) func(*corev1.PodSpec) {
-	return first(func(c *corev1.Container) {
+	return changeFirst(func(c *corev1.Container) {
 		c.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}
 		change(&c.VolumeMounts[0])
 	})

@@ -119,8 +119,8 @@ func (c *C) Skipf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// cleanup registers f for the end of the check; the last registered function runs first.
-func (c *C) cleanup(f func()) { c.cleanups = append(c.cleanups, f) }
+// addCleanup registers f for the end of the check; the last registered function runs first.
+func (c *C) addCleanup(f func()) { c.cleanups = append(c.cleanups, f) }
 
 // interrupted is the detail of unfinished checks.
 const interrupted = "the run was interrupted"
@@ -186,13 +186,13 @@ func (c *C) giveUp() {
 	c.mu.Lock()
 	c.givenUp = true
 	c.mu.Unlock()
-	for _, pod := range c.objects.made() {
-		c.leave(pod, "a call of the provider hangs")
+	for _, pod := range c.objects.recordedPods() {
+		c.recordLeft(pod, "a call of the provider hangs")
 	}
 }
 
-// leave records that a pod may still exist.
-func (c *C) leave(pod *corev1.Pod, why string) {
+// recordLeft records that a pod may still exist.
+func (c *C) recordLeft(pod *corev1.Pod, why string) {
 	c.Logf("pod %s is left at the backend: %s", pod.Name, why)
 	c.mu.Lock()
 	defer c.mu.Unlock()

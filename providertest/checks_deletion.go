@@ -16,19 +16,19 @@ var deletion = []Check{
 	{
 		Name: "deletion/confirmed", Why: "the pod leaves the API server when the provider says that it has stopped; what runs on then costs money, and nobody sees it",
 		Run: func(c *C) {
-			pod := c.pod("confirmed", program.Program{Stay: program.Forever, Deaf: true})
-			c.running(pod)
-			c.remove(pod, 1)
+			pod := c.newPod("confirmed", program.Program{Stay: program.Forever, Deaf: true})
+			c.startPod(pod)
+			c.removePod(pod, 1)
 			c.noneLeft(pod)
 		},
 	},
 	{
 		Name: "deletion/grace", Why: "a database that is killed at once loses what it had not written",
 		Run: func(c *C) {
-			pod := c.pod("grace", program.Program{Print: []string{"begun"}, Stay: program.Forever, Deaf: true})
-			c.begun(pod)
+			pod := c.newPod("grace", program.Program{Print: []string{"begun"}, Stay: program.Forever, Deaf: true})
+			c.startProgram(pod)
 			begin := time.Now()
-			c.remove(pod, 3)
+			c.removePod(pod, 3)
 			if took := time.Since(begin); took < 2*time.Second {
 				c.Errorf("a container that takes its time was given %s of 3 s", took)
 			}
@@ -37,10 +37,10 @@ var deletion = []Check{
 	{
 		Name: "deletion/grace-ends", Why: "a container that does not listen must not keep its node from draining",
 		Run: func(c *C) {
-			pod := c.pod("grace-ends", program.Program{Stay: program.Forever, Deaf: true})
-			c.running(pod)
+			pod := c.newPod("grace-ends", program.Program{Stay: program.Forever, Deaf: true})
+			c.startPod(pod)
 			begin := time.Now()
-			c.remove(pod, 1)
+			c.removePod(pod, 1)
 			if took := time.Since(begin); took > 1*time.Second+c.h.Patience/2 {
 				c.Errorf("a grace period of 1 s took %s", took)
 			}
@@ -49,10 +49,10 @@ var deletion = []Check{
 	{
 		Name: "deletion/early", Why: "a pod that stops when it is asked to needs no grace period; waiting for all of it makes rollouts slow",
 		Run: func(c *C) {
-			pod := c.pod("early", program.Program{Print: []string{"begun"}, Stay: program.Forever})
-			c.begun(pod)
+			pod := c.newPod("early", program.Program{Print: []string{"begun"}, Stay: program.Forever})
+			c.startProgram(pod)
 			begin := time.Now()
-			c.remove(pod, int64((2*c.h.Patience).Seconds())+1)
+			c.removePod(pod, int64((2*c.h.Patience).Seconds())+1)
 			if took := time.Since(begin); took > c.h.Patience {
 				c.Errorf("a pod that stops at once took %s", took)
 			}
@@ -61,10 +61,10 @@ var deletion = []Check{
 	{
 		Name: "deletion/at-once", Why: "kubectl delete --force means now",
 		Run: func(c *C) {
-			pod := c.pod("at-once", program.Program{Stay: program.Forever, Deaf: true})
-			c.running(pod)
+			pod := c.newPod("at-once", program.Program{Stay: program.Forever, Deaf: true})
+			c.startPod(pod)
 			begin := time.Now()
-			c.remove(pod, 0)
+			c.removePod(pod, 0)
 			if took := time.Since(begin); took > c.h.Patience/4 {
 				c.Errorf("with a grace period of 0 the pod took %s to stop", took)
 			}
@@ -74,19 +74,19 @@ var deletion = []Check{
 	{
 		Name: "deletion/shorter", Why: "a second, shorter request to stop counts: it is how users end a pod that hangs",
 		Run: func(c *C) {
-			pod := c.pod("shorter", program.Program{Stay: program.Forever, Deaf: true})
-			c.running(pod)
+			pod := c.newPod("shorter", program.Program{Stay: program.Forever, Deaf: true})
+			c.startPod(pod)
 			if err := c.tryDelete(pod, int64((4*c.h.Patience).Seconds())+60); err != nil {
 				c.Fatalf("DeletePod: %v", err)
 			}
-			c.remove(pod, 0)
+			c.removePod(pod, 0)
 			c.noneLeft(pod)
 		},
 	},
 	{
 		Name: "deletion/absent", Why: "a pod that the backend does not have counts as stopped only if the error says so by its kind",
 		Run: func(c *C) {
-			if err := c.tryDelete(c.pod("absent", stays()), 0); err != nil && !errdefs.IsNotFound(err) {
+			if err := c.tryDelete(c.newPod("absent", stayingProgram()), 0); err != nil && !errdefs.IsNotFound(err) {
 				c.Errorf("DeletePod of a pod that is not there: got %v, which is not of the kind not-found", err)
 			}
 		},
@@ -94,8 +94,8 @@ var deletion = []Check{
 	{
 		Name: "deletion/again", Why: "DeletePod is called until the pod has stopped",
 		Run: func(c *C) {
-			pod := c.pod("again", stays())
-			c.running(pod)
+			pod := c.newPod("again", stayingProgram())
+			c.startPod(pod)
 			for range 3 {
 				if err := c.tryDelete(pod, 1); err != nil && !errdefs.IsNotFound(err) {
 					c.Errorf("DeletePod again: %v", err)
@@ -108,20 +108,20 @@ var deletion = []Check{
 		Name: "deletion/ended", Why: "what has ended is deleted too, or the backend fills up with it",
 		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
-			pod := c.pod("ended", program.Program{Stay: c.h.Tick})
-			c.ended(pod)
-			c.remove(pod, 0)
+			pod := c.newPod("ended", program.Program{Stay: c.h.Tick})
+			c.runToEnd(pod)
+			c.removePod(pod, 0)
 		},
 	},
 	{
 		Name: "deletion/others", Why: "a delete hits one pod",
 		Run: func(c *C) {
-			one, other := c.pod("one", stays()), c.pod("one-other", stays())
-			c.running(one)
-			c.running(other)
-			c.remove(one, 0)
-			if p := c.see(c.ctx, other); p == nil || !runs(p) {
-				c.Errorf("after the other pod was deleted, this one is: %s", describe(p))
+			one, other := c.newPod("one", stayingProgram()), c.newPod("one-other", stayingProgram())
+			c.startPod(one)
+			c.startPod(other)
+			c.removePod(one, 0)
+			if p := c.currentPod(c.ctx, other); p == nil || !isRunning(p) {
+				c.Errorf("after the other pod was deleted, this one is: %s", describePod(p))
 			}
 		},
 	},
@@ -129,15 +129,15 @@ var deletion = []Check{
 		Name: "deletion/told", Why: "exit codes of a pod that was deleted arrive with its last report; without it the pod shows containers that run",
 		Run: func(c *C) {
 			c.needsReports()
-			pod := c.pod("told", stays())
-			c.running(pod)
-			c.remove(pod, 5)
+			pod := c.newPod("told", stayingProgram())
+			c.startPod(pod)
+			c.removePod(pod, 5)
 			c.untilReported(pod)
-			all := c.open().reportsOf(pod.UID)
+			all := c.openProvider().reportsOf(pod.UID)
 			last := all[len(all)-1]
 			for _, s := range last.Status.ContainerStatuses {
 				if s.State.Terminated == nil {
-					c.Errorf("the last report says: %s", describe(last))
+					c.Errorf("the last report says: %s", describePod(last))
 				}
 			}
 		},
@@ -154,15 +154,15 @@ var deletion = []Check{
 				"clean":  {program.Program{Print: []string{"begun"}, Stay: program.Forever}, 30, 0},
 				"killed": {program.Program{Print: []string{"begun"}, Stay: program.Forever, Deaf: true}, 1, 137},
 			} {
-				pod := c.pod(name, want.p)
-				c.begun(pod)
-				c.remove(pod, want.grace)
-				p := c.untilPod(pod, "to be reported as ended", terminal)
+				pod := c.newPod(name, want.p)
+				c.startProgram(pod)
+				c.removePod(pod, want.grace)
+				p := c.untilPod(pod, "to be reported as ended", isTerminal)
 				if code := c.endOf(p, "main").ExitCode; code != want.code {
 					c.Errorf("%s: the exit code is %d, want %d", name, code, want.code)
 				}
 				if (p.Status.Phase == corev1.PodSucceeded) != (want.code == 0) {
-					c.Errorf("%s: the pod is %s", name, describe(p))
+					c.Errorf("%s: the pod is %s", name, describePod(p))
 				}
 			}
 		},

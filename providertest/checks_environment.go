@@ -49,14 +49,14 @@ var environment = []Check{
 		Name: "environment/own", Why: "two containers of a pod have each their own variables",
 		Run: func(c *C) {
 			c.needsPrint()
-			pod := c.pod("own", c.printing(program.Program{Env: true, Stay: c.h.Tick}))
-			c.add(pod, "other", c.printing(program.Program{Env: true, Stay: c.h.Tick}))
+			pod := c.newPod("own", c.printingProgram(program.Program{Env: true, Stay: c.h.Tick}))
+			c.addContainer(pod, "other", c.printingProgram(program.Program{Env: true, Stay: c.h.Tick}))
 			pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "ONE", Value: "1"}}
 			pod.Spec.Containers[1].Env = []corev1.EnvVar{{Name: "TWO", Value: "2"}}
-			one := c.printed(pod, func(lines []string) bool {
-				return slices.Contains(lines, "ONE=1") && slices.Contains(c.lines(pod, "other"), "TWO=2")
+			one := c.printedLines(pod, func(lines []string) bool {
+				return slices.Contains(lines, "ONE=1") && slices.Contains(c.logLines(pod, "other"), "TWO=2")
 			})
-			two := c.lines(pod, "other")
+			two := c.logLines(pod, "other")
 			if !slices.Contains(one, "ONE=1") || slices.Contains(one, "TWO=2") || !slices.Contains(two, "TWO=2") || slices.Contains(two, "ONE=1") {
 				c.Errorf("main has %q, other has %q", one, two)
 			}
@@ -67,9 +67,9 @@ var environment = []Check{
 // hasVariables runs a container with variables and checks its output.
 func (c *C) hasVariables(name string, env []corev1.EnvVar, want ...string) {
 	c.needsPrint()
-	pod := c.pod(name, c.printing(program.Program{Env: true, Stay: c.h.Tick}))
+	pod := c.newPod(name, c.printingProgram(program.Program{Env: true, Stay: c.h.Tick}))
 	pod.Spec.Containers[0].Env = env
-	got := c.printed(pod, func(lines []string) bool {
+	got := c.printedLines(pod, func(lines []string) bool {
 		return !slices.ContainsFunc(want, func(line string) bool { return !slices.Contains(lines, line) })
 	})
 	for _, line := range want {
@@ -79,40 +79,40 @@ func (c *C) hasVariables(name string, env []corev1.EnvVar, want ...string) {
 	}
 }
 
-// lines returns the lines of the log of a container.
-func (c *C) lines(pod *corev1.Pod, container string) []string {
-	text := c.log(pod, container, api.ContainerLogOpts{})
+// logLines returns the lines of the log of a container.
+func (c *C) logLines(pod *corev1.Pod, container string) []string {
+	text := c.readLog(pod, container, api.ContainerLogOpts{})
 	if text == "" {
 		return nil
 	}
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// mounted returns a pod with a volume at /data and a container that shows files.
-func (c *C) mounted(name string, source corev1.VolumeSource, p program.Program) *corev1.Pod {
+// podWithVolume returns a pod with a volume at /data and a container that shows files.
+func (c *C) podWithVolume(name string, source corev1.VolumeSource, p program.Program) *corev1.Pod {
 	c.needsPrint()
-	pod := c.pod(name, c.printing(p))
+	pod := c.newPod(name, c.printingProgram(p))
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: source}}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 	return pod
 }
 
-// shows runs a pod and compares its output.
-func (c *C) shows(pod *corev1.Pod, want ...string) {
-	if got := c.printed(pod, func(lines []string) bool { return slices.Equal(lines, want) }); !slices.Equal(got, want) {
+// checkOutput runs a pod and compares its output.
+func (c *C) checkOutput(pod *corev1.Pod, want ...string) {
+	if got := c.printedLines(pod, func(lines []string) bool { return slices.Equal(lines, want) }); !slices.Equal(got, want) {
 		c.Errorf("the container shows %q, want %q", got, want)
 	}
 }
 
-func mode(m int32) *int32 { return &m }
+func modePointer(m int32) *int32 { return &m }
 
 var files = []Check{
 	{
 		Name: "files/config-map", Why: "programs read configuration from files",
 		Needs: []capability.Feature{capability.ObjectVolumes},
 		Run: func(c *C) {
-			c.shows(c.mounted("config-map", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-				LocalObjectReference: corev1.LocalObjectReference{Name: objectName}, DefaultMode: mode(0o644),
+			c.checkOutput(c.podWithVolume("config-map", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: objectName}, DefaultMode: modePointer(0o644),
 			}}, program.Program{Show: []string{"/data/color", "/data/shape"}}), "file /data/color 0644", "green", "file /data/shape 0644", "round")
 		},
 	},
@@ -120,7 +120,7 @@ var files = []Check{
 		Name: "files/mode", Why: "ssh and databases refuse keys that others can read",
 		Needs: []capability.Feature{capability.ObjectVolumes},
 		Run: func(c *C) {
-			c.shows(c.mounted("mode", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: objectName, DefaultMode: mode(0o400)}},
+			c.checkOutput(c.podWithVolume("mode", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: objectName, DefaultMode: modePointer(0o400)}},
 				program.Program{Show: []string{"/data/password"}}), "file /data/password 0400", secretValue)
 		},
 	},
@@ -128,9 +128,9 @@ var files = []Check{
 		Name: "files/items", Why: "a volume has the keys that are asked for, under the names that are asked for, and no others",
 		Needs: []capability.Feature{capability.ObjectVolumes},
 		Run: func(c *C) {
-			c.shows(c.mounted("items", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-				LocalObjectReference: corev1.LocalObjectReference{Name: objectName}, DefaultMode: mode(0o644),
-				Items: []corev1.KeyToPath{{Key: "color", Path: "etc/paint", Mode: mode(0o600)}},
+			c.checkOutput(c.podWithVolume("items", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: objectName}, DefaultMode: modePointer(0o644),
+				Items: []corev1.KeyToPath{{Key: "color", Path: "etc/paint", Mode: modePointer(0o600)}},
 			}}, program.Program{Show: []string{"/data/etc/paint", "/data/shape"}}), "file /data/etc/paint 0600", "green", "no file /data/shape")
 		},
 	},
@@ -138,8 +138,8 @@ var files = []Check{
 		Name: "files/downward", Why: "labels and names reach programs as files too",
 		Needs: []capability.Feature{capability.ObjectVolumes},
 		Run: func(c *C) {
-			c.shows(c.mounted("downward", corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
-				DefaultMode: mode(0o644), Items: []corev1.DownwardAPIVolumeFile{{Path: "name", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}},
+			c.checkOutput(c.podWithVolume("downward", corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
+				DefaultMode: modePointer(0o644), Items: []corev1.DownwardAPIVolumeFile{{Path: "name", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}},
 			}}, program.Program{Show: []string{"/data/name"}}), "file /data/name 0644", "downward")
 		},
 	},
@@ -157,20 +157,20 @@ var files = []Check{
 		Name: "files/sub-path", Why: "a part of a volume is mounted where a program wants it",
 		Needs: []capability.Feature{capability.SubPath, capability.ObjectVolumes},
 		Run: func(c *C) {
-			pod := c.mounted("sub-path", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-				LocalObjectReference: corev1.LocalObjectReference{Name: objectName}, DefaultMode: mode(0o644),
+			pod := c.podWithVolume("sub-path", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: objectName}, DefaultMode: modePointer(0o644),
 			}}, program.Program{Show: []string{"/data/paint"}})
 			pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data/paint", SubPath: "color", ReadOnly: true}}
-			c.shows(pod, "file /data/paint 0644", "green")
+			c.checkOutput(pod, "file /data/paint 0644", "green")
 		},
 	},
 }
 
 // handsOver passes a file from an init container to the main container, in an emptyDir.
 func (c *C) handsOver(name string, medium corev1.StorageMedium) {
-	pod := c.mounted(name, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}, program.Program{Show: []string{"/data/left"}})
-	init := c.container(pod, "init", program.Program{Write: []string{"/data/left"}})
+	pod := c.podWithVolume(name, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}, program.Program{Show: []string{"/data/left"}})
+	init := c.newContainer(pod, "init", program.Program{Write: []string{"/data/left"}})
 	init.VolumeMounts = pod.Spec.Containers[0].VolumeMounts
 	pod.Spec.InitContainers = []corev1.Container{init}
-	c.shows(pod, "file /data/left 0644", "written")
+	c.checkOutput(pod, "file /data/left 0644", "written")
 }

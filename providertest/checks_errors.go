@@ -21,22 +21,22 @@ var failures = []Check{
 	{
 		Name: "errors/said-once", Why: "the node says which call failed for which pod, in events and statuses: an error that says it again is read twice",
 		Run: func(c *C) {
-			pod := c.pod("runs", stays())
-			c.running(pod)
+			pod := c.newPod("runs", stayingProgram())
+			c.startPod(pod)
 			c.errorsSayOnce(pod)
 			other := pod.DeepCopy()
-			other.UID = c.pod("other", stays()).UID
+			other.UID = c.newPod("other", stayingProgram()).UID
 			c.objects.add(other) // a backend may have both
 			c.saysOnce("create", other, c.tryCreate(c.ctx, other))
 			if c.backend.Outage == nil {
 				return
 			}
 			c.backend.Outage(true)
-			c.cleanup(func() { c.backend.Outage(false) })
-			fresh := c.pod("fresh", stays())
+			c.addCleanup(func() { c.backend.Outage(false) })
+			fresh := c.newPod("fresh", stayingProgram())
 			c.objects.add(fresh) // the pod may be made nevertheless
 			c.saysOnce("create", fresh, c.tryCreate(c.ctx, fresh))
-			c.saysOnce("update", pod, c.updated(pod))
+			c.saysOnce("update", pod, c.updateLabel(pod))
 			c.saysOnce("delete", pod, c.tryDelete(pod, 0))
 			c.backend.Outage(false)
 		},
@@ -44,14 +44,14 @@ var failures = []Check{
 	{
 		Name: "errors/update-absent", Why: "a change that no pod got is not a change that went well: the node looks then whether the pod is lost",
 		Run: func(c *C) {
-			pod := c.pod("absent", stays())
-			if err := c.updated(pod); !errdefs.IsNotFound(err) {
+			pod := c.newPod("absent", stayingProgram())
+			if err := c.updateLabel(pod); !errdefs.IsNotFound(err) {
 				c.Errorf("UpdatePod of a pod that is not there: got %v, want an error of the kind not-found", err)
 			}
-			next := c.pod("web-0", stays())
-			c.running(next)
-			old := c.pod("web-0", stays())
-			if err := c.updated(old); !errdefs.IsNotFound(err) {
+			next := c.newPod("web-0", stayingProgram())
+			c.startPod(next)
+			old := c.newPod("web-0", stayingProgram())
+			if err := c.updateLabel(old); !errdefs.IsNotFound(err) {
 				c.Errorf("UpdatePod of another UID than that of the pod with this name: got %v, want an error of the kind not-found", err)
 			}
 		},
@@ -59,16 +59,16 @@ var failures = []Check{
 	{
 		Name: "errors/no-such-request", Why: "kubectl shows why a service does not have a request with the answer 400; 404 says that the pod is gone, and 500 that something is broken",
 		Run: func(c *C) {
-			p := c.open().provider
-			pod := c.pod("asked", stays())
-			c.running(pod)
+			p := c.openProvider().provider
+			pod := c.newPod("asked", stayingProgram())
+			c.startPod(pod)
 			if a, ok := p.(attacher); ok {
 				c.refusedWell("AttachToContainer", func(ctx context.Context) error {
 					return a.AttachToContainer(ctx, c.ns, pod.Name, "main", plainIO(nil))
 				})
 			}
 			if e, ok := p.(execer); ok && c.h.Command != nil {
-				command := c.command(program.Program{})
+				command := c.execCommand(program.Program{})
 				c.refusedWell("RunInContainer", func(ctx context.Context) error {
 					return e.RunInContainer(ctx, c.ns, pod.Name, "main", command, plainIO(nil))
 				})
@@ -87,11 +87,11 @@ var failures = []Check{
 	{
 		Name: "errors/no-port-forward", Why: "what holds for the other requests that a service does not have holds for this one",
 		Run: func(c *C) {
-			f, port := c.forwarder(), c.port()
-			pod := c.pod("asked", program.Program{Listen: port, Stay: program.Forever})
-			c.running(pod)
-			c.until("PortForward to a port on which the pod listens to have or to refuse it as invalid-input", func() (bool, string) {
-				err := c.answer("PortForward", func(ctx context.Context) error {
+			f, port := c.requirePortForward(), c.unusedPort()
+			pod := c.newPod("asked", program.Program{Listen: port, Stay: program.Forever})
+			c.startPod(pod)
+			c.awaitCondition("PortForward to a port on which the pod listens to have or to refuse it as invalid-input", func() (bool, string) {
+				err := c.awaitAnswer("PortForward", func(ctx context.Context) error {
 					ours, theirs := net.Pipe()
 					defer ours.Close()
 					return f.PortForward(ctx, c.ns, pod.Name, port, theirs)
@@ -104,13 +104,13 @@ var failures = []Check{
 
 // refusedWell makes a request about a running container.
 func (c *C) refusedWell(what string, request func(ctx context.Context) error) {
-	if err := c.answer(what, request); err != nil && !errdefs.IsInvalidInput(err) {
+	if err := c.awaitAnswer(what, request); err != nil && !errdefs.IsInvalidInput(err) {
 		c.Errorf("%s of a container that runs is refused with %v, want an error of the kind invalid-input", what, err)
 	}
 }
 
-// answer returns how a request ends. After a tick, a request is given up, and counts as good.
-func (c *C) answer(what string, request func(ctx context.Context) error) error {
+// awaitAnswer returns how a request ends. After a tick, a request is given up, and counts as good.
+func (c *C) awaitAnswer(what string, request func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -122,26 +122,26 @@ func (c *C) answer(what string, request func(ctx context.Context) error) error {
 		return err
 	case <-over.Done():
 		cancel()
-		c.returned(what, ended)
+		c.awaitReturn(what, ended)
 		return nil
 	}
 }
 
-// updated calls UpdatePod with a changed label.
-func (c *C) updated(pod *corev1.Pod) error {
+// updateLabel calls UpdatePod with a changed label.
+func (c *C) updateLabel(pod *corev1.Pod) error {
 	changed := pod.DeepCopy()
 	changed.Labels["app"] = "changed"
-	if seen := c.see(c.ctx, pod); seen != nil {
+	if seen := c.currentPod(c.ctx, pod); seen != nil {
 		changed.Status = seen.Status
 	}
-	return c.open().provider.UpdatePod(c.ctx, changed)
+	return c.openProvider().provider.UpdatePod(c.ctx, changed)
 }
 
 // errorsSayOnce provokes errors about absent pods: an unknown pod, and a pod with only the name of an existing
 // one.
 func (c *C) errorsSayOnce(pod *corev1.Pod) {
-	for _, absent := range []*corev1.Pod{c.pod("absent", stays()), c.pod(pod.Name, stays())} {
-		c.saysOnce("update", absent, c.updated(absent))
+	for _, absent := range []*corev1.Pod{c.newPod("absent", stayingProgram()), c.newPod(pod.Name, stayingProgram())} {
+		c.saysOnce("update", absent, c.updateLabel(absent))
 		c.saysOnce("delete", absent, c.tryDelete(absent, 0))
 	}
 }

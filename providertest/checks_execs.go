@@ -29,22 +29,22 @@ type attacher interface {
 
 // tryExec runs a program in a container.
 func (c *C) tryExec(ctx context.Context, pod *corev1.Pod, container string, p program.Program, caller *terminalIO) (out, errs string, err error) {
-	e, ok := c.open().provider.(execer)
+	e, ok := c.openProvider().provider.(execer)
 	if !ok {
 		c.Skipf("the provider has no RunInContainer")
 	}
 	if caller == nil {
 		caller = plainIO(nil)
 	}
-	err = e.RunInContainer(ctx, pod.Namespace, pod.Name, container, c.command(p), caller)
+	err = e.RunInContainer(ctx, pod.Namespace, pod.Name, container, c.execCommand(p), caller)
 	if caller.errors != nil {
 		errs = caller.errors.String()
 	}
 	return caller.out.String(), errs, err
 }
 
-// exec runs a program in a container. The program must succeed.
-func (c *C) exec(pod *corev1.Pod, container string, p program.Program) string {
+// runExec runs a program in a container. The program must succeed.
+func (c *C) runExec(pod *corev1.Pod, container string, p program.Program) string {
 	out, errs, err := c.tryExec(c.ctx, pod, container, p, nil)
 	if err != nil {
 		c.Fatalf("exec in %s: %v: %s%s", pod.Name, err, out, errs)
@@ -54,12 +54,12 @@ func (c *C) exec(pod *corev1.Pod, container string, p program.Program) string {
 
 // inPod runs a pod to execute something in.
 func (c *C) inPod(name string) *corev1.Pod {
-	if _, ok := c.open().provider.(execer); !ok {
+	if _, ok := c.openProvider().provider.(execer); !ok {
 		c.Skipf("the provider has no RunInContainer")
 	}
-	c.command(program.Program{})
-	pod := c.pod(name, stays())
-	c.running(pod)
+	c.execCommand(program.Program{})
+	pod := c.newPod(name, stayingProgram())
+	c.startPod(pod)
 	return pod
 }
 
@@ -101,9 +101,9 @@ var execs = []Check{
 			defer typed.Close()
 			caller := ttyIO(in)
 			ended := make(chan error, 1)
-			command := c.command(program.Program{Size: true})
+			command := c.execCommand(program.Program{Size: true})
 			go func() {
-				ended <- c.open().provider.(execer).RunInContainer(c.ctx, c.ns, pod.Name, "main", command, caller)
+				ended <- c.openProvider().provider.(execer).RunInContainer(c.ctx, c.ns, pod.Name, "main", command, caller)
 			}()
 			c.untilShown(caller, "size 24 80", ended)
 			caller.sizes <- api.TermSize{Height: 50, Width: 132}
@@ -113,7 +113,7 @@ var execs = []Check{
 				c.Logf("type: %v", err)
 			}
 			typed.Close()
-			c.returned("a command whose input ended", ended)
+			c.awaitReturn("a command whose input ended", ended)
 		},
 	},
 	{
@@ -122,13 +122,13 @@ var execs = []Check{
 			pod := c.inPod("exec-cancel")
 			ctx, cancel := context.WithCancel(c.ctx)
 			ended := make(chan error, 1)
-			command, caller := c.command(program.Program{Print: []string{"begun"}, Stay: program.Forever}), plainIO(nil)
+			command, caller := c.execCommand(program.Program{Print: []string{"begun"}, Stay: program.Forever}), plainIO(nil)
 			go func() {
-				ended <- c.open().provider.(execer).RunInContainer(ctx, c.ns, pod.Name, "main", command, caller)
+				ended <- c.openProvider().provider.(execer).RunInContainer(ctx, c.ns, pod.Name, "main", command, caller)
 			}()
 			c.untilShown(caller, "begun", ended)
 			cancel()
-			c.returned("a command whose caller went away", ended)
+			c.awaitReturn("a command whose caller went away", ended)
 		},
 	},
 	{
@@ -136,22 +136,22 @@ var execs = []Check{
 		Run: func(c *C) {
 			pod := c.inPod("exec-end")
 			ended := make(chan error, 1)
-			command, caller := c.command(program.Program{Print: []string{"begun"}, Stay: program.Forever, Deaf: true}), plainIO(nil)
+			command, caller := c.execCommand(program.Program{Print: []string{"begun"}, Stay: program.Forever, Deaf: true}), plainIO(nil)
 			go func() {
-				ended <- c.open().provider.(execer).RunInContainer(c.ctx, c.ns, pod.Name, "main", command, caller)
+				ended <- c.openProvider().provider.(execer).RunInContainer(c.ctx, c.ns, pod.Name, "main", command, caller)
 			}()
 			c.untilShown(caller, "begun", ended)
-			c.remove(pod, 0)
-			c.returned("a command whose pod was deleted", ended)
+			c.removePod(pod, 0)
+			c.awaitReturn("a command whose pod was deleted", ended)
 		},
 	},
 	{
 		Name: "exec/absent", Why: "a command in a container that is not there did not run, and the caller must see it",
 		Run: func(c *C) {
 			pod := c.inPod("exec-absent")
-			e := c.open().provider.(execer)
+			e := c.openProvider().provider.(execer)
 			for _, name := range [][2]string{{"other", "main"}, {pod.Name, "other"}} {
-				if err := e.RunInContainer(c.ctx, c.ns, name[0], name[1], c.command(program.Program{}), plainIO(nil)); !errdefs.IsNotFound(err) {
+				if err := e.RunInContainer(c.ctx, c.ns, name[0], name[1], c.execCommand(program.Program{}), plainIO(nil)); !errdefs.IsNotFound(err) {
 					c.Errorf("exec in container %s of pod %s, which is not there: got %v, want an error of the kind not-found", name[1], name[0], err)
 				}
 			}
@@ -161,7 +161,7 @@ var execs = []Check{
 
 // untilShown waits until a caller sees a text.
 func (c *C) untilShown(caller *terminalIO, want string, ended chan error) {
-	c.until(fmt.Sprintf("the caller to see %q", want), func() (bool, string) {
+	c.awaitCondition(fmt.Sprintf("the caller to see %q", want), func() (bool, string) {
 		select {
 		case err := <-ended:
 			ended <- err
@@ -175,8 +175,8 @@ func (c *C) untilShown(caller *terminalIO, want string, ended chan error) {
 	})
 }
 
-// returned waits for the end of a session.
-func (c *C) returned(what string, ended <-chan error) {
+// awaitReturn waits for the end of a session.
+func (c *C) awaitReturn(what string, ended <-chan error) {
 	timer := time.NewTimer(c.h.Patience)
 	defer timer.Stop()
 	select {

@@ -43,37 +43,37 @@ var leftoverChecks = []Check{{
 				c.Fatalf("Backend.Kept of %s: want Most above 0, and a Rule", kind)
 			}
 		}
-		c.open()
+		c.openProvider()
 		before, err := c.backend.Left()
 		if err != nil {
 			c.Fatalf("list what is at the backend: %v", err)
 		}
 		first := c.h.Many / 2
-		c.live("first", first, true)
-		c.live("second", c.h.Many-first, false)
-		c.until("the backend to be as it was before the pods", func() (bool, string) {
+		c.runLives("first", first, true)
+		c.runLives("second", c.h.Many-first, false)
+		c.awaitCondition("the backend to be as it was before the pods", func() (bool, string) {
 			after, err := c.backend.Left()
 			if err != nil {
 				return false, err.Error()
 			}
-			more := c.more(before, after)
+			more := c.describeMore(before, after)
 			return more == "", more
 		})
 	},
 }}
 
-// live runs n pods through their lives: some run until they are deleted, and some end by themselves before. They
+// runLives runs n pods through their lives: some run until they are deleted, and some end by themselves before. They
 // take variables and files from other objects, as pods of users do. With restart, the daemon restarts while they
 // run.
-func (c *C) live(round string, n int, restart bool) {
+func (c *C) runLives(round string, n int, restart bool) {
 	var pods []*corev1.Pod
 	ends := func(i int) bool { return i%3 == 1 && !c.restarts }
 	for i := range n {
-		p := stays()
+		p := stayingProgram()
 		if ends(i) {
 			p = program.Program{Stay: c.h.Tick}
 		}
-		pods = append(pods, c.leaver(fmt.Sprintf("%s-%d", round, i), i, p))
+		pods = append(pods, c.podWithObjects(fmt.Sprintf("%s-%d", round, i), i, p))
 	}
 	if c.backend.LoseAnswer != nil && !restart && n > 0 {
 		c.backend.LoseAnswer()
@@ -86,17 +86,17 @@ func (c *C) live(round string, n int, restart bool) {
 	}
 	for i, pod := range pods {
 		if ends(i) {
-			c.untilPod(pod, "to end", terminal)
+			c.untilPod(pod, "to end", isTerminal)
 		} else {
-			c.untilPod(pod, "to run", runs)
+			c.untilPod(pod, "to run", isRunning)
 		}
 	}
 	if restart {
-		c.reopen()
-		c.listed(pods...)
+		c.reopenProvider()
+		c.awaitList(pods...)
 	}
 	for _, pod := range pods {
-		c.remove(pod, 1)
+		c.removePod(pod, 1)
 	}
 	for _, pod := range pods { // its end was reported; a repeated call may be answered
 		if err := c.tryDelete(pod, 0); err != nil {
@@ -115,22 +115,22 @@ func (c *C) createAgain(pod *corev1.Pod) (err error) {
 	return err
 }
 
-// leaver returns pod number i. It takes variables from other objects, and files if the provider declares them.
-func (c *C) leaver(name string, i int, p program.Program) *corev1.Pod {
-	pod := c.pod(name, p)
+// podWithObjects returns pod number i. It takes variables from other objects, and files if the provider declares them.
+func (c *C) podWithObjects(name string, i int, p program.Program) *corev1.Pod {
+	pod := c.newPod(name, p)
 	main, key := &pod.Spec.Containers[0], corev1.LocalObjectReference{Name: objectName}
 	main.Env = append(main.Env, corev1.EnvVar{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: key, Key: "password"}}})
 	if i%2 == 1 {
 		main.Env = append(main.Env, corev1.EnvVar{Name: "POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}})
 	}
-	d, ok := c.open().provider.(capability.Declarer)
+	d, ok := c.openProvider().provider.(capability.Declarer)
 	if !ok || !d.Capabilities().Has(capability.ObjectVolumes) {
 		return pod
 	}
-	source := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: objectName, DefaultMode: mode(0o644)}}
+	source := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: objectName, DefaultMode: modePointer(0o644)}}
 	if i%2 == 1 {
 		source = corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
-			DefaultMode: mode(0o644), Items: []corev1.DownwardAPIVolumeFile{{Path: "name", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}},
+			DefaultMode: modePointer(0o644), Items: []corev1.DownwardAPIVolumeFile{{Path: "name", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}},
 		}}
 	}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: source})
@@ -138,8 +138,8 @@ func (c *C) leaver(name string, i int, p program.Program) *corev1.Pod {
 	return pod
 }
 
-// more describes the new things at the backend, beyond the things kept by a rule; "" is nothing.
-func (c *C) more(before, after map[string][]string) string {
+// describeMore describes the new things at the backend, beyond the things kept by a rule; "" is nothing.
+func (c *C) describeMore(before, after map[string][]string) string {
 	var said []error
 	for _, kind := range slices.Sorted(maps.Keys(after)) {
 		left := slices.DeleteFunc(slices.Clone(after[kind]), func(name string) bool { return slices.Contains(before[kind], name) })

@@ -25,17 +25,17 @@ type logger interface {
 	GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error)
 }
 
-func (c *C) logger() logger {
-	l, ok := c.open().provider.(logger)
+func (c *C) requireLogs() logger {
+	l, ok := c.openProvider().provider.(logger)
 	if !ok {
 		c.Skipf("the provider has no GetContainerLogs")
 	}
 	return l
 }
 
-// log reads the log of a container.
-func (c *C) log(pod *corev1.Pod, container string, opts api.ContainerLogOpts) string {
-	r, err := c.logger().GetContainerLogs(c.ctx, pod.Namespace, pod.Name, container, opts)
+// readLog reads the log of a container.
+func (c *C) readLog(pod *corev1.Pod, container string, opts api.ContainerLogOpts) string {
+	r, err := c.requireLogs().GetContainerLogs(c.ctx, pod.Namespace, pod.Name, container, opts)
 	if err != nil {
 		c.Fatalf("GetContainerLogs of %s with %+v: %v", pod.Name, opts, err)
 	}
@@ -47,15 +47,15 @@ func (c *C) log(pod *corev1.Pod, container string, opts api.ContainerLogOpts) st
 	return string(data)
 }
 
-// written returns a pod after it has written a log, and the lines of the log.
-func (c *C) written(name string) (*corev1.Pod, []string) {
-	c.logger()
+// podWithLog returns a pod after it has written a log, and the lines of the log.
+func (c *C) podWithLog(name string) (*corev1.Pod, []string) {
+	c.requireLogs()
 	printed := []string{"one", "two", "three", "four", "five"}
-	pod := c.pod(name, c.printing(program.Program{Print: printed, Stay: 5 * c.h.Tick}))
+	pod := c.newPod(name, c.printingProgram(program.Program{Print: printed, Stay: 5 * c.h.Tick}))
 	if !c.h.OwnLog {
-		pod = c.pod(name, c.printing(program.Program{Print: printed}))
+		pod = c.newPod(name, c.printingProgram(program.Program{Print: printed}))
 	}
-	lines := c.printed(pod, func(lines []string) bool { return len(lines) >= len(printed) })
+	lines := c.printedLines(pod, func(lines []string) bool { return len(lines) >= len(printed) })
 	if !c.h.OwnLog && !slices.Equal(lines, printed) {
 		c.Fatalf("the log is %q, want %q", lines, printed)
 	}
@@ -65,7 +65,7 @@ func (c *C) written(name string) (*corev1.Pod, []string) {
 	return pod, lines
 }
 
-func join(lines []string) string {
+func joinLines(lines []string) string {
 	if len(lines) == 0 {
 		return ""
 	}
@@ -74,7 +74,7 @@ func join(lines []string) string {
 
 // wantLog compares a log with the expected log.
 func (c *C) wantLog(pod *corev1.Pod, opts api.ContainerLogOpts, want string) {
-	if got := c.log(pod, "main", opts); got != want {
+	if got := c.readLog(pod, "main", opts); got != want {
 		c.Errorf("the log with %+v is %q, want %q", opts, got, want)
 	}
 }
@@ -83,17 +83,17 @@ var logs = []Check{
 	{
 		Name: "logs/whole", Why: "kubectl logs is how users find out what happened, also after the end",
 		Run: func(c *C) {
-			pod, lines := c.written("whole")
-			c.wantLog(pod, api.ContainerLogOpts{}, join(lines))
+			pod, lines := c.podWithLog("whole")
+			c.wantLog(pod, api.ContainerLogOpts{}, joinLines(lines))
 		},
 	},
 	{
 		Name: "logs/stderr", Why: "errors are in the log too",
 		Run: func(c *C) {
 			c.needsPrint()
-			c.logger()
-			pod := c.pod("stderr", c.printing(program.Program{Print: []string{"out"}, Stderr: []string{"err"}}))
-			got := c.printed(pod, func(lines []string) bool { return len(lines) == 2 })
+			c.requireLogs()
+			pod := c.newPod("stderr", c.printingProgram(program.Program{Print: []string{"out"}, Stderr: []string{"err"}}))
+			got := c.printedLines(pod, func(lines []string) bool { return len(lines) == 2 })
 			slices.Sort(got)
 			if !slices.Equal(got, []string{"err", "out"}) {
 				c.Errorf("the log is %q, want out and err", got)
@@ -103,24 +103,24 @@ var logs = []Check{
 	{
 		Name: "logs/tail", Why: "a log of gigabytes is not sent for its last lines",
 		Run: func(c *C) {
-			pod, lines := c.written("tail")
-			c.wantLog(pod, api.ContainerLogOpts{Tail: 2}, join(lines[len(lines)-2:]))
-			c.wantLog(pod, api.ContainerLogOpts{Tail: 1000}, join(lines))
+			pod, lines := c.podWithLog("tail")
+			c.wantLog(pod, api.ContainerLogOpts{Tail: 2}, joinLines(lines[len(lines)-2:]))
+			c.wantLog(pod, api.ContainerLogOpts{Tail: 1000}, joinLines(lines))
 		},
 	},
 	{
 		Name: "logs/limit", Why: "a caller that asks for so many bytes has no room for more",
 		Run: func(c *C) {
-			pod, lines := c.written("limit")
-			c.wantLog(pod, api.ContainerLogOpts{LimitBytes: 6}, join(lines)[:6])
+			pod, lines := c.podWithLog("limit")
+			c.wantLog(pod, api.ContainerLogOpts{LimitBytes: 6}, joinLines(lines)[:6])
 		},
 	},
 	{
 		Name: "logs/timestamps", Why: "tools that collect logs order lines by their times",
 		Run: func(c *C) {
 			begin := time.Now()
-			pod, lines := c.written("timestamps")
-			got := strings.Split(strings.TrimSuffix(c.log(pod, "main", api.ContainerLogOpts{Timestamps: true}), "\n"), "\n")
+			pod, lines := c.podWithLog("timestamps")
+			got := strings.Split(strings.TrimSuffix(c.readLog(pod, "main", api.ContainerLogOpts{Timestamps: true}), "\n"), "\n")
 			if len(got) != len(lines) {
 				c.Fatalf("with timestamps the log is %q, want %d lines", got, len(lines))
 			}
@@ -138,19 +138,19 @@ var logs = []Check{
 	{
 		Name: "logs/since", Why: "users ask for what happened since an incident",
 		Run: func(c *C) {
-			pod, lines := c.written("since")
+			pod, lines := c.podWithLog("since")
 			c.wantLog(pod, api.ContainerLogOpts{SinceTime: time.Now().Add(time.Hour)}, "")
-			c.wantLog(pod, api.ContainerLogOpts{SinceTime: time.Now().Add(-time.Hour)}, join(lines))
-			c.wantLog(pod, api.ContainerLogOpts{SinceSeconds: 3600}, join(lines))
+			c.wantLog(pod, api.ContainerLogOpts{SinceTime: time.Now().Add(-time.Hour)}, joinLines(lines))
+			c.wantLog(pod, api.ContainerLogOpts{SinceSeconds: 3600}, joinLines(lines))
 		},
 	},
 	{
 		Name: "logs/follow-ends", Why: "kubectl logs -f returns when the container has ended; else scripts hang",
 		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
-			l := c.logger()
-			pod := c.pod("follow", program.Program{Print: []string{"one"}, Stay: 3 * c.h.Tick})
-			c.running(pod)
+			l := c.requireLogs()
+			pod := c.newPod("follow", program.Program{Print: []string{"one"}, Stay: 3 * c.h.Tick})
+			c.startPod(pod)
 			ctx, cancel := context.WithTimeout(c.ctx, c.h.Patience)
 			defer cancel()
 			r, err := l.GetContainerLogs(ctx, c.ns, pod.Name, "main", api.ContainerLogOpts{Follow: true})
@@ -166,9 +166,9 @@ var logs = []Check{
 	{
 		Name: "logs/follow", Why: "lines show while they are written",
 		Run: func(c *C) {
-			l := c.logger()
-			pod := c.pod("live", program.Program{Tick: c.h.Tick, Stay: program.Forever})
-			c.running(pod)
+			l := c.requireLogs()
+			pod := c.newPod("live", program.Program{Tick: c.h.Tick, Stay: program.Forever})
+			c.startPod(pod)
 			ctx, cancel := context.WithTimeout(c.ctx, c.h.Patience)
 			defer cancel()
 			r, err := l.GetContainerLogs(ctx, c.ns, pod.Name, "main", api.ContainerLogOpts{Follow: true})
@@ -191,9 +191,9 @@ var logs = []Check{
 	{
 		Name: "logs/follow-cancel", Why: "a reader that went away must not leave anything behind",
 		Run: func(c *C) {
-			l := c.logger()
-			pod := c.pod("cancel", program.Program{Print: []string{"one"}, Stay: program.Forever})
-			c.running(pod)
+			l := c.requireLogs()
+			pod := c.newPod("cancel", program.Program{Print: []string{"one"}, Stay: program.Forever})
+			c.startPod(pod)
 			ctx, cancel := context.WithCancel(c.ctx)
 			r, err := l.GetContainerLogs(ctx, c.ns, pod.Name, "main", api.ContainerLogOpts{Follow: true})
 			if err != nil {
@@ -206,7 +206,7 @@ var logs = []Check{
 				_, _ = io.Copy(io.Discard, r)
 			}()
 			cancel()
-			if !c.within(ended) {
+			if !c.endsInTime(ended) {
 				c.Errorf("the context ended, and the log is still read")
 			}
 			r.Close()
@@ -215,11 +215,11 @@ var logs = []Check{
 	{
 		Name: "logs/previous", Why: "the log of the run that crashed tells why",
 		Run: func(c *C) {
-			c.logger()
-			pod := c.pod("previous", program.Program{Print: []string{"crash"}, Exit: 1, Stay: c.h.Tick})
+			c.requireLogs()
+			pod := c.newPod("previous", program.Program{Print: []string{"crash"}, Exit: 1, Stay: c.h.Tick})
 			pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 			c.untilRestarted(pod)
-			if got := c.log(pod, "main", api.ContainerLogOpts{Previous: true}); !c.h.OwnLog && got != "crash\n" || got == "" {
+			if got := c.readLog(pod, "main", api.ContainerLogOpts{Previous: true}); !c.h.OwnLog && got != "crash\n" || got == "" {
 				c.Errorf("the log of the previous run is %q, want %q", got, "crash\n")
 			}
 		},
@@ -227,8 +227,8 @@ var logs = []Check{
 	{
 		Name: "logs/no-previous", Why: "a log of another run than the one that was asked for misleads",
 		Run: func(c *C) {
-			l := c.logger()
-			pod, _ := c.written("no-previous")
+			l := c.requireLogs()
+			pod, _ := c.podWithLog("no-previous")
 			r, err := l.GetContainerLogs(c.ctx, c.ns, pod.Name, "main", api.ContainerLogOpts{Previous: true})
 			if err == nil {
 				defer r.Close()
@@ -241,9 +241,9 @@ var logs = []Check{
 	{
 		Name: "logs/absent", Why: "404 says that there is nothing; 500 makes tools try again",
 		Run: func(c *C) {
-			l := c.logger()
-			pod := c.pod("absent", stays())
-			c.running(pod)
+			l := c.requireLogs()
+			pod := c.newPod("absent", stayingProgram())
+			c.startPod(pod)
 			for _, name := range [][2]string{{"other", "main"}, {pod.Name, "other"}} {
 				r, err := l.GetContainerLogs(c.ctx, c.ns, name[0], name[1], api.ContainerLogOpts{})
 				if err == nil {
@@ -258,8 +258,8 @@ var logs = []Check{
 	},
 }
 
-// within reports whether something ends within the patience of the harness.
-func (c *C) within(ended <-chan struct{}) bool {
+// endsInTime reports whether something ends within the patience of the harness.
+func (c *C) endsInTime(ended <-chan struct{}) bool {
 	timer := time.NewTimer(c.h.Patience)
 	defer timer.Stop()
 	select {

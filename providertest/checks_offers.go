@@ -27,7 +27,7 @@ var offers = []Check{
 	{
 		Name: "offers/requests", Why: "the scheduler binds no pod that requests a resource that the node does not offer, and a resource that is offered and refused fails every pod that asks for it",
 		Run: func(c *C) {
-			s := c.open()
+			s := c.openProvider()
 			configurer, ok := s.provider.(nodeConfigurer)
 			if !ok {
 				c.Skipf("the provider does not write what the node offers")
@@ -47,7 +47,7 @@ var offers = []Check{
 			if d, ok := s.provider.(capability.Declarer); ok {
 				limits = d.Capabilities().Has(capability.ContainerLimits)
 			}
-			pod := c.pod("requests", stays())
+			pod := c.newPod("requests", stayingProgram())
 			r := &pod.Spec.Containers[0].Resources
 			r.Requests, r.Limits = corev1.ResourceList{}, corev1.ResourceList{}
 			for name, q := range offered {
@@ -58,17 +58,17 @@ var offers = []Check{
 				case !limits:
 					c.Errorf("the node offers %s of %s, and pods with limits, without which nobody can request it, are refused", q.String(), name)
 				default:
-					r.Requests[name] = least(name)
-					r.Limits[name] = least(name)
+					r.Requests[name] = leastAmount(name)
+					r.Limits[name] = leastAmount(name)
 				}
 			}
-			c.running(pod)
+			c.startPod(pod)
 		},
 	},
 }
 
-// least returns the least amount of a resource of devices or huge pages: one.
-func least(name corev1.ResourceName) resource.Quantity {
+// leastAmount returns the least amount of a resource of devices or huge pages: one.
+func leastAmount(name corev1.ResourceName) resource.Quantity {
 	if size, huge := strings.CutPrefix(string(name), corev1.ResourceHugePagesPrefix); huge {
 		return resource.MustParse(size)
 	}

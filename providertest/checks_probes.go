@@ -16,7 +16,7 @@ import (
 // execProbe checks once a second whether a file exists.
 func (c *C) execProbe(need ...string) *corev1.Probe {
 	return &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: c.command(program.Program{Need: need})}},
+		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: c.execCommand(program.Program{Need: need})}},
 		PeriodSeconds: 1, TimeoutSeconds: 10, SuccessThreshold: 1, FailureThreshold: 1,
 	}
 }
@@ -24,21 +24,21 @@ func (c *C) execProbe(need ...string) *corev1.Probe {
 // isReady reports whether the node shows a pod as Ready: by the provider's condition, and without it by the
 // containers.
 func isReady(p *corev1.Pod) bool {
-	if word := condition(p, corev1.PodReady); word != corev1.ConditionUnknown {
+	if word := conditionStatus(p, corev1.PodReady); word != corev1.ConditionUnknown {
 		return word == corev1.ConditionTrue
 	}
-	return runs(p) && !slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return !s.Ready })
+	return isRunning(p) && !slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return !s.Ready })
 }
 
 var probes = []Check{
 	{
 		Name: "probes/none", Why: "a container without probes is ready as soon as it runs",
 		Run: func(c *C) {
-			pod := c.pod("none", stays())
-			c.running(pod)
+			pod := c.newPod("none", stayingProgram())
+			c.startPod(pod)
 			p := c.untilPod(pod, "to be Ready", isReady)
 			if !c.statusOf(p, "main").Ready {
-				c.Errorf("the pod is Ready and its container is not: %s", describe(p))
+				c.Errorf("the pod is Ready and its container is not: %s", describePod(p))
 			}
 		},
 	},
@@ -46,12 +46,12 @@ var probes = []Check{
 		Name: "probes/readiness", Why: "a pod that is not ready gets no traffic",
 		Needs: []capability.Feature{capability.ExecProbes},
 		Run: func(c *C) {
-			pod := c.pod("readiness", stays())
+			pod := c.newPod("readiness", stayingProgram())
 			pod.Spec.Containers[0].ReadinessProbe = c.execProbe("/tmp/ready")
-			if p := c.running(pod); isReady(p) || c.statusOf(p, "main").Ready {
-				c.Errorf("the probe fails, and the pod is Ready: %s", describe(p))
+			if p := c.startPod(pod); isReady(p) || c.statusOf(p, "main").Ready {
+				c.Errorf("the probe fails, and the pod is Ready: %s", describePod(p))
 			}
-			c.exec(pod, "main", program.Program{Write: []string{"/tmp/ready"}})
+			c.runExec(pod, "main", program.Program{Write: []string{"/tmp/ready"}})
 			c.untilPod(pod, "to be Ready once its probe passes", isReady)
 		},
 	},
@@ -59,7 +59,7 @@ var probes = []Check{
 		Name: "probes/liveness", Why: "a program that hangs is restarted",
 		Needs: []capability.Feature{capability.ExecProbes},
 		Run: func(c *C) {
-			pod := c.pod("liveness", stays())
+			pod := c.newPod("liveness", stayingProgram())
 			pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 			pod.Spec.Containers[0].LivenessProbe = c.execProbe("/tmp/alive")
 			c.untilRestarted(pod)
@@ -69,25 +69,25 @@ var probes = []Check{
 		Name: "probes/liveness-ends", Why: "a program that hangs and is not to be started again must not run for ever",
 		Needs: []capability.Feature{capability.RunToCompletion, capability.ExecProbes},
 		Run: func(c *C) {
-			pod := c.pod("liveness-ends", stays())
+			pod := c.newPod("liveness-ends", stayingProgram())
 			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 			pod.Spec.Containers[0].LivenessProbe = c.execProbe("/tmp/alive")
-			c.create(pod)
-			c.untilPod(pod, "to end, as its liveness probe fails", terminal) // the program gets a signal, and decides its exit code
+			c.createPod(pod)
+			c.untilPod(pod, "to end, as its liveness probe fails", isTerminal) // the program gets a signal, and decides its exit code
 		},
 	},
 	{
 		Name: "probes/startup", Why: "a slow program is left in peace until it has started",
 		Needs: []capability.Feature{capability.ExecProbes},
 		Run: func(c *C) {
-			pod := c.pod("startup", stays())
+			pod := c.newPod("startup", stayingProgram())
 			probe := c.execProbe("/tmp/started")
 			probe.FailureThreshold = 1000
 			pod.Spec.Containers[0].StartupProbe = probe
-			if p := c.running(pod); isReady(p) {
-				c.Errorf("it has not started, and the pod is Ready: %s", describe(p))
+			if p := c.startPod(pod); isReady(p) {
+				c.Errorf("it has not started, and the pod is Ready: %s", describePod(p))
 			}
-			c.exec(pod, "main", program.Program{Write: []string{"/tmp/started"}})
+			c.runExec(pod, "main", program.Program{Write: []string{"/tmp/started"}})
 			c.untilPod(pod, "to be Ready once it has started", isReady)
 		},
 	},
@@ -95,19 +95,19 @@ var probes = []Check{
 		Name: "probes/network", Why: "most probes are requests to a port",
 		Needs: []capability.Feature{capability.NetworkProbes},
 		Run: func(c *C) {
-			port, nobodys := c.port(), c.port()
-			pod := c.pod("network", program.Program{Listen: port, Stay: program.Forever})
+			port, nobodys := c.unusedPort(), c.unusedPort()
+			pod := c.newPod("network", program.Program{Listen: port, Stay: program.Forever})
 			probe := corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
 			probe.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}
 			pod.Spec.Containers[0].ReadinessProbe = &probe
-			other := c.add(pod, "closed", stays())
+			other := c.addContainer(pod, "closed", stayingProgram())
 			closed := probe
 			closed.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(nobodys)}
 			other.ReadinessProbe = &closed
-			c.running(pod)
+			c.startPod(pod)
 			p := c.untilPod(pod, "to have a port that is open", func(p *corev1.Pod) bool { return c.statusOf(p, "main").Ready })
 			if c.statusOf(p, "closed").Ready || isReady(p) {
-				c.Errorf("nobody listens on the port of the other container, and it is ready: %s", describe(p))
+				c.Errorf("nobody listens on the port of the other container, and it is ready: %s", describePod(p))
 			}
 		},
 	},
@@ -118,12 +118,12 @@ var hooks = []Check{
 		Name: "hooks/post-start", Why: "a hook sets up what the program needs",
 		Needs: []capability.Feature{capability.PostStartHooks},
 		Run: func(c *C) {
-			pod := c.pod("post-start", stays())
+			pod := c.newPod("post-start", stayingProgram())
 			pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{
-				Exec: &corev1.ExecAction{Command: c.command(program.Program{Write: []string{"/tmp/hooked"}})},
+				Exec: &corev1.ExecAction{Command: c.execCommand(program.Program{Write: []string{"/tmp/hooked"}})},
 			}}
-			c.running(pod)
-			c.until("the hook to have run", func() (bool, string) {
+			c.startPod(pod)
+			c.awaitCondition("the hook to have run", func() (bool, string) {
 				_, _, err := c.tryExec(c.ctx, pod, "main", program.Program{Need: []string{"/tmp/hooked"}}, nil)
 				return err == nil, "its file is not there"
 			})
@@ -133,13 +133,13 @@ var hooks = []Check{
 		Name: "hooks/pre-stop", Why: "a server takes itself out of the load balancer before it stops",
 		Needs: []capability.Feature{capability.PreStopHooks},
 		Run: func(c *C) {
-			pod := c.pod("pre-stop", stays())
+			pod := c.newPod("pre-stop", stayingProgram())
 			pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
-				Exec: &corev1.ExecAction{Command: c.command(program.Program{Stay: 2 * time.Second})},
+				Exec: &corev1.ExecAction{Command: c.execCommand(program.Program{Stay: 2 * time.Second})},
 			}}
-			c.running(pod)
+			c.startPod(pod)
 			begin := time.Now()
-			c.remove(pod, 20)
+			c.removePod(pod, 20)
 			if took := time.Since(begin); took < 1500*time.Millisecond {
 				c.Errorf("the pod stopped after %s, want it after its hook of 2 s", took)
 			}
@@ -149,12 +149,12 @@ var hooks = []Check{
 		Name: "hooks/grace", Why: "a hook that hangs must not keep a pod beyond its grace period",
 		Needs: []capability.Feature{capability.PreStopHooks},
 		Run: func(c *C) {
-			pod := c.pod("hook-grace", stays())
+			pod := c.newPod("hook-grace", stayingProgram())
 			pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
-				Exec: &corev1.ExecAction{Command: c.command(stays())},
+				Exec: &corev1.ExecAction{Command: c.execCommand(stayingProgram())},
 			}}
-			c.running(pod)
-			c.remove(pod, 1)
+			c.startPod(pod)
+			c.removePod(pod, 1)
 			c.noneLeft(pod)
 		},
 	},

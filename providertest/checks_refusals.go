@@ -26,8 +26,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-func (c *C) declared() capability.Declaration {
-	d, ok := c.open().provider.(capability.Declarer)
+func (c *C) requireDeclaration() capability.Declaration {
+	d, ok := c.openProvider().provider.(capability.Declarer)
 	if !ok {
 		c.Skipf("the provider declares nothing: it gets every pod")
 	}
@@ -38,7 +38,7 @@ var refusals = []Check{
 	{
 		Name: "refusals/fields", Why: "a pod that asks for what is not there must say which field, and not run without it",
 		Run: func(c *C) {
-			declared := c.declared()
+			declared := c.requireDeclaration()
 			api := memapi.New()
 			backend := &refusing{declared: declared}
 			c.runController(api, backend)
@@ -49,7 +49,7 @@ var refusals = []Check{
 					continue
 				}
 				name := strings.ToLower(string(f))
-				pod := c.pod(name, program.Program{})
+				pod := c.newPod(name, program.Program{})
 				ask(&pod.Spec)
 				if len(declared.Check(pod)) == 0 { // the pod runs without the feature, and the node records an event
 					continue
@@ -63,7 +63,7 @@ var refusals = []Check{
 				want[name] = needs[i].Path
 				api.Create(pod)
 			}
-			c.until("every pod to be refused with the path of its field", func() (bool, string) {
+			c.awaitCondition("every pod to be refused with the path of its field", func() (bool, string) {
 				for name, path := range want {
 					if s := api.Pod(c.ns, name).Status; s.Reason != "UnsupportedPodSpec" || !strings.Contains(s.Message, path+": ") {
 						return false, fmt.Sprintf("pod %s is %s %q, want the field %s", name, s.Reason, s.Message, path)
@@ -71,7 +71,7 @@ var refusals = []Check{
 				}
 				return true, ""
 			})
-			if got := backend.names(); len(got) > 0 {
+			if got := backend.givenNames(); len(got) > 0 {
 				c.Errorf("the provider was given %v, which ask for what it does not declare", got)
 			}
 		},
@@ -79,8 +79,8 @@ var refusals = []Check{
 	{
 		Name: "refusals/unenforced", Why: "a pod that may run without what the backend does not have must run, and not fail at the backend for that",
 		Run: func(c *C) {
-			declared := c.declared()
-			pod := c.pod("unenforced", stays())
+			declared := c.requireDeclaration()
+			pod := c.newPod("unenforced", stayingProgram())
 			for _, f := range declared.Accepted() {
 				if ask := asks[f]; ask != nil {
 					ask(&pod.Spec)
@@ -90,16 +90,16 @@ var refusals = []Check{
 				c.Skipf("the provider accepts nothing that it does not have")
 			}
 			declared.LeaveOut(pod) // like the node
-			c.running(pod)
+			c.startPod(pod)
 		},
 	},
 	{
 		Name: "refusals/stable", Why: "pods are admitted by what is declared when the node starts; a declaration that changes refuses what it promised",
 		Run: func(c *C) {
-			before := c.declared()
-			c.running(c.pod("stable", stays()))
-			c.reopen()
-			after := c.declared()
+			before := c.requireDeclaration()
+			c.startPod(c.newPod("stable", stayingProgram()))
+			c.reopenProvider()
+			after := c.requireDeclaration()
 			for _, f := range capability.Features() {
 				if before.Has(f) != after.Has(f) {
 					c.Errorf("%s was declared: %t, and after a restart: %t", f, before.Has(f), after.Has(f))
@@ -110,10 +110,10 @@ var refusals = []Check{
 	{
 		Name: "refusals/reasons", Why: "users read why a node does not take their pod",
 		Run: func(c *C) {
-			declared := c.declared()
+			declared := c.requireDeclaration()
 			for _, f := range capability.Features() {
 				if ask := asks[f]; ask != nil && !declared.Has(f) {
-					pod := c.pod("reasons", program.Program{})
+					pod := c.newPod("reasons", program.Program{})
 					ask(&pod.Spec)
 					for _, u := range declared.Check(pod) {
 						if u.Why == "" || u.Path == "" {
@@ -137,7 +137,7 @@ type refusing struct {
 // Capabilities returns the declaration of the provider.
 func (r *refusing) Capabilities() capability.Declaration { return r.declared }
 
-func (r *refusing) names() []string {
+func (r *refusing) givenNames() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.given)
@@ -175,7 +175,7 @@ func (r *refusing) GetPods(context.Context) ([]*corev1.Pod, error) { return nil,
 // runController runs a pod controller until the check ends.
 func (c *C) runController(api *memapi.API, provider node.PodLifecycleHandler) {
 	pods := api.Informer(time.Minute)
-	maps, secrets, services := empty[*corev1.ConfigMap](&corev1.ConfigMapList{}), empty[*corev1.Secret](&corev1.SecretList{}), empty[*corev1.Service](&corev1.ServiceList{})
+	maps, secrets, services := emptyInformer[*corev1.ConfigMap](&corev1.ConfigMapList{}), emptyInformer[*corev1.Secret](&corev1.SecretList{}), emptyInformer[*corev1.Service](&corev1.ServiceList{})
 	ctl, err := node.NewPodController(node.PodControllerConfig{
 		PodClient: api, PodInformer: pods, EventRecorder: events{c}, Provider: provider,
 		ConfigMapInformer: configMaps{maps}, SecretInformer: secretsOf{secrets}, ServiceInformer: servicesOf{services},
@@ -185,7 +185,7 @@ func (c *C) runController(api *memapi.API, provider node.PodLifecycleHandler) {
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	var wait sync.WaitGroup
-	c.cleanup(func() { cancel(); wait.Wait() })
+	c.addCleanup(func() { cancel(); wait.Wait() })
 	for _, informer := range []cache.SharedIndexInformer{pods.Informer(), maps, secrets, services} {
 		wait.Go(func() { informer.RunWithContext(ctx) })
 	}
@@ -201,8 +201,8 @@ func (c *C) runController(api *memapi.API, provider node.PodLifecycleHandler) {
 	}
 }
 
-// empty returns an informer without objects.
-func empty[T runtime.Object](list runtime.Object) cache.SharedIndexInformer {
+// emptyInformer returns an informer without objects.
+func emptyInformer[T runtime.Object](list runtime.Object) cache.SharedIndexInformer {
 	var kind T
 	return cache.NewSharedIndexInformer(listsFirst{&cache.ListWatch{
 		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return list, nil },

@@ -18,13 +18,13 @@ import (
 
 // needsReports skips checks of reports for polled providers.
 func (c *C) needsReports() {
-	if _, ok := c.open().provider.(node.PodNotifier); !ok {
+	if _, ok := c.openProvider().provider.(node.PodNotifier); !ok {
 		c.Skipf("the provider does not report by itself: it has no NotifyPods")
 	}
 }
 
-// rank returns the order of a phase in the life of a pod.
-func rank(p corev1.PodPhase) int {
+// phaseRank returns the order of a phase in the life of a pod.
+func phaseRank(p corev1.PodPhase) int {
 	switch p {
 	case corev1.PodRunning:
 		return 1
@@ -40,11 +40,11 @@ var reports = []Check{
 		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			c.needsReports()
-			pod := c.pod("prompt", program.Program{Stay: c.h.Tick})
-			c.create(pod)
-			c.until("a report of the end", func() (bool, string) {
-				all := c.open().reportsOf(pod.UID)
-				return len(all) > 0 && terminal(all[len(all)-1]), "the reports end before it"
+			pod := c.newPod("prompt", program.Program{Stay: c.h.Tick})
+			c.createPod(pod)
+			c.awaitCondition("a report of the end", func() (bool, string) {
+				all := c.openProvider().reportsOf(pod.UID)
+				return len(all) > 0 && isTerminal(all[len(all)-1]), "the reports end before it"
 			})
 		},
 	},
@@ -53,12 +53,12 @@ var reports = []Check{
 		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			c.needsReports()
-			pod := c.pod("order", program.Program{Stay: 2 * c.h.Tick})
-			c.ended(pod)
+			pod := c.newPod("order", program.Program{Stay: 2 * c.h.Tick})
+			c.runToEnd(pod)
 			c.untilReported(pod)
 			last, name := 0, corev1.PodPhase("")
-			for i, p := range c.open().reportsOf(pod.UID) {
-				if r := rank(p.Status.Phase); r < last {
+			for i, p := range c.openProvider().reportsOf(pod.UID) {
+				if r := phaseRank(p.Status.Phase); r < last {
 					c.Errorf("report %d says %s after %s", i, p.Status.Phase, name)
 				} else {
 					last, name = r, p.Status.Phase
@@ -71,16 +71,16 @@ var reports = []Check{
 		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			c.needsReports()
-			pod := c.pod("final", program.Program{Stay: c.h.Tick, Exit: 3})
-			c.ended(pod)
+			pod := c.newPod("final", program.Program{Stay: c.h.Tick, Exit: 3})
+			c.runToEnd(pod)
 			c.untilReported(pod)
-			c.remove(pod, 0)
+			c.removePod(pod, 0)
 			phase := corev1.PodPhase("")
-			for i, p := range c.open().reportsOf(pod.UID) {
+			for i, p := range c.openProvider().reportsOf(pod.UID) {
 				if phase != "" && p.Status.Phase != phase {
 					c.Errorf("report %d says %s after %s", i, p.Status.Phase, phase)
 				}
-				if terminal(p) {
+				if isTerminal(p) {
 					phase = p.Status.Phase
 				}
 			}
@@ -90,18 +90,18 @@ var reports = []Check{
 		Name: "reports/restarts", Why: "the number of restarts of a container only grows",
 		Run: func(c *C) {
 			c.needsReports()
-			pod := c.pod("restarts", program.Program{Stay: c.h.Tick})
+			pod := c.newPod("restarts", program.Program{Stay: c.h.Tick})
 			pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
-			c.create(pod)
+			c.createPod(pod)
 			count := func(p *corev1.Pod) (n int32) {
 				for _, s := range p.Status.ContainerStatuses {
 					n += s.RestartCount
 				}
 				return n
 			}
-			c.until("reports of two restarts", func() (bool, string) {
+			c.awaitCondition("reports of two restarts", func() (bool, string) {
 				most, last := int32(0), int32(0)
-				for i, p := range c.open().reportsOf(pod.UID) {
+				for i, p := range c.openProvider().reportsOf(pod.UID) {
 					if last = count(p); last < most {
 						c.Fatalf("report %d says %d restarts after %d", i, last, most)
 					}
@@ -116,10 +116,10 @@ var reports = []Check{
 		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			c.needsReports()
-			pod := c.pod("whole", program.Program{Stay: c.h.Tick})
-			c.ended(pod)
+			pod := c.newPod("whole", program.Program{Stay: c.h.Tick})
+			c.runToEnd(pod)
 			c.untilReported(pod)
-			s := c.open()
+			s := c.openProvider()
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for i, p := range s.reports {
@@ -133,7 +133,7 @@ var reports = []Check{
 		Name: "reports/no-lock", Why: "a report that is sent while a lock is held ends in a deadlock when its receiver asks back",
 		Run: func(c *C) {
 			c.needsReports()
-			s := c.open()
+			s := c.openProvider()
 			asked := make(chan struct{}, 1)
 			s.mu.Lock()
 			s.calls = func(p *corev1.Pod) {
@@ -158,8 +158,8 @@ var reports = []Check{
 				}
 			}
 			s.mu.Unlock()
-			c.create(c.pod("no-lock", stays()))
-			c.until("a report whose receiver asked back", func() (bool, string) {
+			c.createPod(c.newPod("no-lock", stayingProgram()))
+			c.awaitCondition("a report whose receiver asked back", func() (bool, string) {
 				select {
 				case <-asked:
 					return true, ""
@@ -174,9 +174,9 @@ var reports = []Check{
 		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			c.needsReports()
-			pod := c.pod("back", program.Program{Stay: 2 * c.h.Tick})
-			c.running(pod)
-			c.reopen()
+			pod := c.newPod("back", program.Program{Stay: 2 * c.h.Tick})
+			c.startPod(pod)
+			c.reopenProvider()
 			c.untilReported(pod)
 		},
 	},
@@ -185,7 +185,7 @@ var reports = []Check{
 		Needs: []capability.Feature{capability.RunToCompletion},
 		Run: func(c *C) {
 			c.needsReports()
-			s := c.open()
+			s := c.openProvider()
 			var kept, copies []*corev1.Pod
 			s.mu.Lock()
 			s.calls = func(p *corev1.Pod) {
@@ -194,13 +194,13 @@ var reports = []Check{
 				kept, copies = append(kept, p), append(copies, p.DeepCopy())
 			}
 			s.mu.Unlock()
-			pod := c.pod("own-report", program.Program{Stay: c.h.Tick})
-			c.ended(pod)
+			pod := c.newPod("own-report", program.Program{Stay: c.h.Tick})
+			c.runToEnd(pod)
 			c.untilReported(pod)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for i := range kept {
-				if a, b := describe(kept[i]), describe(copies[i]); a != b {
+				if a, b := describePod(kept[i]), describePod(copies[i]); a != b {
 					c.Errorf("report %d was %q and is %q now", i, b, a)
 				}
 			}
@@ -208,8 +208,8 @@ var reports = []Check{
 	},
 }
 
-// heap returns the memory in use. Pools keep their objects through one collection.
-func heap() uint64 {
+// heapInUse returns the memory in use. Pools keep their objects through one collection.
+func heapInUse() uint64 {
 	var m runtime.MemStats
 	for range 2 {
 		runtime.GC()
@@ -220,14 +220,14 @@ func heap() uint64 {
 
 // untilReported waits for the report of a pod's end.
 func (c *C) untilReported(pod *corev1.Pod) {
-	c.until("a report of the end", func() (bool, string) {
-		all := c.open().reportsOf(pod.UID)
-		return len(all) > 0 && terminal(all[len(all)-1]), "the reports end before it"
+	c.awaitCondition("a report of the end", func() (bool, string) {
+		all := c.openProvider().reportsOf(pod.UID)
+		return len(all) > 0 && isTerminal(all[len(all)-1]), "the reports end before it"
 	})
 }
 
-func (c *C) pinger() interface{ Ping(context.Context) error } {
-	p, ok := c.open().provider.(interface{ Ping(context.Context) error })
+func (c *C) requirePing() interface{ Ping(context.Context) error } {
+	p, ok := c.openProvider().provider.(interface{ Ping(context.Context) error })
 	if !ok {
 		c.Skipf("the provider has no Ping")
 	}
@@ -238,7 +238,7 @@ var pings = []Check{
 	{
 		Name: "ping/well", Why: "the node is Ready while its backend can run pods",
 		Run: func(c *C) {
-			if err := c.pinger().Ping(c.ctx); err != nil {
+			if err := c.requirePing().Ping(c.ctx); err != nil {
 				c.Errorf("Ping of a backend that is well: %v", err)
 			}
 		},
@@ -246,11 +246,11 @@ var pings = []Check{
 	{
 		Name: "ping/outage", Why: "the scheduler must not send pods to a backend that cannot run them",
 		Run: func(c *C) {
-			p := c.pinger()
+			p := c.requirePing()
 			c.inOutage("fail", c.backend.Outage, func(*corev1.Pod) {
-				c.until("Ping to fail", func() (bool, string) { return p.Ping(c.ctx) != nil, "it says that all is well" })
+				c.awaitCondition("Ping to fail", func() (bool, string) { return p.Ping(c.ctx) != nil, "it says that all is well" })
 			})
-			c.until("Ping to succeed again", func() (bool, string) {
+			c.awaitCondition("Ping to succeed again", func() (bool, string) {
 				err := p.Ping(c.ctx)
 				return err == nil, errorText(err)
 			})
@@ -262,24 +262,24 @@ var resources = []Check{
 	{
 		Name: "resources/goroutines", Why: "a goroutine that is left for each pod ends the node after a month", Alone: true,
 		Run: func(c *C) {
-			c.open()
+			c.openProvider()
 			lives := func(round string) {
 				var all []*corev1.Pod
 				for i := range c.h.Many {
-					pod := c.pod(round+string(rune('a'+i%26))+string(rune('a'+i/26)), stays())
-					c.create(pod)
+					pod := c.newPod(round+string(rune('a'+i%26))+string(rune('a'+i/26)), stayingProgram())
+					c.createPod(pod)
 					all = append(all, pod)
 				}
 				for _, pod := range all {
-					c.untilPod(pod, "to run", runs)
-					c.remove(pod, 0)
+					c.untilPod(pod, "to run", isRunning)
+					c.removePod(pod, 0)
 					c.objects.remove(pod.UID)
 				}
 			}
 			lives("warm-")
 			before := runtime.NumGoroutine()
 			lives("then-")
-			c.until("the goroutines of the pods to end", func() (bool, string) {
+			c.awaitCondition("the goroutines of the pods to end", func() (bool, string) {
 				after := runtime.NumGoroutine()
 				return after <= before+mostIdle(c.h.Many), "there were " + strconv.Itoa(before) + ", and after the pods are gone there are " + strconv.Itoa(after)
 			})
@@ -290,10 +290,10 @@ var resources = []Check{
 		Run: func(c *C) {
 			before := runtime.NumGoroutine()
 			for range c.h.Many {
-				c.open()
+				c.openProvider()
 				c.closeSession()
 			}
-			c.until("the goroutines of the providers to end", func() (bool, string) {
+			c.awaitCondition("the goroutines of the providers to end", func() (bool, string) {
 				after := runtime.NumGoroutine()
 				return after <= before+mostIdle(c.h.Many), "there were " + strconv.Itoa(before) + ", and after the providers have ended there are " + strconv.Itoa(after)
 			})
@@ -302,25 +302,25 @@ var resources = []Check{
 	{
 		Name: "resources/memory", Why: "what is kept of pods that are gone adds up", Alone: true,
 		Run: func(c *C) {
-			c.open()
+			c.openProvider()
 			lives := func(round string, n int) uint64 {
 				for i := range n {
-					pod := c.pod(round+strconv.Itoa(i), stays())
-					c.running(pod)
-					c.remove(pod, 0)
+					pod := c.newPod(round+strconv.Itoa(i), stayingProgram())
+					c.startPod(pod)
+					c.removePod(pod, 0)
 					c.objects.remove(pod.UID)
 				}
-				s := c.open()
+				s := c.openProvider()
 				s.mu.Lock()
 				s.reports = nil
 				s.mu.Unlock()
-				return heap()
+				return heapInUse()
 			}
 			before := lives("warm-", c.h.Many)
 			lives("then-", c.h.Many)
 			// Goroutines get a moment to end. Each look collects garbage, so there are few looks.
 			c.untilEvery(max(c.h.Every, c.h.Patience/100), "the memory of the pods to be given up", func() (bool, string) {
-				grown := int64(heap()) - int64(before)
+				grown := int64(heapInUse()) - int64(before)
 				return grown <= 64<<10*int64(c.h.Many), fmt.Sprintf("after %d pods that are gone the heap has %d bytes more, want less than 64 KiB a pod", c.h.Many, grown)
 			})
 		},

@@ -14,17 +14,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-func truth() *bool { t := true; return &t }
+func truePointer() *bool { t := true; return &t }
 
-func number(n int64) *int64 { return &n }
+func int64Pointer(n int64) *int64 { return &n }
 
-// setting returns a check of a field with an effect on the output of a container.
-func setting(name, why string, f capability.Feature, p program.Program, set func(*corev1.PodSpec), sees func(lines []string) bool) Check {
+// settingCheck returns a check of a field with an effect on the output of a container.
+func settingCheck(name, why string, f capability.Feature, p program.Program, set func(*corev1.PodSpec), sees func(lines []string) bool) Check {
 	return Check{Name: "settings/" + name, Why: why, Needs: []capability.Feature{f}, Run: func(c *C) {
 		c.needsPrint()
-		pod := c.pod(name, c.printing(p))
+		pod := c.newPod(name, c.printingProgram(p))
 		set(&pod.Spec)
-		if lines := c.printed(pod, sees); !sees(lines) {
+		if lines := c.printedLines(pod, sees); !sees(lines) {
 			c.Errorf("the container sees nothing of it: %q", lines)
 		}
 	}}
@@ -75,15 +75,15 @@ var (
 )
 
 var settings = []Check{
-	setting("hostname", "programs that form a cluster find each other by host names", capability.Hostname,
+	settingCheck("hostname", "programs that form a cluster find each other by host names", capability.Hostname,
 		program.Program{Show: []string{"/proc/sys/kernel/hostname"}},
 		func(s *corev1.PodSpec) { s.Hostname = "contract-host" }, oneLine("contract-host")),
-	setting("host-aliases", "a pod resolves names that no DNS server has", capability.HostAliases,
+	settingCheck("host-aliases", "a pod resolves names that no DNS server has", capability.HostAliases,
 		program.Program{Show: []string{"/etc/hosts"}},
 		func(s *corev1.PodSpec) {
 			s.HostAliases = []corev1.HostAlias{{IP: "192.0.2.7", Hostnames: []string{"alias.example"}}}
 		}, oneLine("192.0.2.7", "alias.example")),
-	setting("dns", "a pod asks the DNS server that it is told to", capability.DNS,
+	settingCheck("dns", "a pod asks the DNS server that it is told to", capability.DNS,
 		program.Program{Show: []string{"/etc/resolv.conf"}},
 		func(s *corev1.PodSpec) {
 			s.DNSPolicy = corev1.DNSNone
@@ -91,34 +91,34 @@ var settings = []Check{
 		}, func(lines []string) bool {
 			return oneLine("nameserver", "192.0.2.53")(lines) && oneLine("search", "contract.example")(lines)
 		}),
-	setting("run-as-user", "a program that should not be root must not be", capability.RunAsUser, ownStatus,
-		security(func(s *corev1.SecurityContext) { s.RunAsUser, s.RunAsGroup = number(1234), number(2345) }),
+	settingCheck("run-as-user", "a program that should not be root must not be", capability.RunAsUser, ownStatus,
+		security(func(s *corev1.SecurityContext) { s.RunAsUser, s.RunAsGroup = int64Pointer(1234), int64Pointer(2345) }),
 		func(lines []string) bool { return oneLine("Uid:", "1234")(lines) && oneLine("Gid:", "2345")(lines) }),
-	setting("fs-group", "a program that is not root writes to its volumes by their group", capability.FSGroup, ownStatus,
-		func(s *corev1.PodSpec) { s.SecurityContext.FSGroup = number(3456) }, oneLine("Groups:", "3456")),
-	setting("capabilities", "what a program does not need it must not be able to do", capability.Capabilities, ownStatus,
+	settingCheck("fs-group", "a program that is not root writes to its volumes by their group", capability.FSGroup, ownStatus,
+		func(s *corev1.PodSpec) { s.SecurityContext.FSGroup = int64Pointer(3456) }, oneLine("Groups:", "3456")),
+	settingCheck("capabilities", "what a program does not need it must not be able to do", capability.Capabilities, ownStatus,
 		security(func(s *corev1.SecurityContext) {
 			s.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
 		}),
 		func(lines []string) bool { bits, ok := capabilityBits(lines); return ok && bits == 0 }),
-	setting("no-new-privileges", "a program must not gain rights by a setuid file", capability.NoNewPrivileges, ownStatus,
+	settingCheck("no-new-privileges", "a program must not gain rights by a setuid file", capability.NoNewPrivileges, ownStatus,
 		security(func(s *corev1.SecurityContext) { no := false; s.AllowPrivilegeEscalation = &no }), oneLine("NoNewPrivs:", "1")),
-	setting("read-only-root", "a program that is broken into must not change itself", capability.ReadOnlyRoot,
+	settingCheck("read-only-root", "a program that is broken into must not change itself", capability.ReadOnlyRoot,
 		program.Program{Write: []string{"/written"}},
-		security(func(s *corev1.SecurityContext) { s.ReadOnlyRootFilesystem = truth() }), oneLine("cannot", "write", "/written")),
-	setting("seccomp", "most holes of kernels are in system calls that programs do not need", capability.Seccomp, ownStatus,
+		security(func(s *corev1.SecurityContext) { s.ReadOnlyRootFilesystem = truePointer() }), oneLine("cannot", "write", "/written")),
+	settingCheck("seccomp", "most holes of kernels are in system calls that programs do not need", capability.Seccomp, ownStatus,
 		security(func(s *corev1.SecurityContext) {
 			s.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 		}), oneLine("Seccomp:", "2")),
-	setting("privileged", "programs that work on the machine itself need its rights", capability.Privileged, ownStatus,
-		security(func(s *corev1.SecurityContext) { s.Privileged = truth() }),
+	settingCheck("privileged", "programs that work on the machine itself need its rights", capability.Privileged, ownStatus,
+		security(func(s *corev1.SecurityContext) { s.Privileged = truePointer() }),
 		func(lines []string) bool { bits, ok := capabilityBits(lines); return ok && bits&sysAdmin != 0 }),
-	setting("sysctls", "a program tunes the kernel for itself, and for nobody else", capability.Sysctls,
+	settingCheck("sysctls", "a program tunes the kernel for itself, and for nobody else", capability.Sysctls,
 		program.Program{Show: []string{"/proc/sys/kernel/shm_rmid_forced"}},
 		func(s *corev1.PodSpec) {
 			s.SecurityContext.Sysctls = []corev1.Sysctl{{Name: "kernel.shm_rmid_forced", Value: "1"}}
 		}, oneLine("1")),
-	setting("limits", "a program that takes more than its share must not take it from its neighbours", capability.ContainerLimits,
+	settingCheck("limits", "a program that takes more than its share must not take it from its neighbours", capability.ContainerLimits,
 		program.Program{Show: []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}},
 		func(s *corev1.PodSpec) {
 			s.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
@@ -128,14 +128,14 @@ var settings = []Check{
 		Needs: []capability.Feature{capability.StopSignal},
 		Run: func(c *C) {
 			c.needsReports()
-			pod := c.pod("stop-signal", stays())
+			pod := c.newPod("stop-signal", stayingProgram())
 			kill := corev1.SIGKILL
 			pod.Spec.OS = &corev1.PodOS{Name: corev1.Linux}
 			pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{StopSignal: &kill}
-			c.running(pod)
+			c.startPod(pod)
 			begin := time.Now()
-			c.remove(pod, int64((2 * c.h.Patience).Seconds()))
-			p := c.untilPod(pod, "to be reported as ended", terminal)
+			c.removePod(pod, int64((2 * c.h.Patience).Seconds()))
+			p := c.untilPod(pod, "to be reported as ended", isTerminal)
 			if code := c.endOf(p, "main").ExitCode; code != 137 {
 				c.Errorf("stopped by SIGKILL after %s the exit code is %d, want 137", time.Since(begin), code)
 			}
@@ -145,16 +145,16 @@ var settings = []Check{
 		Name: "settings/ephemeral", Why: "kubectl debug adds a container to a pod that runs",
 		Needs: []capability.Feature{capability.EphemeralContainers},
 		Run: func(c *C) {
-			pod := c.pod("ephemeral", stays())
-			before := c.statusOf(c.running(pod), "main")
-			debug := c.container(pod, "debug", stays())
+			pod := c.newPod("ephemeral", stayingProgram())
+			before := c.statusOf(c.startPod(pod), "main")
+			debug := c.newContainer(pod, "debug", stayingProgram())
 			changed := pod.DeepCopy()
 			changed.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
 				Name: debug.Name, Image: debug.Image, Command: debug.Command, Args: debug.Args, ImagePullPolicy: debug.ImagePullPolicy,
 				TerminationMessagePath: debug.TerminationMessagePath, TerminationMessagePolicy: debug.TerminationMessagePolicy,
 			}}}
-			changed.Status = c.see(c.ctx, pod).Status
-			if err := c.open().provider.UpdatePod(c.ctx, changed); err != nil {
+			changed.Status = c.currentPod(c.ctx, pod).Status
+			if err := c.openProvider().provider.UpdatePod(c.ctx, changed); err != nil {
 				c.Fatalf("UpdatePod with an ephemeral container: %v", err)
 			}
 			p := c.untilPod(pod, "to run its ephemeral container", func(p *corev1.Pod) bool {
@@ -169,7 +169,7 @@ var settings = []Check{
 		Name: "settings/restart-rules", Why: "a container says which of its exit codes are worth another try",
 		Needs: []capability.Feature{capability.ContainerRestartRules},
 		Run: func(c *C) {
-			pod := c.pod("restart-rules", program.Program{Stay: c.h.Tick, Exit: 42})
+			pod := c.newPod("restart-rules", program.Program{Stay: c.h.Tick, Exit: 42})
 			never := corev1.ContainerRestartPolicyNever
 			pod.Spec.Containers[0].RestartPolicy = &never
 			pod.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{

@@ -23,8 +23,8 @@ type statistician interface {
 	GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error)
 }
 
-func (c *C) forwarder() forwarder {
-	f, ok := c.open().provider.(forwarder)
+func (c *C) requirePortForward() forwarder {
+	f, ok := c.openProvider().provider.(forwarder)
 	if !ok {
 		c.Skipf("the provider has no PortForward")
 	}
@@ -35,13 +35,13 @@ var streams = []Check{
 	{
 		Name: "attach/output", Why: "kubectl attach shows what the main process prints from now on",
 		Run: func(c *C) {
-			a, ok := c.open().provider.(attacher)
+			a, ok := c.openProvider().provider.(attacher)
 			if !ok {
 				c.Skipf("the provider has no AttachToContainer")
 			}
 			c.needsPrint()
-			pod := c.pod("attach", program.Program{Tick: c.h.Tick, Stay: program.Forever})
-			c.running(pod)
+			pod := c.newPod("attach", program.Program{Tick: c.h.Tick, Stay: program.Forever})
+			c.startPod(pod)
 			caller := plainIO(nil)
 			ctx, cancel := context.WithCancel(c.ctx)
 			defer cancel()
@@ -49,21 +49,21 @@ var streams = []Check{
 			go func() { ended <- a.AttachToContainer(ctx, c.ns, pod.Name, "main", caller) }()
 			c.untilShown(caller, "tick ", ended)
 			cancel()
-			c.returned("an attach whose caller went away", ended)
+			c.awaitReturn("an attach whose caller went away", ended)
 		},
 	},
 	{
 		Name: "attach/stdin", Why: "what is typed reaches the main process, as with docker attach",
 		Needs: []capability.Feature{capability.InteractiveContainers},
 		Run: func(c *C) {
-			a, ok := c.open().provider.(attacher)
+			a, ok := c.openProvider().provider.(attacher)
 			if !ok {
 				c.Skipf("the provider has no AttachToContainer")
 			}
 			c.needsPrint()
-			pod := c.pod("typed", program.Program{Echo: true, Stay: program.Forever})
+			pod := c.newPod("typed", program.Program{Echo: true, Stay: program.Forever})
 			pod.Spec.Containers[0].Stdin = true
-			c.running(pod)
+			c.startPod(pod)
 			in, typed := io.Pipe()
 			defer typed.Close()
 			caller := plainIO(in)
@@ -71,19 +71,19 @@ var streams = []Check{
 			go func() { ended <- a.AttachToContainer(c.ctx, c.ns, pod.Name, "main", caller) }()
 			go func() { _, _ = typed.Write([]byte("hello\n")) }() // ends with the pipe
 			c.untilShown(caller, "hello", ended)
-			c.remove(pod, 0)
+			c.removePod(pod, 0)
 			typed.Close()
-			c.returned("an attach whose container ended", ended)
+			c.awaitReturn("an attach whose container ended", ended)
 		},
 	},
 	{
 		Name: "port-forward/both-ways", Why: "kubectl port-forward is a connection to the port of the pod",
 		Run: func(c *C) {
-			f, port := c.forwarder(), c.port()
-			pod := c.pod("forward", program.Program{Listen: port, Stay: program.Forever})
-			c.running(pod)
+			f, port := c.requirePortForward(), c.unusedPort()
+			pod := c.newPod("forward", program.Program{Listen: port, Stay: program.Forever})
+			c.startPod(pod)
 			var got string
-			c.until("an answer through the port", func() (bool, string) {
+			c.awaitCondition("an answer through the port", func() (bool, string) {
 				mine, theirs := net.Pipe()
 				ended := make(chan error, 1)
 				go func() {
@@ -98,7 +98,7 @@ var streams = []Check{
 				}
 				got = string(answer)
 				mine.Close()
-				c.returned("a connection that the caller closed", ended)
+				c.awaitReturn("a connection that the caller closed", ended)
 				if err != nil {
 					return false, err.Error()
 				}
@@ -112,9 +112,9 @@ var streams = []Check{
 	{
 		Name: "port-forward/refused", Why: "a port on which nobody listens is an error, not a connection that hangs",
 		Run: func(c *C) {
-			f := c.forwarder()
-			pod, port := c.pod("refused", stays()), c.port()
-			c.running(pod)
+			f := c.requirePortForward()
+			pod, port := c.newPod("refused", stayingProgram()), c.unusedPort()
+			c.startPod(pod)
 			mine, theirs := net.Pipe()
 			defer mine.Close()
 			ended := make(chan error, 1)
@@ -126,13 +126,13 @@ var streams = []Check{
 				}
 				ended <- err
 			}()
-			c.returned("PortForward to a port on which nobody listens", ended)
+			c.awaitReturn("PortForward to a port on which nobody listens", ended)
 		},
 	},
 	{
 		Name: "port-forward/absent", Why: "404 says that the pod is gone",
 		Run: func(c *C) {
-			f := c.forwarder()
+			f := c.requirePortForward()
 			mine, theirs := net.Pipe()
 			defer mine.Close()
 			defer theirs.Close()
@@ -147,13 +147,13 @@ var usage = []Check{
 	{
 		Name: "stats/summary", Why: "kubectl top, autoscalers and eviction read what pods use",
 		Run: func(c *C) {
-			s, ok := c.open().provider.(statistician)
+			s, ok := c.openProvider().provider.(statistician)
 			if !ok {
 				c.Skipf("the provider has no GetStatsSummary")
 			}
-			pod := c.pod("stats", stays())
-			c.running(pod)
-			c.until("the pod to be in the summary", func() (bool, string) {
+			pod := c.newPod("stats", stayingProgram())
+			c.startPod(pod)
+			c.awaitCondition("the pod to be in the summary", func() (bool, string) {
 				summary, err := s.GetStatsSummary(c.ctx)
 				if err != nil || summary == nil {
 					return false, "GetStatsSummary: " + errorText(err)
@@ -171,14 +171,14 @@ var usage = []Check{
 	{
 		Name: "stats/ended", Why: "what has ended uses nothing, and must not be counted",
 		Run: func(c *C) {
-			s, ok := c.open().provider.(statistician)
+			s, ok := c.openProvider().provider.(statistician)
 			if !ok {
 				c.Skipf("the provider has no GetStatsSummary")
 			}
-			pod := c.pod("stats-ended", stays())
-			c.running(pod)
-			c.remove(pod, 0)
-			c.until("the pod to leave the summary", func() (bool, string) {
+			pod := c.newPod("stats-ended", stayingProgram())
+			c.startPod(pod)
+			c.removePod(pod, 0)
+			c.awaitCondition("the pod to leave the summary", func() (bool, string) {
 				summary, err := s.GetStatsSummary(c.ctx)
 				if err != nil {
 					return false, err.Error()

@@ -132,7 +132,7 @@ func Shell(image string) (container func(*corev1.Pod, *corev1.Container, program
 	}, program.Program.Shell
 }
 
-func (h Harness) complete() Harness {
+func (h Harness) withDefaults() Harness {
 	if h.Patience == 0 {
 		h.Patience = time.Minute
 	}

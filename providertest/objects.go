@@ -67,7 +67,7 @@ func (o *objects) serviceLister() corev1listers.ServiceLister {
 // nodePods is the lister of the pods of the node.
 type nodePods struct{ c *C }
 
-func (p *nodePods) lister() corev1listers.PodLister {
+func (p *nodePods) podLister() corev1listers.PodLister {
 	return corev1listers.NewPodLister(p.c.objects.pods)
 }
 
@@ -83,10 +83,10 @@ func (o *objects) Secret(_ context.Context, pod *corev1.Pod, name string) (*core
 
 // Container returns a container with its environment.
 func (o *objects) Container(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Container, error) {
-	return podenv.ResolveContainer(ctx, o.environment(), pod, name)
+	return podenv.ResolveContainer(ctx, o.environmentConfig(), pod, name)
 }
 
-func (o *objects) environment() podenv.Config {
+func (o *objects) environmentConfig() podenv.Config {
 	return podenv.Config{Objects: byName{o}, Services: podservices.Lister{ServiceLister: o.serviceLister()}, HostIPs: func() []corev1.HostIP { return nil }}
 }
 
@@ -118,8 +118,8 @@ func (o *objects) remove(uid types.UID) {
 	o.all = slices.DeleteFunc(o.all, func(p *corev1.Pod) bool { return p.UID == uid })
 }
 
-// made returns copies of the recorded pods.
-func (o *objects) made() []*corev1.Pod {
+// recordedPods returns copies of the recorded pods.
+func (o *objects) recordedPods() []*corev1.Pod {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	out := make([]*corev1.Pod, len(o.all))

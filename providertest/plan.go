@@ -23,9 +23,9 @@ type Plan struct {
 // Plan counts the pods of Verify with a provider of this declaration; nil: no declaration. Checks of
 // Harness.Extra are not counted.
 func (h Harness) Plan(declared *capability.Declaration) (p Plan) {
-	h = h.complete()
-	for _, k := range h.checks() {
-		if _, except := h.Except[k.Name]; except || k.lacks(declared) != "" {
+	h = h.withDefaults()
+	for _, k := range h.selectedChecks() {
+		if _, except := h.Except[k.Name]; except || k.lackedFeature(declared) != "" {
 			continue
 		}
 		c := costs[k.Name]

@@ -21,12 +21,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// stays returns a program without an end before the stop signal.
-func stays() program.Program { return program.Program{Stay: program.Forever} }
+// stayingProgram returns a program without an end before the stop signal.
+func stayingProgram() program.Program { return program.Program{Stay: program.Forever} }
 
-// pod returns a pod of the check with p in its container main. The pod is never restarted, unless the backend
+// newPod returns a pod of the check with p in its container main. The pod is never restarted, unless the backend
 // restarts everything, and has a second to stop.
-func (c *C) pod(name string, p program.Program) *corev1.Pod {
+func (c *C) newPod(name string, p program.Program) *corev1.Pod {
 	grace, links, policy := int64(1), false, corev1.RestartPolicyNever
 	if c.restarts {
 		policy = corev1.RestartPolicyAlways
@@ -41,18 +41,18 @@ func (c *C) pod(name string, p program.Program) *corev1.Pod {
 			DNSPolicy: corev1.DNSClusterFirst, EnableServiceLinks: &links, SecurityContext: &corev1.PodSecurityContext{},
 		},
 	}
-	c.add(pod, "main", p)
+	c.addContainer(pod, "main", p)
 	return pod
 }
 
-// add adds a container to a pod.
-func (c *C) add(pod *corev1.Pod, name string, p program.Program) *corev1.Container {
-	pod.Spec.Containers = append(pod.Spec.Containers, c.container(pod, name, p))
+// addContainer adds a container to a pod.
+func (c *C) addContainer(pod *corev1.Pod, name string, p program.Program) *corev1.Container {
+	pod.Spec.Containers = append(pod.Spec.Containers, c.newContainer(pod, name, p))
 	return &pod.Spec.Containers[len(pod.Spec.Containers)-1]
 }
 
-// container returns a container for p.
-func (c *C) container(pod *corev1.Pod, name string, p program.Program) corev1.Container {
+// newContainer returns a container for p.
+func (c *C) newContainer(pod *corev1.Pod, name string, p program.Program) corev1.Container {
 	k := corev1.Container{
 		Name: name, ImagePullPolicy: corev1.PullIfNotPresent,
 		TerminationMessagePath: corev1.TerminationMessagePathDefault, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
@@ -70,10 +70,10 @@ var lastPort = func() *atomic.Uint32 {
 	return n
 }()
 
-// port returns an unused port of this machine, because the pods of some backends have the machine's network. A
+// unusedPort returns an unused port of this machine, because the pods of some backends have the machine's network. A
 // fixed port might be in use by another contract at the same time. No two checks get the same port. The ports
 // are below the range for outgoing connections.
-func (c *C) port() int32 {
+func (c *C) unusedPort() int32 {
 	const lowest, many = 20_000, 10_000
 	var err error
 	for range 100 {
@@ -88,8 +88,8 @@ func (c *C) port() int32 {
 	return 0
 }
 
-// command returns the command for p in a container.
-func (c *C) command(p program.Program) []string {
+// execCommand returns the command for p in a container.
+func (c *C) execCommand(p program.Program) []string {
 	if c.h.Command == nil {
 		c.Skipf("the harness has no commands")
 	}
@@ -109,88 +109,88 @@ func (c *C) needsPrint() {
 
 // tryCreate calls CreatePod as the node does.
 func (c *C) tryCreate(ctx context.Context, pod *corev1.Pod) error {
-	s := c.open()
+	s := c.openProvider()
 	pod = pod.DeepCopy()
 	pod.Status = corev1.PodStatus{}
 	if _, ok := s.provider.(node.PodObjectsUser); !ok {
-		if err := podenv.Resolve(ctx, c.objects.environment(), pod); err != nil {
+		if err := podenv.Resolve(ctx, c.objects.environmentConfig(), pod); err != nil {
 			c.Fatalf("resolve the environment of pod %s: %v", pod.Name, err)
 		}
 	}
 	return s.provider.CreatePod(ctx, pod)
 }
 
-// create makes a pod.
-func (c *C) create(pod *corev1.Pod) {
+// createPod makes a pod.
+func (c *C) createPod(pod *corev1.Pod) {
 	c.objects.add(pod)
 	if err := c.tryCreate(c.ctx, pod); err != nil {
 		c.Fatalf("CreatePod of %s: %v", pod.Name, err)
 	}
 }
 
-// running makes a pod and waits until it runs.
-func (c *C) running(pod *corev1.Pod) *corev1.Pod {
-	c.create(pod)
-	return c.untilPod(pod, "to run", runs)
+// startPod makes a pod and waits until it runs.
+func (c *C) startPod(pod *corev1.Pod) *corev1.Pod {
+	c.createPod(pod)
+	return c.untilPod(pod, "to run", isRunning)
 }
 
-// begun makes a pod with a program that prints "begun", and waits for the output: a process that has just
+// startProgram makes a pod with a program that prints "begun", and waits for the output: a process that has just
 // started dies of a signal that its program would catch.
-func (c *C) begun(pod *corev1.Pod) {
-	c.running(pod)
-	if _, ok := c.open().provider.(logger); !ok || c.h.OwnLog {
+func (c *C) startProgram(pod *corev1.Pod) {
+	c.startPod(pod)
+	if _, ok := c.openProvider().provider.(logger); !ok || c.h.OwnLog {
 		return
 	}
-	c.until("the program to begin", func() (bool, string) {
-		lines := c.lines(pod, "main")
+	c.awaitCondition("the program to begin", func() (bool, string) {
+		lines := c.logLines(pod, "main")
 		return slices.Contains(lines, "begun"), fmt.Sprintf("it has printed %q", lines)
 	})
 }
 
-// printing returns a program for printed: if containers are restarted, the program stays, so that it prints
+// printingProgram returns a program for printed: if containers are restarted, the program stays, so that it prints
 // once.
-func (c *C) printing(p program.Program) program.Program {
+func (c *C) printingProgram(p program.Program) program.Program {
 	if c.restarts {
 		p.Stay = program.Forever
 	}
 	return p
 }
 
-// printed makes a pod of printing programs, and returns the lines of its container main. If the pod ends, it
+// printedLines makes a pod of printing programs, and returns the lines of its container main. If the pod ends, it
 // returns all lines. Otherwise it returns when the lines are the wanted ones, or when the patience of the
 // harness is over.
-func (c *C) printed(pod *corev1.Pod, wanted func(lines []string) bool) (lines []string) {
+func (c *C) printedLines(pod *corev1.Pod, wanted func(lines []string) bool) (lines []string) {
 	if !c.restarts {
-		c.ended(pod)
-		return c.lines(pod, "main")
+		c.runToEnd(pod)
+		return c.logLines(pod, "main")
 	}
-	c.running(pod)
+	c.startPod(pod)
 	ctx, cancel := context.WithTimeout(c.ctx, c.h.Patience)
 	defer cancel()
-	for lines = c.lines(pod, "main"); !wanted(lines) && ctx.Err() == nil; lines = c.lines(pod, "main") {
-		pause(ctx, c.h.Every)
+	for lines = c.logLines(pod, "main"); !wanted(lines) && ctx.Err() == nil; lines = c.logLines(pod, "main") {
+		pauseFor(ctx, c.h.Every)
 	}
 	return lines
 }
 
-// ended makes a pod and waits until it has ended.
-func (c *C) ended(pod *corev1.Pod) *corev1.Pod {
-	c.create(pod)
-	return c.untilPod(pod, "to end", terminal)
+// runToEnd makes a pod and waits until it has ended.
+func (c *C) runToEnd(pod *corev1.Pod) *corev1.Pod {
+	c.createPod(pod)
+	return c.untilPod(pod, "to end", isTerminal)
 }
 
-func runs(p *corev1.Pod) bool {
+func isRunning(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodRunning && len(p.Status.ContainerStatuses) == len(p.Spec.Containers) &&
 		!slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.State.Running == nil })
 }
 
-func terminal(p *corev1.Pod) bool {
+func isTerminal(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// see returns a pod as the provider shows it now, or its last report if the pod has ended; nil without either.
-func (c *C) see(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
-	s := c.open()
+// currentPod returns a pod as the provider shows it now, or its last report if the pod has ended; nil without either.
+func (c *C) currentPod(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
+	s := c.openProvider()
 	got, err := s.provider.GetPod(ctx, pod.Namespace, pod.Name)
 	if err == nil && got != nil && got.UID == pod.UID {
 		return got.DeepCopy()
@@ -198,23 +198,23 @@ func (c *C) see(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
 	if err != nil && !errdefs.IsNotFound(err) {
 		c.Logf("GetPod of %s: %v", pod.Name, err)
 	}
-	if all := s.reportsOf(pod.UID); len(all) > 0 && terminal(all[len(all)-1]) {
+	if all := s.reportsOf(pod.UID); len(all) > 0 && isTerminal(all[len(all)-1]) {
 		return all[len(all)-1]
 	}
 	return nil
 }
 
-// gone reports whether the provider has confirmed the stop of a pod.
-func (c *C) gone(ctx context.Context, pod *corev1.Pod) bool {
-	got, err := c.open().provider.GetPod(ctx, pod.Namespace, pod.Name)
+// isGone reports whether the provider has confirmed the stop of a pod.
+func (c *C) isGone(ctx context.Context, pod *corev1.Pod) bool {
+	got, err := c.openProvider().provider.GetPod(ctx, pod.Namespace, pod.Name)
 	if err != nil {
 		return errdefs.IsNotFound(err)
 	}
-	return got == nil || got.UID != pod.UID || terminal(got)
+	return got == nil || got.UID != pod.UID || isTerminal(got)
 }
 
-// until waits for a condition. Its error includes the last state.
-func (c *C) until(what string, condition func() (ok bool, state string)) {
+// awaitCondition waits for a condition. Its error includes the last state.
+func (c *C) awaitCondition(what string, condition func() (ok bool, state string)) {
 	c.untilEvery(c.h.Every, what, condition)
 }
 
@@ -230,21 +230,21 @@ func (c *C) untilEvery(every time.Duration, what string, condition func() (ok bo
 		if ctx.Err() != nil {
 			c.Fatalf("waited %s for %s: %s", c.h.Patience, what, state)
 		}
-		pause(ctx, every)
+		pauseFor(ctx, every)
 	}
 }
 
 // untilPod waits for a state of a pod, and returns the pod in it.
 func (c *C) untilPod(pod *corev1.Pod, what string, ok func(*corev1.Pod) bool) (seen *corev1.Pod) {
-	c.until(fmt.Sprintf("pod %s %s", pod.Name, what), func() (bool, string) {
-		seen = c.see(c.ctx, pod)
-		return seen != nil && ok(seen), describe(seen)
+	c.awaitCondition(fmt.Sprintf("pod %s %s", pod.Name, what), func() (bool, string) {
+		seen = c.currentPod(c.ctx, pod)
+		return seen != nil && ok(seen), describePod(seen)
 	})
 	return seen
 }
 
-// describe returns the state of a pod as text.
-func describe(p *corev1.Pod) string {
+// describePod returns the state of a pod as text.
+func describePod(p *corev1.Pod) string {
 	if p == nil {
 		return "the provider does not show it"
 	}
@@ -266,7 +266,7 @@ func describe(p *corev1.Pod) string {
 // tryDelete calls DeletePod as the node does. A grace below 0 is the grace period of the pod.
 func (c *C) tryDelete(pod *corev1.Pod, grace int64) error {
 	p := pod.DeepCopy()
-	if seen := c.see(c.ctx, pod); seen != nil {
+	if seen := c.currentPod(c.ctx, pod); seen != nil {
 		p.Status = seen.Status
 	}
 	if grace < 0 {
@@ -274,11 +274,11 @@ func (c *C) tryDelete(pod *corev1.Pod, grace int64) error {
 	}
 	at := metav1.NewTime(time.Now().Add(time.Duration(grace) * time.Second))
 	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, &grace
-	return c.open().provider.DeletePod(c.ctx, p)
+	return c.openProvider().provider.DeletePod(c.ctx, p)
 }
 
-// remove deletes a pod and waits until it is gone.
-func (c *C) remove(pod *corev1.Pod, grace int64) {
+// removePod deletes a pod and waits until it is gone.
+func (c *C) removePod(pod *corev1.Pod, grace int64) {
 	if err := c.tryDelete(pod, grace); err != nil && !errdefs.IsNotFound(err) {
 		c.Fatalf("DeletePod of %s: %v", pod.Name, err)
 	}
@@ -286,8 +286,8 @@ func (c *C) remove(pod *corev1.Pod, grace int64) {
 }
 
 func (c *C) untilGone(pod *corev1.Pod) {
-	c.until(fmt.Sprintf("the end of pod %s", pod.Name), func() (bool, string) {
-		return c.gone(c.ctx, pod), describe(c.see(c.ctx, pod))
+	c.awaitCondition(fmt.Sprintf("the end of pod %s", pod.Name), func() (bool, string) {
+		return c.isGone(c.ctx, pod), describePod(c.currentPod(c.ctx, pod))
 	})
 }
 
@@ -298,7 +298,7 @@ func (c *C) statusOf(pod *corev1.Pod, name string) corev1.ContainerStatus {
 			return s
 		}
 	}
-	c.Fatalf("pod %s has no status of container %s: %s", pod.Name, name, describe(pod))
+	c.Fatalf("pod %s has no status of container %s: %s", pod.Name, name, describePod(pod))
 	return corev1.ContainerStatus{}
 }
 
@@ -306,7 +306,7 @@ func (c *C) statusOf(pod *corev1.Pod, name string) corev1.ContainerStatus {
 func (c *C) endOf(pod *corev1.Pod, name string) corev1.ContainerStateTerminated {
 	s := c.statusOf(pod, name)
 	if s.State.Terminated == nil {
-		c.Fatalf("container %s of pod %s has not ended: %s", name, pod.Name, describe(pod))
+		c.Fatalf("container %s of pod %s has not ended: %s", name, pod.Name, describePod(pod))
 	}
 	return *s.State.Terminated
 }

@@ -30,9 +30,9 @@ type leftover struct {
 	why     string // why the removal is not certain
 }
 
-// remove deletes pods at once and waits until the provider confirms that they are gone, or ctx ends. It returns
+// removePods deletes pods at once and waits until the provider confirms that they are gone, or ctx ends. It returns
 // the remaining pods.
-func remove(ctx context.Context, p node.PodLifecycleHandler, pods []*corev1.Pod, every time.Duration) (left []leftover) {
+func removePods(ctx context.Context, p node.PodLifecycleHandler, pods []*corev1.Pod, every time.Duration) (left []leftover) {
 	for _, pod := range pods {
 		left = append(left, leftover{pod: pod})
 	}
@@ -45,9 +45,9 @@ func remove(ctx context.Context, p node.PodLifecycleHandler, pods []*corev1.Pod,
 		var still []leftover
 		for _, l := range left {
 			if ask {
-				l.ask(ctx, p)
+				l.deletePod(ctx, p)
 			}
-			if !l.gone(ctx, p) {
+			if !l.isGone(ctx, p) {
 				still = append(still, l)
 			}
 		}
@@ -55,12 +55,12 @@ func remove(ctx context.Context, p node.PodLifecycleHandler, pods []*corev1.Pod,
 		if len(left) == 0 || ctx.Err() != nil {
 			return left
 		}
-		pause(ctx, every)
+		pauseFor(ctx, every)
 	}
 }
 
-// ask deletes the pod.
-func (l *leftover) ask(ctx context.Context, p node.PodLifecycleHandler) {
+// deletePod deletes the pod.
+func (l *leftover) deletePod(ctx context.Context, p node.PodLifecycleHandler) {
 	pod := l.pod.DeepCopy()
 	now, grace := metav1.Now(), int64(0)
 	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &now, &grace
@@ -73,8 +73,8 @@ func (l *leftover) ask(ctx context.Context, p node.PodLifecycleHandler) {
 	}
 }
 
-// gone reports whether the provider reports the pod as gone.
-func (l *leftover) gone(ctx context.Context, p node.PodLifecycleHandler) bool {
+// isGone reports whether the provider reports the pod as gone.
+func (l *leftover) isGone(ctx context.Context, p node.PodLifecycleHandler) bool {
 	got, err := p.GetPod(ctx, l.pod.Namespace, l.pod.Name)
 	switch {
 	case errdefs.IsNotFound(err):
@@ -83,10 +83,10 @@ func (l *leftover) gone(ctx context.Context, p node.PodLifecycleHandler) bool {
 		l.why = l.refused
 	case err != nil:
 		l.why = fmt.Sprintf("look for it: %v", err)
-	case got == nil || got.UID != l.pod.UID || terminal(got):
+	case got == nil || got.UID != l.pod.UID || isTerminal(got):
 		return true
 	default:
-		l.why = "it is still there: " + describe(got)
+		l.why = "it is still there: " + describePod(got)
 	}
 	return false
 }
@@ -94,7 +94,7 @@ func (l *leftover) gone(ctx context.Context, p node.PodLifecycleHandler) bool {
 // Leftovers returns the backend's pods of checks, as namespace/name, also ended pods: they are from an earlier
 // run. An error says why the backend cannot be asked.
 func Leftovers(ctx context.Context, h Harness) (names []string, err error) {
-	return h.with(ctx, "leftovers", func(c *C, p node.PodLifecycleHandler) (names []string, err error) {
+	return h.withProvider(ctx, "leftovers", func(c *C, p node.PodLifecycleHandler) (names []string, err error) {
 		pods, err := ofChecks(c.ctx, p)
 		for _, pod := range pods {
 			names = append(names, pod.Namespace+"/"+pod.Name)
@@ -106,15 +106,15 @@ func Leftovers(ctx context.Context, h Harness) (names []string, err error) {
 // RemoveLeftovers deletes all the backend's pods of checks, and waits for Harness.Patience until they are gone.
 // It returns the pods that may still exist, and the reasons.
 func RemoveLeftovers(ctx context.Context, h Harness) (left []string, err error) {
-	return h.with(ctx, "removal", func(c *C, p node.PodLifecycleHandler) ([]string, error) {
+	return h.withProvider(ctx, "removal", func(c *C, p node.PodLifecycleHandler) ([]string, error) {
 		pods, err := ofChecks(c.ctx, p)
 		if err != nil {
 			return nil, err
 		}
 		ctx, cancel := context.WithTimeout(c.ctx, c.h.Patience)
 		defer cancel()
-		for _, l := range remove(ctx, p, pods, c.h.Every) {
-			c.leave(l.pod, l.why)
+		for _, l := range removePods(ctx, p, pods, c.h.Every) {
+			c.recordLeft(l.pod, l.why)
 		}
 		return c.left, nil
 	})
@@ -129,8 +129,8 @@ func ofChecks(ctx context.Context, p node.PodLifecycleHandler) ([]*corev1.Pod, e
 	return slices.DeleteFunc(slices.Clone(all), func(pod *corev1.Pod) bool { return !strings.HasPrefix(pod.Namespace, namespacePrefix) }), nil
 }
 
-// with opens the provider for work outside of checks.
-func (h Harness) with(ctx context.Context, name string, do func(*C, node.PodLifecycleHandler) ([]string, error)) ([]string, error) {
+// withProvider opens the provider for work outside of checks.
+func (h Harness) withProvider(ctx context.Context, name string, do func(*C, node.PodLifecycleHandler) ([]string, error)) ([]string, error) {
 	type answer struct {
 		names []string
 		err   error
@@ -145,7 +145,7 @@ func (h Harness) with(ctx context.Context, name string, do func(*C, node.PodLife
 		names, err := do(c, s.provider)
 		came <- answer{names, err}
 	}}
-	r := k.run(ctx, h.complete(), nil, namespacePrefix+name)
+	r := k.run(ctx, h.withDefaults(), nil, namespacePrefix+name)
 	select {
 	case a := <-came:
 		return a.names, a.err

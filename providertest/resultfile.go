@@ -86,9 +86,9 @@ func (r Report) File(s Subject, date time.Time, partial bool) ResultFile {
 
 // Keep writes the report of a test as PROVIDER.json or PROVIDER-VARIANT.json into the folder that the
 // environment names. It does nothing if the environment names no folder or s has no provider.
-func (r Report) Keep(s Subject) error { return r.keep(s, false) }
+func (r Report) Keep(s Subject) error { return r.writeFile(s, false) }
 
-func (r Report) keep(s Subject, partial bool) error {
+func (r Report) writeFile(s Subject, partial bool) error {
 	dir := os.Getenv(ResultsDir)
 	if dir == "" || s.Provider == "" {
 		return nil
@@ -150,13 +150,13 @@ func ReadResultFile(name string) (ResultFile, error) {
 	if err := yaml.UnmarshalStrict(data, &f); err != nil {
 		return ResultFile{}, fmt.Errorf("read results of the contract: %s: %w", name, err)
 	}
-	if err := f.validate(); err != nil {
+	if err := f.validateFields(); err != nil {
 		return ResultFile{}, fmt.Errorf("read results of the contract: %s: %w", name, err)
 	}
 	return f, nil
 }
 
-func (f ResultFile) validate() error {
+func (f ResultFile) validateFields() error {
 	var errs []error
 	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if f.APIVersion != ResultsAPIVersion || f.Kind != ResultsKind {

@@ -63,22 +63,22 @@ func Checks() []Check {
 // Verify checks the contract, one check after the other. When ctx ends, the running check removes its pods, and
 // the remaining checks are not started. An error means that nothing could be checked.
 func Verify(ctx context.Context, h Harness) (Report, error) {
-	h = h.complete()
-	declared, err := h.declared(ctx)
+	h = h.withDefaults()
+	declared, err := h.readDeclaration(ctx)
 	if err != nil {
 		return Report{}, err
 	}
 	var r Report
-	for _, k := range h.checks() {
+	for _, k := range h.selectedChecks() {
 		result := Result{Name: k.Name, Why: k.Why, Needs: k.Needs, Outcome: Skipped, Detail: interrupted}
 		if ctx.Err() == nil {
-			result = h.check(ctx, declared, k)
+			result = h.runCheck(ctx, declared, k)
 			h.Each(result)
 		}
 		r.Results = append(r.Results, result)
 	}
 	if r.Interrupted = ctx.Err() != nil; !r.Interrupted {
-		r.Features = h.judge(declared, r.Results)
+		r.Features = h.judgeFeatures(declared, r.Results)
 	}
 	return r, nil
 }
@@ -100,8 +100,8 @@ type Testing[T any] interface {
 // there.
 func Run[T Testing[T]](t T, h Harness) {
 	t.Helper()
-	h = h.complete()
-	declared, err := h.declared(t.Context())
+	h = h.withDefaults()
+	declared, err := h.readDeclaration(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,14 +109,14 @@ func Run[T Testing[T]](t T, h Harness) {
 	var r Report
 	one := func(k Check) {
 		t.Run(k.Name, func(t T) {
-			result := h.check(t.Context(), declared, k)
+			result := h.runCheck(t.Context(), declared, k)
 			mu.Lock()
 			r.Results = append(r.Results, result)
 			mu.Unlock()
-			show(t, result)
+			showResult(t, result)
 		})
 	}
-	together, alone := split(h.checks())
+	together, alone := splitChecks(h.selectedChecks())
 	var wait sync.WaitGroup
 	room := make(chan struct{}, h.Parallel)
 	for _, k := range together {
@@ -130,9 +130,9 @@ func Run[T Testing[T]](t T, h Harness) {
 	for _, k := range alone {
 		one(k)
 	}
-	whole := len(r.Results) == len(h.checks()) // false if go test -run left out checks, which may be the proofs
+	whole := len(r.Results) == len(h.selectedChecks()) // false if go test -run left out checks, which may be the proofs
 	if whole {
-		r.Features = h.judge(declared, r.Results)
+		r.Features = h.judgeFeatures(declared, r.Results)
 	}
 	for _, f := range r.Features {
 		switch f.Outcome {
@@ -144,13 +144,13 @@ func Run[T Testing[T]](t T, h Harness) {
 	}
 	t.Logf("contract: %d checks passed, %d failed, %d skipped", r.Count(Passed), r.Count(Failed), r.Count(Skipped))
 	if whole {
-		if err := r.keep(h.Subject, h.Only != nil); err != nil {
+		if err := r.writeFile(h.Subject, h.Only != nil); err != nil {
 			t.Errorf("keep the results: %v", err)
 		}
 	}
 }
 
-func show[T Testing[T]](t T, r Result) {
+func showResult[T Testing[T]](t T, r Result) {
 	t.Helper()
 	for _, l := range r.Left {
 		t.Logf("left at the backend: %s", l)
@@ -163,11 +163,11 @@ func show[T Testing[T]](t T, r Result) {
 	}
 }
 
-func (h Harness) checks() []Check {
+func (h Harness) selectedChecks() []Check {
 	return slices.DeleteFunc(slices.Concat(Checks(), h.Extra), func(k Check) bool { return h.Only != nil && !h.Only.MatchString(k.Name) })
 }
 
-func split(all []Check) (together, alone []Check) {
+func splitChecks(all []Check) (together, alone []Check) {
 	for _, k := range all {
 		if k.Alone {
 			alone = append(alone, k)
@@ -178,17 +178,17 @@ func split(all []Check) (together, alone []Check) {
 	return together, alone
 }
 
-// check runs one check, unless the check needs an undeclared feature.
-func (h Harness) check(ctx context.Context, declared *capability.Declaration, k Check) Result {
-	if f := k.lacks(declared); f != "" {
+// runCheck runs one check, unless the check needs an undeclared feature.
+func (h Harness) runCheck(ctx context.Context, declared *capability.Declaration, k Check) Result {
+	if f := k.lackedFeature(declared); f != "" {
 		return Result{Name: k.Name, Why: k.Why, Needs: k.Needs, Outcome: Skipped, Detail: fmt.Sprintf("the provider does not declare %s", f)}
 	}
 	namespace := namespacePrefix + strings.NewReplacer("/", "-", " ", "-").Replace(k.Name)
 	return k.run(ctx, h, declared, namespace)
 }
 
-// lacks returns the first undeclared feature among the needs of the check.
-func (k Check) lacks(declared *capability.Declaration) capability.Feature {
+// lackedFeature returns the first undeclared feature among the needs of the check.
+func (k Check) lackedFeature(declared *capability.Declaration) capability.Feature {
 	for _, f := range k.Needs {
 		if declared != nil && !declared.Has(f) {
 			return f
@@ -197,10 +197,10 @@ func (k Check) lacks(declared *capability.Declaration) capability.Feature {
 	return ""
 }
 
-// declared returns the declaration of the provider, or nil if it has none.
-func (h Harness) declared(ctx context.Context) (declared *capability.Declaration, err error) {
+// readDeclaration returns the declaration of the provider, or nil if it has none.
+func (h Harness) readDeclaration(ctx context.Context) (declared *capability.Declaration, err error) {
 	k := Check{Name: "declaration", Run: func(c *C) {
-		if d, ok := c.open().provider.(capability.Declarer); ok {
+		if d, ok := c.openProvider().provider.(capability.Declarer); ok {
 			got := d.Capabilities()
 			declared = &got
 		}
@@ -211,8 +211,8 @@ func (h Harness) declared(ctx context.Context) (declared *capability.Declaration
 	return declared, nil
 }
 
-// judge decides for each declared feature whether it is proven.
-func (h Harness) judge(declared *capability.Declaration, results []Result) (out []FeatureResult) {
+// judgeFeatures decides for each declared feature whether it is proven.
+func (h Harness) judgeFeatures(declared *capability.Declaration, results []Result) (out []FeatureResult) {
 	if declared == nil {
 		return nil
 	}

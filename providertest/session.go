@@ -32,10 +32,10 @@ type session struct {
 // openBackend makes the backend of the check.
 func (c *C) openBackend() {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
-	c.cleanup(cancel)
+	c.addCleanup(cancel)
 	pods := &nodePods{c: c}
 	c.env = Env{Namespace: c.ns, Logf: c.Logf, ProviderConfig: nodeutil.ProviderConfig{
-		Pods: pods.lister(), ConfigMaps: c.objects.configMapLister(), Secrets: c.objects.secretLister(), Services: c.objects.serviceLister(),
+		Pods: pods.podLister(), ConfigMaps: c.objects.configMapLister(), Secrets: c.objects.secretLister(), Services: c.objects.serviceLister(),
 		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}, Recorder: events{c},
 	}}
 	backend, err := c.h.Backend(ctx, c.env)
@@ -44,14 +44,14 @@ func (c *C) openBackend() {
 	}
 	c.backend = backend
 	if backend.Close != nil {
-		c.cleanup(func() {
+		c.addCleanup(func() {
 			if err := backend.Close(); err != nil {
 				c.Errorf("close the backend: %v", err)
 			}
 		})
 	}
-	c.cleanup(c.closeSession)
-	c.cleanup(c.removeAll)
+	c.addCleanup(c.closeSession)
+	c.addCleanup(c.removeAll)
 }
 
 // nodeName is the name of the node in every check.
@@ -74,8 +74,8 @@ func (e events) AnnotatedEventf(o runtimeObject, _ map[string]string, eventType,
 	e.Eventf(o, eventType, reason, format, args...)
 }
 
-// open opens the provider, if it is not open, as a daemon does.
-func (c *C) open() *session {
+// openProvider opens the provider, if it is not open, as a daemon does.
+func (c *C) openProvider() *session {
 	s, err := c.tryOpen()
 	if err != nil {
 		c.Fatalf("open the provider: %v", err)
@@ -98,7 +98,7 @@ func (c *C) tryOpen() (*session, error) {
 		user.UsePodObjects(c.objects)
 	}
 	if notifier, ok := p.(node.PodNotifier); ok {
-		notifier.NotifyPods(ctx, s.reported)
+		notifier.NotifyPods(ctx, s.recordReport)
 	}
 	if runner, ok := p.(node.BackgroundRunner); ok {
 		s.background = make(chan error, 1)
@@ -108,8 +108,8 @@ func (c *C) tryOpen() (*session, error) {
 	return s, nil
 }
 
-// reported takes a report down.
-func (s *session) reported(pod *corev1.Pod) {
+// recordReport takes a report down.
+func (s *session) recordReport(pod *corev1.Pod) {
 	s.mu.Lock()
 	s.reports = append(s.reports, pod.DeepCopy())
 	call := s.calls
@@ -154,13 +154,13 @@ func (c *C) closeSession() {
 	}
 }
 
-// reopen restarts the daemon. A provider that asks for the objects of pods is told of each earlier pod, as the
+// reopenProvider restarts the daemon. A provider that asks for the objects of pods is told of each earlier pod, as the
 // node does.
-func (c *C) reopen() *session {
+func (c *C) reopenProvider() *session {
 	c.closeSession()
-	s := c.open()
+	s := c.openProvider()
 	if _, ok := s.provider.(node.PodObjectsUser); ok {
-		for _, pod := range c.objects.made() {
+		for _, pod := range c.objects.recordedPods() {
 			if err := s.provider.UpdatePod(c.ctx, pod); err != nil {
 				c.Logf("UpdatePod of %s after the restart: %v", pod.Name, err)
 			}
@@ -171,26 +171,26 @@ func (c *C) reopen() *session {
 
 // removeAll deletes all pods of the check, and waits until they are gone.
 func (c *C) removeAll() {
-	pods := c.objects.made()
+	pods := c.objects.recordedPods()
 	if len(pods) == 0 {
 		return
 	}
 	s, err := c.tryOpen()
 	if err != nil {
 		for _, pod := range pods {
-			c.leave(pod, fmt.Sprintf("open the provider: %v", err))
+			c.recordLeft(pod, fmt.Sprintf("open the provider: %v", err))
 		}
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), c.h.Patience)
 	defer cancel()
-	for _, l := range remove(ctx, s.provider, pods, c.h.Every) {
-		c.leave(l.pod, l.why)
+	for _, l := range removePods(ctx, s.provider, pods, c.h.Every) {
+		c.recordLeft(l.pod, l.why)
 	}
 }
 
-// pause waits between two looks.
-func pause(ctx context.Context, d time.Duration) {
+// pauseFor waits between two looks.
+func pauseFor(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

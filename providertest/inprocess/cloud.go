@@ -83,7 +83,7 @@ func (c *Cloud) list() []*corev1.Pod {
 		return out
 	}
 	for _, p := range c.pods {
-		out = append(out, p.show())
+		out = append(out, p.withStatus())
 	}
 	return out
 }
@@ -98,7 +98,7 @@ func (c *Cloud) Instances(uid types.UID) (n int) {
 		if p.uid != uid {
 			continue
 		}
-		if phase := p.show().Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed && !p.stopped() {
+		if phase := p.withStatus().Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed && !p.hasStopped() {
 			n++
 		}
 	}
@@ -111,16 +111,16 @@ func (c *Cloud) Left() map[string][]string {
 	defer c.mu.Unlock()
 	left := map[string][]string{}
 	for _, p := range c.pods {
-		shown := p.show()
+		shown := p.withStatus()
 		left["pods"] = append(left["pods"], shown.Namespace+"/"+shown.Name)
 	}
 	return left
 }
 
-// stopped reports whether the pod was asked to stop, and each of its containers has stopped. The caller holds
+// hasStopped reports whether the pod was asked to stop, and each of its containers has stopped. The caller holds
 // cloud.mu.
-func (p *pod) stopped() bool {
-	return p.asked && !slices.ContainsFunc(p.containers, func(k *container) bool { return k.run == nil || !k.run.ended() })
+func (p *pod) hasStopped() bool {
+	return p.asked && !slices.ContainsFunc(p.containers, func(k *container) bool { return k.run == nil || !k.run.hasEnded() })
 }
 
 // Kill ends a container as SIGKILL does.
@@ -131,7 +131,7 @@ func (c *Cloud) Kill(uid types.UID, container string) error {
 		if p.uid != uid {
 			continue
 		}
-		if k := p.container(container); k != nil && k.run != nil && !k.run.ended() {
+		if k := p.findContainer(container); k != nil && k.run != nil && !k.run.hasEnded() {
 			k.run.kill()
 			return nil
 		}
@@ -154,15 +154,15 @@ func (c *Cloud) Lose(uid types.UID) error {
 	return nil
 }
 
-// request is called before every request of a provider to the backend.
-func (c *Cloud) request() error {
+// injectedFault is called before every request of a provider to the backend.
+func (c *Cloud) injectedFault() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.fault
 }
 
-// find returns the pod of a name, or nil. The caller holds mu.
-func (c *Cloud) find(namespace, name string) *pod {
+// findPod returns the pod of a name, or nil. The caller holds mu.
+func (c *Cloud) findPod(namespace, name string) *pod {
 	for _, p := range c.pods {
 		if p.spec.Namespace == namespace && p.spec.Name == name {
 			return p
@@ -181,12 +181,12 @@ func (c *Cloud) byUID(uid types.UID) *pod {
 	return nil
 }
 
-// changed sends the current state of a pod to the providers. The caller holds mu.
-func (c *Cloud) changed(p *pod) {
+// sendState sends the current state of a pod to the providers. The caller holds mu.
+func (c *Cloud) sendState(p *pod) {
 	if p.lost {
 		return
 	}
-	shown := p.show()
+	shown := p.withStatus()
 	for _, w := range c.watchers {
 		w.queue = append(w.queue, shown.DeepCopy())
 		select {

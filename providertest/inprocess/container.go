@@ -54,7 +54,7 @@ type run struct {
 	message  string
 }
 
-func (r *run) ended() bool {
+func (r *run) hasEnded() bool {
 	select {
 	case <-r.done:
 		return true
@@ -63,7 +63,7 @@ func (r *run) ended() bool {
 	}
 }
 
-func (r *run) ask() { r.once.Do(func() { close(r.stop) }) }
+func (r *run) askStop() { r.once.Do(func() { close(r.stop) }) }
 
 func newContainer(p *pod, spec *corev1.Container, init bool) (*container, error) {
 	var prog program.Program
@@ -77,11 +77,11 @@ func newContainer(p *pod, spec *corev1.Container, init bool) (*container, error)
 	return &container{pod: p, spec: spec.DeepCopy(), program: prog, init: init, sidecar: init && always, begun: make(chan struct{})}, nil
 }
 
-// live runs the container as often as the restart policy requires, until ending.
-func (k *container) live(ending <-chan struct{}) {
+// runContainer runs the container as often as the restart policy requires, until ending.
+func (k *container) runContainer(ending <-chan struct{}) {
 	for n := int32(0); ; n++ {
-		k.once(n, ending)
-		if !k.again(ending) {
+		k.runOnce(n, ending)
+		if !k.runsAgain(ending) {
 			return
 		}
 		delay := time.NewTimer(restartDelay)
@@ -89,18 +89,18 @@ func (k *container) live(ending <-chan struct{}) {
 		case <-delay.C:
 		case <-ending:
 			delay.Stop()
-			k.mark(func() { k.waits = false })
+			k.markChange(func() { k.waits = false })
 			return
 		case <-k.pod.ctx.Done():
 			delay.Stop()
-			k.mark(func() { k.waits = false })
+			k.markChange(func() { k.waits = false })
 			return
 		}
 	}
 }
 
-// again reports whether the container runs again, and marks it as waiting for that.
-func (k *container) again(ending <-chan struct{}) (again bool) {
+// runsAgain reports whether the container runs again, and marks it as waiting for that.
+func (k *container) runsAgain(ending <-chan struct{}) (again bool) {
 	select {
 	case <-ending:
 		return false
@@ -108,7 +108,7 @@ func (k *container) again(ending <-chan struct{}) (again bool) {
 		return false
 	default:
 	}
-	k.mark(func() {
+	k.markChange(func() {
 		switch policy := k.pod.spec.Spec.RestartPolicy; {
 		case k.sidecar:
 			again = true
@@ -122,17 +122,17 @@ func (k *container) again(ending <-chan struct{}) (again bool) {
 	return again
 }
 
-// mark changes the container and reports the change.
-func (k *container) mark(change func()) {
+// markChange changes the container and reports the change.
+func (k *container) markChange(change func()) {
 	c := k.pod.cloud
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change()
-	c.changed(k.pod)
+	c.sendState(k.pod)
 }
 
-// once does one run.
-func (k *container) once(n int32, ending <-chan struct{}) {
+// runOnce does one run.
+func (k *container) runOnce(n int32, ending <-chan struct{}) {
 	r := &run{log: newLog(), stop: make(chan struct{}), done: make(chan struct{}), files: &volume{}, started: time.Now()}
 	r.ctx, r.kill = context.WithCancel(k.pod.ctx)
 	defer r.kill()
@@ -140,10 +140,10 @@ func (k *container) once(n int32, ending <-chan struct{}) {
 	stopInput := context.AfterFunc(r.ctx, func() { r.stdin.CloseWithError(io.EOF) })
 	defer stopInput()
 	if !startsProgram(k.spec) {
-		k.fail(n, r)
+		k.failStart(n, r)
 		return
 	}
-	k.mark(func() {
+	k.markChange(func() {
 		c := k.pod.cloud
 		c.runs++
 		r.id = fmt.Sprintf("inprocess://%d", c.runs)
@@ -155,17 +155,17 @@ func (k *container) once(n int32, ending <-chan struct{}) {
 		close(k.begun)
 	}
 	var helpers sync.WaitGroup
-	helpers.Go(func() { k.watch(r) })
+	helpers.Go(func() { k.probeRun(r) })
 	helpers.Go(func() { // passes the request to stop on, after the hook
 		select {
 		case <-ending:
-			k.hook(r, func(l *corev1.Lifecycle) *corev1.LifecycleHandler { return l.PreStop })
-			r.ask()
+			k.runHook(r, func(l *corev1.Lifecycle) *corev1.LifecycleHandler { return l.PreStop })
+			r.askStop()
 		case <-r.ctx.Done():
 		}
 	})
-	k.hook(r, func(l *corev1.Lifecycle) *corev1.LifecycleHandler { return l.PostStart })
-	world := k.world(r)
+	k.runHook(r, func(l *corev1.Lifecycle) *corev1.LifecycleHandler { return l.PostStart })
+	world := k.programWorld(r)
 	world.Stdin, world.Stdout, world.Stderr, world.Stop = nil, r.log, r.log, r.stop
 	if k.spec.Stdin {
 		world.Stdin = r.stdin
@@ -177,24 +177,24 @@ func (k *container) once(n int32, ending <-chan struct{}) {
 	message, _, _ := world.Read(k.spec.TerminationMessagePath)
 	r.kill()
 	helpers.Wait()
-	k.mark(func() {
+	k.markChange(func() {
 		r.finished, r.code, r.message = time.Now(), code, string(message)
 		k.ready = false
 		close(r.done)
-		r.log.end()
+		r.log.markComplete()
 	})
 }
 
-// fail ends a run that cannot start, in the way a kubelet shows it: as a run that never began.
-func (k *container) fail(n int32, r *run) {
-	k.mark(func() {
+// failStart ends a run that cannot start, in the way a kubelet shows it: as a run that never began.
+func (k *container) failStart(n int32, r *run) {
+	k.markChange(func() {
 		c := k.pod.cloud
 		c.runs++
 		r.id, r.finished, r.code, r.reason = fmt.Sprintf("inprocess://%d", c.runs), r.started, 128, "StartError"
 		r.message = fmt.Sprintf("exec %q: the only command is program", k.spec.Command[0])
 		k.last, k.run, k.restarts, k.waits = k.run, r, n, false
 		close(r.done)
-		r.log.end()
+		r.log.markComplete()
 	})
 	if n == 0 {
 		close(k.begun)
@@ -213,18 +213,18 @@ func isProgram(command string) bool {
 func (k *container) exitCode() int32 {
 	k.pod.cloud.mu.Lock()
 	defer k.pod.cloud.mu.Unlock()
-	if k.run == nil || !k.run.ended() {
+	if k.run == nil || !k.run.hasEnded() {
 		return -1
 	}
 	return k.run.code
 }
 
-// hook runs a hook of the container.
-func (k *container) hook(r *run, which func(*corev1.Lifecycle) *corev1.LifecycleHandler) {
+// runHook runs a hook of the container.
+func (k *container) runHook(r *run, which func(*corev1.Lifecycle) *corev1.LifecycleHandler) {
 	if k.spec.Lifecycle == nil {
 		return
 	}
 	if h := which(k.spec.Lifecycle); h != nil && h.Exec != nil {
-		_, _ = k.command(r.ctx, r, h.Exec.Command, nil) // as with a kubelet, the container continues
+		_, _ = k.runCommand(r.ctx, r, h.Exec.Command, nil) // as with a kubelet, the container continues
 	}
 }

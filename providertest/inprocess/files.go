@@ -29,7 +29,7 @@ type volume struct {
 	readOnly bool
 }
 
-func (v *volume) put(name string, data []byte, mode fs.FileMode) {
+func (v *volume) putFile(name string, data []byte, mode fs.FileMode) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.files == nil {
@@ -54,14 +54,14 @@ func makeVolumes(ctx context.Context, pod *corev1.Pod, objects Objects) (map[str
 		}
 		made.readOnly = true
 		for _, f := range files {
-			made.put(f.Path, f.Data, f.Mode)
+			made.putFile(f.Path, f.Data, f.Mode)
 		}
 	}
 	return all, nil
 }
 
-// place finds the volume behind a path of a container.
-func (k *container) place(r *run, name string) (v *volume, inside string, readOnly bool) {
+// findVolume finds the volume behind a path of a container.
+func (k *container) findVolume(r *run, name string) (v *volume, inside string, readOnly bool) {
 	v, inside = r.files, name
 	longest := 0
 	for i := range k.spec.VolumeMounts {
@@ -78,7 +78,7 @@ func (k *container) place(r *run, name string) (v *volume, inside string, readOn
 }
 
 func (k *container) read(r *run, name string) ([]byte, fs.FileMode, error) {
-	v, inside, _ := k.place(r, name)
+	v, inside, _ := k.findVolume(r, name)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	f, ok := v.files[inside]
@@ -89,10 +89,10 @@ func (k *container) read(r *run, name string) ([]byte, fs.FileMode, error) {
 }
 
 func (k *container) write(r *run, name string, data []byte) error {
-	v, inside, readOnly := k.place(r, name)
+	v, inside, readOnly := k.findVolume(r, name)
 	if readOnly {
 		return fmt.Errorf("write %s: %w", name, fs.ErrPermission)
 	}
-	v.put(inside, data, 0o644)
+	v.putFile(inside, data, 0o644)
 	return nil
 }

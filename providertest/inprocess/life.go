@@ -65,8 +65,8 @@ func newPod(ctx context.Context, c *Cloud, spec *corev1.Pod, objects Objects) (*
 	return p, nil
 }
 
-// container returns a container of the pod, nil if there is none.
-func (p *pod) container(name string) *container {
+// findContainer returns a container of the pod, nil if there is none.
+func (p *pod) findContainer(name string) *container {
 	for _, k := range p.containers {
 		if k.spec.Name == name {
 			return k
@@ -75,8 +75,8 @@ func (p *pod) container(name string) *container {
 	return nil
 }
 
-// live runs the pod: init containers one by one, then all others at once.
-func (p *pod) live() {
+// runPod runs the pod: init containers one by one, then all others at once.
+func (p *pod) runPod() {
 	defer p.cancel()
 	var mains, sidecars sync.WaitGroup
 	stopSidecars := make(chan struct{})
@@ -85,34 +85,34 @@ func (p *pod) live() {
 		switch {
 		case !k.init:
 		case k.sidecar:
-			sidecars.Go(func() { k.live(stopSidecars) })
+			sidecars.Go(func() { k.runContainer(stopSidecars) })
 			select {
 			case <-k.begun:
 			case <-p.ctx.Done():
 			case <-p.ending:
 			}
 		default:
-			k.live(p.ending)
+			k.runContainer(p.ending)
 			failed = k.exitCode() != 0
 		}
-		if failed || p.stopping() {
+		if failed || p.isStopping() {
 			break
 		}
 	}
-	if !failed && !p.stopping() {
+	if !failed && !p.isStopping() {
 		for _, k := range p.containers {
 			if !k.init {
-				mains.Go(func() { k.live(p.ending) })
+				mains.Go(func() { k.runContainer(p.ending) })
 			}
 		}
 	}
 	mains.Wait()
 	close(stopSidecars)
 	sidecars.Wait()
-	p.finish()
+	p.finishPod()
 }
 
-func (p *pod) stopping() bool {
+func (p *pod) isStopping() bool {
 	select {
 	case <-p.ending:
 		return true
@@ -123,8 +123,8 @@ func (p *pod) stopping() bool {
 	}
 }
 
-// finish reports how the pod ended. A pod that was to be deleted is gone then.
-func (p *pod) finish() {
+// finishPod reports how the pod ended. A pod that was to be deleted is gone then.
+func (p *pod) finishPod() {
 	c := p.cloud
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,14 +132,14 @@ func (p *pod) finish() {
 	if p.killer != nil {
 		p.killer.Stop()
 	}
-	c.changed(p)
+	c.sendState(p)
 	if p.asked {
 		c.remove(p)
 	}
 }
 
-// end asks the pod to stop within a time. An earlier end stays valid. The caller holds cloud.mu.
-func (p *pod) end(grace time.Duration) {
+// endPod asks the pod to stop within a time. An earlier end stays valid. The caller holds cloud.mu.
+func (p *pod) endPod(grace time.Duration) {
 	deadline := time.Now().Add(grace)
 	if p.over {
 		p.asked = true

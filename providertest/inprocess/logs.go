@@ -38,11 +38,11 @@ func (l *log) Write(b []byte) (int, error) {
 		l.lines = append(l.lines, logs.Line{At: time.Now(), Text: bytes.Clone(l.part[:i+1])})
 		l.part = l.part[i+1:]
 	}
-	l.tell()
+	l.wakeReaders()
 	return len(b), nil
 }
 
-func (l *log) end() {
+func (l *log) markComplete() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.part) > 0 {
@@ -50,18 +50,18 @@ func (l *log) end() {
 		l.part = nil
 	}
 	l.over = true
-	l.tell()
+	l.wakeReaders()
 }
 
-// tell wakes the waiting readers. The caller holds mu.
-func (l *log) tell() {
+// wakeReaders wakes the waiting readers. The caller holds mu.
+func (l *log) wakeReaders() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
-// from returns the lines from the n-th on, whether the log is complete, and a channel that is closed when more
+// linesFrom returns the lines from the n-th on, whether the log is complete, and a channel that is closed when more
 // lines come.
-func (l *log) from(n int) (lines []logs.Line, over bool, changed <-chan struct{}) {
+func (l *log) linesFrom(n int) (lines []logs.Line, over bool, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lines[n:len(l.lines):len(l.lines)], l.over, l.changed
@@ -69,7 +69,7 @@ func (l *log) from(n int) (lines []logs.Line, over bool, changed <-chan struct{}
 
 // GetContainerLogs returns the log of a container.
 func (p *Provider) GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
-	k, err := p.find(namespace, podName, containerName)
+	k, err := p.findContainer(namespace, podName, containerName)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ type source struct {
 // Next returns the next lines.
 func (s *source) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 	for {
-		lines, over, changed := s.log.from(s.next)
+		lines, over, changed := s.log.linesFrom(s.next)
 		s.next += len(lines)
 		switch {
 		case len(lines) > 0:
@@ -116,19 +116,19 @@ func (s *source) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 	}
 }
 
-// find returns a container of a pod.
-func (p *Provider) find(namespace, podName, name string) (*container, error) {
+// findContainer returns a container of a pod.
+func (p *Provider) findContainer(namespace, podName, name string) (*container, error) {
 	c := p.cloud
-	if err := c.request(); err != nil {
+	if err := c.injectedFault(); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	q := c.find(namespace, podName)
+	q := c.findPod(namespace, podName)
 	if q == nil {
 		return nil, errdefs.NotFoundf("pod %s/%s is not there", namespace, podName)
 	}
-	if k := q.container(name); k != nil {
+	if k := q.findContainer(name); k != nil {
 		return k, nil
 	}
 	return nil, errdefs.NotFoundf("pod %s/%s has no container %q", namespace, podName, name)

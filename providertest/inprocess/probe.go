@@ -10,25 +10,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// watch probes a run until it ends.
-func (k *container) watch(r *run) {
-	if !k.probe(r, k.spec.StartupProbe, func(ok bool) (done bool) {
+// probeRun probes a run until it ends.
+func (k *container) probeRun(r *run) {
+	if !k.runProbe(r, k.spec.StartupProbe, func(ok bool) (done bool) {
 		if ok {
-			k.mark(func() { k.started, k.ready = true, k.spec.ReadinessProbe == nil })
+			k.markChange(func() { k.started, k.ready = true, k.spec.ReadinessProbe == nil })
 		}
 		return ok
 	}) {
 		return
 	}
 	var wait sync.WaitGroup
-	wait.Go(func() { k.probe(r, k.spec.LivenessProbe, func(bool) bool { return false }) })
+	wait.Go(func() { k.runProbe(r, k.spec.LivenessProbe, func(bool) bool { return false }) })
 	wait.Go(func() {
-		k.probe(r, k.spec.ReadinessProbe, func(ok bool) bool {
+		k.runProbe(r, k.spec.ReadinessProbe, func(ok bool) bool {
 			k.pod.cloud.mu.Lock()
 			changed := k.ready != ok
 			k.pod.cloud.mu.Unlock()
 			if changed {
-				k.mark(func() { k.ready = ok })
+				k.markChange(func() { k.ready = ok })
 			}
 			return false
 		})
@@ -36,9 +36,9 @@ func (k *container) watch(r *run) {
 	wait.Wait()
 }
 
-// probe runs the probe until told returns that it is done, and reports whether the run still lives. When a
+// runProbe runs the probe until told returns that it is done, and reports whether the run still lives. When a
 // startup or liveness probe fails too often, it kills the run.
-func (k *container) probe(r *run, p *corev1.Probe, told func(ok bool) (done bool)) bool {
+func (k *container) runProbe(r *run, p *corev1.Probe, told func(ok bool) (done bool)) bool {
 	if p == nil || p.Exec == nil {
 		return true
 	}
@@ -53,7 +53,7 @@ func (k *container) probe(r *run, p *corev1.Probe, told func(ok bool) (done bool
 			return false
 		}
 		ctx, cancel := context.WithTimeout(r.ctx, period)
-		code, err := k.command(ctx, r, p.Exec.Command, nil)
+		code, err := k.runCommand(ctx, r, p.Exec.Command, nil)
 		cancel()
 		ok := err == nil && code == 0
 		if failures++; ok {
@@ -66,7 +66,7 @@ func (k *container) probe(r *run, p *corev1.Probe, told func(ok bool) (done bool
 			return true
 		}
 		if p != k.spec.ReadinessProbe && failures >= max(p.FailureThreshold, 1) {
-			r.ask()
+			r.askStop()
 			kill := time.AfterFunc(time.Second, r.kill)
 			defer kill.Stop()
 			<-r.ctx.Done()

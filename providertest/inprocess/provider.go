@@ -68,7 +68,7 @@ func (p *Provider) RunInBackground(ctx context.Context) error {
 	c.mu.Lock()
 	c.watchers = append(c.watchers, p)
 	for _, q := range c.pods {
-		p.queue = append(p.queue, q.show())
+		p.queue = append(p.queue, q.withStatus())
 	}
 	c.mu.Unlock()
 	defer func() {
@@ -102,7 +102,7 @@ func (p *Provider) RunInBackground(ctx context.Context) error {
 // CreatePod starts a pod. It leaves an existing pod as it is.
 func (p *Provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	c := p.cloud
-	if err := errors.Join(ctx.Err(), c.request()); err != nil {
+	if err := errors.Join(ctx.Err(), c.injectedFault()); err != nil {
 		return err
 	}
 	made, err := newPod(ctx, c, pod, p.objects)
@@ -111,7 +111,7 @@ func (p *Provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old := c.find(pod.Namespace, pod.Name); old != nil {
+	if old := c.findPod(pod.Namespace, pod.Name); old != nil {
 		made.cancel()
 		if old.uid == pod.UID {
 			return nil
@@ -120,8 +120,8 @@ func (p *Provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	}
 	c.pods = append(c.pods, made)
 	p.made[pod.UID] = true
-	c.changed(made)
-	go made.live()
+	c.sendState(made)
+	go made.runPod()
 	if c.loseAnswer {
 		c.loseAnswer = false
 		return errors.New("the answer is lost")
@@ -132,7 +132,7 @@ func (p *Provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 // UpdatePod takes over labels and annotations.
 func (p *Provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	c := p.cloud
-	if err := c.request(); err != nil {
+	if err := c.injectedFault(); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -144,14 +144,14 @@ func (p *Provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	spec := q.spec.DeepCopy()
 	spec.Labels, spec.Annotations = pod.DeepCopy().Labels, pod.DeepCopy().Annotations
 	q.spec = spec
-	c.changed(q)
+	c.sendState(q)
 	return nil
 }
 
 // DeletePod asks a pod to stop. Its last report has the outcome.
 func (p *Provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	c := p.cloud
-	if err := c.request(); err != nil {
+	if err := c.injectedFault(); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -160,20 +160,20 @@ func (p *Provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	if q == nil {
 		return errdefs.NotFoundf("no pod has the UID %s", pod.UID)
 	}
-	q.end(podspec.Grace(pod))
+	q.endPod(podspec.Grace(pod))
 	return nil
 }
 
 // GetPod returns a pod with its status.
 func (p *Provider) GetPod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
 	c := p.cloud
-	if err := c.request(); err != nil {
+	if err := c.injectedFault(); err != nil {
 		return nil, fmt.Errorf("get pod %s/%s: %w", namespace, name, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if q := c.find(namespace, name); q != nil {
-		return q.show(), nil
+	if q := c.findPod(namespace, name); q != nil {
+		return q.withStatus(), nil
 	}
 	return nil, errdefs.NotFoundf("get pod %s/%s: the backend does not have it", namespace, name)
 }
@@ -201,7 +201,7 @@ func (p *Provider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	}
 	for uid := range p.made {
 		if q := c.byUID(uid); q != nil {
-			pods = append(pods, q.show())
+			pods = append(pods, q.withStatus())
 		} else {
 			delete(p.made, uid)
 		}
@@ -212,7 +212,7 @@ func (p *Provider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 // List returns the backend's list, which may be stale.
 func (p *Provider) List(context.Context) ([]*corev1.Pod, error) {
 	c := p.cloud
-	if err := c.request(); err != nil {
+	if err := c.injectedFault(); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	c.mu.Lock()
@@ -221,7 +221,7 @@ func (p *Provider) List(context.Context) ([]*corev1.Pod, error) {
 }
 
 // Ping reports whether the backend answers.
-func (p *Provider) Ping(context.Context) error { return p.cloud.request() }
+func (p *Provider) Ping(context.Context) error { return p.cloud.injectedFault() }
 
 // NotifyNodeStatus does nothing: the node never changes.
 func (p *Provider) NotifyNodeStatus(context.Context, func(*corev1.Node)) {}

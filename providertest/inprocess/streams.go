@@ -20,22 +20,24 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// world returns the environment of a program in a run of the container.
-func (k *container) world(r *run) program.World {
+// programWorld returns the environment of a program in a run of the container.
+func (k *container) programWorld(r *run) program.World {
 	var env []string
 	for _, v := range k.spec.Env {
 		env = append(env, v.Name+"="+v.Value)
 	}
 	return program.World{
 		Stdout: io.Discard, Stderr: io.Discard, Env: env, Stop: r.stop,
-		Read:   func(name string) ([]byte, fs.FileMode, error) { return k.read(r, name) },
-		Write:  func(name string, data []byte) error { return k.write(r, name, data) },
-		Listen: func(ctx context.Context, port int32) (net.Listener, error) { return k.pod.cloud.listen(k.pod, port) },
+		Read:  func(name string) ([]byte, fs.FileMode, error) { return k.read(r, name) },
+		Write: func(name string, data []byte) error { return k.write(r, name, data) },
+		Listen: func(ctx context.Context, port int32) (net.Listener, error) {
+			return k.pod.cloud.listenPort(k.pod, port)
+		},
 	}
 }
 
-// command runs a command in a run of the container.
-func (k *container) command(ctx context.Context, r *run, command []string, attach api.AttachIO) (int32, error) {
+// runCommand runs a command in a run of the container.
+func (k *container) runCommand(ctx context.Context, r *run, command []string, attach api.AttachIO) (int32, error) {
 	if len(command) != 2 || !isProgram(command[0]) {
 		return 126, fmt.Errorf("command %q: want program and a program.Program", command)
 	}
@@ -47,16 +49,16 @@ func (k *container) command(ctx context.Context, r *run, command []string, attac
 	defer cancel()
 	stop := context.AfterFunc(r.ctx, cancel)
 	defer stop()
-	w := k.world(r)
+	w := k.programWorld(r)
 	if attach != nil {
-		wire(ctx, &w, attach)
+		wireStreams(ctx, &w, attach)
 	}
 	code := p.Run(ctx, w)
 	return code, ctx.Err()
 }
 
-// wire connects a program with the streams of a caller.
-func wire(ctx context.Context, w *program.World, attach api.AttachIO) {
+// wireStreams connects a program with the streams of a caller.
+func wireStreams(ctx context.Context, w *program.World, attach api.AttachIO) {
 	if in := attach.Stdin(); in != nil {
 		r, typed := io.Pipe()
 		context.AfterFunc(ctx, func() { r.CloseWithError(io.EOF) })
@@ -99,15 +101,15 @@ func wire(ctx context.Context, w *program.World, attach api.AttachIO) {
 	}
 }
 
-// running returns the run of a container, which must be under way.
-func (p *Provider) running(namespace, podName, name string) (*container, *run, error) {
-	k, err := p.find(namespace, podName, name)
+// runningContainer returns the run of a container, which must be under way.
+func (p *Provider) runningContainer(namespace, podName, name string) (*container, *run, error) {
+	k, err := p.findContainer(namespace, podName, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	p.cloud.mu.Lock()
 	defer p.cloud.mu.Unlock()
-	if k.run == nil || k.run.ended() {
+	if k.run == nil || k.run.hasEnded() {
 		return nil, nil, errdefs.InvalidInputf("container %s of pod %s/%s does not run", name, namespace, podName)
 	}
 	return k, k.run, nil
@@ -115,11 +117,11 @@ func (p *Provider) running(namespace, podName, name string) (*container, *run, e
 
 // RunInContainer runs a command in a container.
 func (p *Provider) RunInContainer(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error {
-	k, r, err := p.running(namespace, podName, containerName)
+	k, r, err := p.runningContainer(namespace, podName, containerName)
 	if err != nil {
 		return err
 	}
-	code, err := k.command(ctx, r, cmd, attach)
+	code, err := k.runCommand(ctx, r, cmd, attach)
 	if err == nil && code != 0 {
 		err = utilexec.CodeExitError{Err: fmt.Errorf("the command ended with exit code %d", code), Code: int(code)}
 	}
@@ -128,11 +130,11 @@ func (p *Provider) RunInContainer(ctx context.Context, namespace, podName, conta
 
 // AttachToContainer shows the output of a container from now on, and passes the typed input to the container.
 func (p *Provider) AttachToContainer(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) error {
-	_, r, err := p.running(namespace, podName, containerName)
+	_, r, err := p.runningContainer(namespace, podName, containerName)
 	if err != nil {
 		return err
 	}
-	lines, _, _ := r.log.from(0) // before the input, so that the effects of the input show
+	lines, _, _ := r.log.linesFrom(0) // before the input, so that the effects of the input show
 	if in := attach.Stdin(); in != nil {
 		go func() { // ends with the caller's input
 			_, err := io.Copy(r.typed, in)
@@ -154,9 +156,9 @@ type nopCloser struct{ io.Writer }
 // Close does nothing.
 func (nopCloser) Close() error { return nil }
 
-// listen opens a port of a pod. Programs listen on virtual ports that only the cloud knows; only PortForward
+// listenPort opens a port of a pod. Programs listen on virtual ports that only the cloud knows; only PortForward
 // connects to them.
-func (c *Cloud) listen(p *pod, port int32) (net.Listener, error) {
+func (c *Cloud) listenPort(p *pod, port int32) (net.Listener, error) {
 	l := newPipeListener()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,11 +172,11 @@ func (c *Cloud) listen(p *pod, port int32) (net.Listener, error) {
 // PortForward copies between a port of a pod and stream.
 func (p *Provider) PortForward(ctx context.Context, namespace, pod string, port int32, stream io.ReadWriteCloser) error {
 	c := p.cloud
-	if err := c.request(); err != nil {
+	if err := c.injectedFault(); err != nil {
 		return err
 	}
 	c.mu.Lock()
-	q := c.find(namespace, pod)
+	q := c.findPod(namespace, pod)
 	var l *pipeListener
 	if q != nil {
 		l = q.ports[port]
@@ -186,7 +188,7 @@ func (p *Provider) PortForward(ctx context.Context, namespace, pod string, port 
 	if l == nil {
 		return fmt.Errorf("port %d of pod %s/%s: connection refused", port, namespace, pod)
 	}
-	conn, err := l.dial(ctx)
+	conn, err := l.dialPipe(ctx)
 	if err != nil {
 		return err
 	}
@@ -218,7 +220,7 @@ func newPipeListener() *pipeListener {
 	return &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
-func (l *pipeListener) dial(ctx context.Context) (net.Conn, error) {
+func (l *pipeListener) dialPipe(ctx context.Context) (net.Conn, error) {
 	mine, theirs := net.Pipe()
 	select {
 	case l.conns <- theirs:

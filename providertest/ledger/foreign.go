@@ -36,8 +36,8 @@ type ForeignWrite struct {
 	Value string
 }
 
-// after reports whether the write certainly came after the event.
-func (w *ForeignWrite) after(v *Event) bool {
+// cameAfter reports whether the write certainly came after the event.
+func (w *ForeignWrite) cameAfter(v *Event) bool {
 	if w.Seq != 0 && v.Seq != 0 {
 		return w.Seq > v.Seq
 	}
@@ -112,21 +112,21 @@ func ForeignWritesSurvive(h History) (out []Violation) {
 		if writes[p][0] != w || w.Field == Phase {
 			continue // judged with the first of the place
 		}
-		if v := lost(events[w.UID], writes[p], p.part); v != nil {
+		if v := findLostWrite(events[w.UID], writes[p], p.part); v != nil {
 			out = append(out, *v)
 		}
 	}
 	return out
 }
 
-// lost finds the first event that lacks the last write before it. An event of the same moment as a write may be
+// findLostWrite finds the first event that lacks the last write before it. An event of the same moment as a write may be
 // older than the write.
-func lost(events []*Event, writes []*ForeignWrite, part Part) *Violation {
+func findLostWrite(events []*Event, writes []*ForeignWrite, part Part) *Violation {
 	for _, v := range events {
 		var may []string
 		for _, w := range writes {
 			switch {
-			case w.after(v):
+			case w.cameAfter(v):
 			case w.Seq != 0 && v.Seq != 0, w.At.Before(v.At):
 				may = []string{w.Value}
 			case len(may) == 0:

@@ -75,15 +75,15 @@ func Check(h History, but ...string) (out []Violation) {
 	return out
 }
 
-// settled reports whether an event at that time must have had its effect by the end.
-func (h *History) settled(at time.Time) bool {
-	return at.Add(cmp.Or(h.Settle, 5*time.Second)).Before(h.end())
+// isSettled reports whether an event at that time must have had its effect by the end.
+func (h *History) isSettled(at time.Time) bool {
+	return at.Add(cmp.Or(h.Settle, 5*time.Second)).Before(h.endTime())
 }
 
-// drained reports whether the node was draining at that time.
-func (h *History) drained(at time.Time) bool { return !h.Drained.IsZero() && !at.Before(h.Drained) }
+// isDrained reports whether the node was draining at that time.
+func (h *History) isDrained(at time.Time) bool { return !h.Drained.IsZero() && !at.Before(h.Drained) }
 
-func (h *History) end() time.Time {
+func (h *History) endTime() time.Time {
 	end := h.End
 	if end.IsZero() {
 		if n := len(h.Ledger); n > 0 {
@@ -122,8 +122,8 @@ func (h *History) byUID() map[types.UID][]*Event {
 	return m
 }
 
-// entries returns the entries about each pod, in order.
-func (h *History) entries() map[types.UID][]*Entry {
+// entriesByPod returns the entries about each pod, in order.
+func (h *History) entriesByPod() map[types.UID][]*Entry {
 	m := map[types.UID][]*Entry{}
 	for i := range h.Ledger {
 		e := &h.Ledger[i]
@@ -132,8 +132,8 @@ func (h *History) entries() map[types.UID][]*Entry {
 	return m
 }
 
-// uids returns the keys of a map in order, for deterministic results.
-func uids[V any](m map[types.UID]V) []types.UID {
+// sortedUIDs returns the keys of a map in order, for deterministic results.
+func sortedUIDs[V any](m map[types.UID]V) []types.UID {
 	out := make([]types.UID, 0, len(m))
 	for uid := range m {
 		out = append(out, uid)
@@ -150,9 +150,9 @@ func ofEvent(invariant string, e *Event, format string, args ...any) Violation {
 	return Violation{Invariant: invariant, UID: e.Pod.UID, Key: e.Pod.Namespace + "/" + e.Pod.Name, At: e.At, Text: fmt.Sprintf(format, args...)}
 }
 
-func terminal(s *corev1.PodStatus) bool {
+func isTerminal(s *corev1.PodStatus) bool {
 	return s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed
 }
 
-// gone reports whether the event is the pod's removal.
-func (e *Event) gone() bool { return e.Type == watch.Deleted }
+// isRemoval reports whether the event is the pod's removal.
+func (e *Event) isRemoval() bool { return e.Type == watch.Deleted }

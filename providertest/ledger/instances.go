@@ -57,10 +57,10 @@ func OldStopsBeforeNewStarts(h History) (out []Violation) {
 // RemovedOnlyWhenStopped is S3: the object of a pod is removed from the API server
 // only after its instance has stopped, unless it was removed by force.
 func RemovedOnlyWhenStopped(h History) (out []Violation) {
-	entries := h.entries()
+	entries := h.entriesByPod()
 	for i := range h.API {
 		removal := &h.API[i]
-		if !removal.gone() || h.Forced[removal.Pod.UID] {
+		if !removal.isRemoval() || h.Forced[removal.Pod.UID] {
 			continue
 		}
 		live := map[string]bool{}
@@ -102,10 +102,10 @@ func NothingDestroyedOnSilence(h History) (out []Violation) {
 			rejected[e.UID] = true
 		case e.Verb == Delete && e.Step == Begin && started[e.Instance] != nil:
 			s := started[e.Instance]
-			switch why := unjustified(e, s, events[s.UID]); {
+			switch why := whyUnjustified(e, s, events[s.UID]); {
 			case s.Foreign:
 				out = append(out, ofEntry("S7", s, "instance %s is somebody else's, and is destroyed", e.Instance))
-			case h.drained(e.At), s.Injected && twin(started, s), e.UID == s.UID && rejected[s.UID]:
+			case h.isDrained(e.At), s.Injected && hasTwin(started, s), e.UID == s.UID && rejected[s.UID]:
 			case why != "":
 				out = append(out, ofEntry("S7", e, "instance %s is destroyed although %s", e.Instance, why))
 			}
@@ -114,8 +114,8 @@ func NothingDestroyedOnSilence(h History) (out []Violation) {
 	return out
 }
 
-// twin reports whether the pod has another instance.
-func twin(started map[string]*Entry, s *Entry) bool {
+// hasTwin reports whether the pod has another instance.
+func hasTwin(started map[string]*Entry, s *Entry) bool {
 	for _, other := range started {
 		if other != s && other.UID == s.UID && !other.Injected {
 			return true
@@ -124,8 +124,8 @@ func twin(started map[string]*Entry, s *Entry) bool {
 	return false
 }
 
-// unjustified returns why the instance must not be destroyed, or "" if it may.
-func unjustified(call, started *Entry, events []*Event) string {
+// whyUnjustified returns why the instance must not be destroyed, or "" if it may.
+func whyUnjustified(call, started *Entry, events []*Event) string {
 	var last *Event // the last event that was certainly before the call
 	for _, v := range events {
 		if v.Pod.Namespace+"/"+v.Pod.Name != started.Key() {
@@ -134,7 +134,7 @@ func unjustified(call, started *Entry, events []*Event) string {
 		switch {
 		case certainlyBefore(call, v):
 			continue
-		case !certainlyAfter(call, v) && excuses(v, call.At):
+		case !certainlyAfter(call, v) && excusesStop(v, call.At):
 			return "" // the events are of the same moment, so the order is unknown
 		}
 		last = v
@@ -142,22 +142,22 @@ func unjustified(call, started *Entry, events []*Event) string {
 	switch {
 	case last == nil && call.At.Sub(started.At) < Quarantine:
 		return "it ran for less than the quarantine, and its pod was never in the API server"
-	case last == nil || excuses(last, call.At):
+	case last == nil || excusesStop(last, call.At):
 		return ""
 	}
 	return "its pod is in the API server, and is not deleted"
 }
 
-// excuses reports whether the pod, as it is in the event, may be stopped.
-func excuses(v *Event, at time.Time) bool {
-	if v.gone() || v.Pod.DeletionTimestamp != nil || terminal(&v.Pod.Status) {
+// excusesStop reports whether the pod, as it is in the event, may be stopped.
+func excusesStop(v *Event, at time.Time) bool {
+	if v.isRemoval() || v.Pod.DeletionTimestamp != nil || isTerminal(&v.Pod.Status) {
 		return true
 	}
-	return overdue(v, at)
+	return isOverdue(v, at)
 }
 
-// overdue reports whether the pod's active deadline has passed.
-func overdue(v *Event, at time.Time) bool {
+// isOverdue reports whether the pod's active deadline has passed.
+func isOverdue(v *Event, at time.Time) bool {
 	seconds, begun := v.Pod.Spec.ActiveDeadlineSeconds, v.Pod.Status.StartTime
 	return seconds != nil && begun != nil && !at.Before(begun.Add(time.Duration(*seconds)*time.Second-time.Second))
 }

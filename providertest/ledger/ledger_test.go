@@ -19,7 +19,7 @@ var scenarios = []struct {
 	steps  []func(*scenario)
 	breaks []string
 }{
-	{"a whole life", steps(exists("a"), start("a", "1"), report("a", running("", 0)), shows("a", running("", 0)), deleted("a"),
+	{"a whole life", steps(exists("a"), start("a", "1"), report("a", runningContainers("", 0)), shows("a", runningContainers("", 0)), deleted("a"),
 		destroy("a", "1"), stop("a", "1"), report("a", ended(corev1.PodSucceeded, 0)), shows("a", ended(corev1.PodSucceeded, 0)), removed("a")), nil},
 
 	{"a second instance", steps(exists("a"), start("a", "1"), start("a", "2")), []string{"S1"}},
@@ -35,32 +35,32 @@ var scenarios = []struct {
 	{"removed by force", steps(exists("a"), start("a", "1"), forced("a")), nil},
 	{"removed and never started", steps(exists("a"), deleted("a"), removed("a")), nil},
 
-	{"terminal becomes running", steps(exists("a"), stop("a", ""), shows("a", ended(corev1.PodFailed, 1)), shows("a", running("", 0))), []string{"S4", "S4"}},
+	{"terminal becomes running", steps(exists("a"), stop("a", ""), shows("a", ended(corev1.PodFailed, 1)), shows("a", runningContainers("", 0))), []string{"S4", "S4"}},
 	{"failed becomes succeeded", steps(exists("a"), stop("a", ""), shows("a", ended(corev1.PodFailed, 1)), shows("a", ended(corev1.PodSucceeded, 0))), []string{"S4"}},
 	{"late exit code", steps(exists("a"), stop("a", ""), shows("a", ended(corev1.PodFailed, 1)), shows("a", ended(corev1.PodFailed, 42))), nil},
-	{"restart count falls", steps(shows("a", running("", 3)), shows("a", running("", 2))), []string{"S4"}},
-	{"restart count rises", steps(shows("a", running("", 2)), shows("a", running("", 3))), nil},
+	{"restart count falls", steps(shows("a", runningContainers("", 3)), shows("a", runningContainers("", 2))), []string{"S4"}},
+	{"restart count rises", steps(shows("a", runningContainers("", 2)), shows("a", runningContainers("", 3))), nil},
 	{"starts after its end", steps(exists("a"), stop("a", ""), shows("a", ended(corev1.PodFailed, 1)), start("a", "1")), []string{"S4"}},
 
-	{"last status lost", steps(exists("a"), report("a", running("1", 0)), shows("a", running("1", 0)), report("a", running("2", 0))), []string{"S5"}},
-	{"last status shown", steps(exists("a"), report("a", running("1", 0)), report("a", running("2", 0)), shows("a", running("2", 0))), nil},
-	{"older overwrites newer", steps(exists("a"), report("a", running("1", 0)), report("a", running("2", 0)),
-		shows("a", running("2", 0)), shows("a", running("1", 0)), shows("a", running("2", 0))), []string{"S5"}},
-	{"what the backend has overwrites late reports of what it had", steps(exists("a"), has("a", running("1", 0)), has("a", running("2", 0)),
-		report("a", running("2", 0)), shows("a", running("2", 0)), report("a", running("1", 0)), shows("a", running("1", 0)), shows("a", running("2", 0))), nil},
-	{"what the backend had overwrites what it has", steps(exists("a"), has("a", running("1", 0)), report("a", running("1", 0)), has("a", running("2", 0)),
-		report("a", running("2", 0)), shows("a", running("2", 0)), shows("a", running("1", 0)), shows("a", running("2", 0))), []string{"S5"}},
-	{"terminal status lost to an older one", steps(exists("a"), report("a", ended(corev1.PodFailed, 1)), report("a", running("", 0)), shows("a", running("", 0))), []string{"S5"}},
+	{"last status lost", steps(exists("a"), report("a", runningContainers("1", 0)), shows("a", runningContainers("1", 0)), report("a", runningContainers("2", 0))), []string{"S5"}},
+	{"last status shown", steps(exists("a"), report("a", runningContainers("1", 0)), report("a", runningContainers("2", 0)), shows("a", runningContainers("2", 0))), nil},
+	{"older overwrites newer", steps(exists("a"), report("a", runningContainers("1", 0)), report("a", runningContainers("2", 0)),
+		shows("a", runningContainers("2", 0)), shows("a", runningContainers("1", 0)), shows("a", runningContainers("2", 0))), []string{"S5"}},
+	{"what the backend has overwrites late reports of what it had", steps(exists("a"), has("a", runningContainers("1", 0)), has("a", runningContainers("2", 0)),
+		report("a", runningContainers("2", 0)), shows("a", runningContainers("2", 0)), report("a", runningContainers("1", 0)), shows("a", runningContainers("1", 0)), shows("a", runningContainers("2", 0))), nil},
+	{"what the backend had overwrites what it has", steps(exists("a"), has("a", runningContainers("1", 0)), report("a", runningContainers("1", 0)), has("a", runningContainers("2", 0)),
+		report("a", runningContainers("2", 0)), shows("a", runningContainers("2", 0)), shows("a", runningContainers("1", 0)), shows("a", runningContainers("2", 0))), []string{"S5"}},
+	{"terminal status lost to an older one", steps(exists("a"), report("a", ended(corev1.PodFailed, 1)), report("a", runningContainers("", 0)), shows("a", runningContainers("", 0))), []string{"S5"}},
 	{"terminal status with a container that runs", steps(exists("a"), report("a", endedRunning), shows("a", corev1.PodStatus{Phase: corev1.PodSucceeded})), nil},
-	{"terminal status outlives an older one", steps(exists("a"), report("a", ended(corev1.PodFailed, 1)), report("a", running("", 0)), shows("a", ended(corev1.PodFailed, 1))), nil},
-	{"another pod of the UID ends", steps(exists("a"), report("a", running("", 0)), shows("a", running("", 0)), func(s *scenario) {
+	{"terminal status outlives an older one", steps(exists("a"), report("a", ended(corev1.PodFailed, 1)), report("a", runningContainers("", 0)), shows("a", ended(corev1.PodFailed, 1))), nil},
+	{"another pod of the UID ends", steps(exists("a"), report("a", runningContainers("", 0)), shows("a", runningContainers("", 0)), func(s *scenario) {
 		end := ended(corev1.PodFailed, 1)
 		s.add(ledger.Entry{Verb: ledger.Report, UID: "a", Name: "q", Status: &end})
 	}), nil},
-	{"removed without the final status", steps(exists("a"), report("a", running("", 0)), shows("a", running("", 0)), deleted("a"), report("a", ended(corev1.PodFailed, 1)), removed("a")), []string{"S5"}},
-	{"the end comes before the status settled", steps(exists("a"), report("a", running("", 0)), func(s *scenario) { s.Settle = time.Hour }), nil},
-	{"the node has sync error to tell of", steps(exists("a"), report("a", running("", 0)), show("a", func(p *corev1.Pod) {
-		p.Status = running("update failed", 0)
+	{"removed without the final status", steps(exists("a"), report("a", runningContainers("", 0)), shows("a", runningContainers("", 0)), deleted("a"), report("a", ended(corev1.PodFailed, 1)), removed("a")), []string{"S5"}},
+	{"the end comes before the status settled", steps(exists("a"), report("a", runningContainers("", 0)), func(s *scenario) { s.Settle = time.Hour }), nil},
+	{"the node has sync error to tell of", steps(exists("a"), report("a", runningContainers("", 0)), show("a", func(p *corev1.Pod) {
+		p.Status = runningContainers("update failed", 0)
 		p.Status.Reason = "ProviderFailed"
 	})), nil},
 
@@ -75,7 +75,7 @@ var scenarios = []struct {
 	{"removed finalizer comes back", steps(show("a", func(p *corev1.Pod) { p.Finalizers = []string{"f"} }), others("a", func(p *corev1.Pod) { p.Finalizers = nil }),
 		show("a", func(p *corev1.Pod) { p.Finalizers = []string{"f"} })), []string{"S6"}},
 	{"others change their own", steps(exists("a"), others("a", func(p *corev1.Pod) { p.Annotations = map[string]string{"k": "1"} }),
-		others("a", func(p *corev1.Pod) { p.Annotations = map[string]string{"k": "2"} }), shows("a", running("", 0))), nil},
+		others("a", func(p *corev1.Pod) { p.Annotations = map[string]string{"k": "2"} }), shows("a", runningContainers("", 0))), nil},
 
 	{"wanted pod destroyed", steps(exists("a"), start("a", "1"), destroy("a", "1")), []string{"S7"}},
 	{"wanted pod destroyed by the name of another", steps(exists("a"), start("a", "1"), destroy("b", "1")), []string{"S7"}},

@@ -130,14 +130,14 @@ func (r *Recorder) Retire(gone ...types.UID) []Violation {
 		default:
 		}
 	}
-	out := r.raised()
+	out := r.retiredStarts()
 	going := map[types.UID]bool{}
 	for _, uid := range gone {
 		if live[uid] <= 0 {
 			going[uid] = true
 		}
 	}
-	out = append(out, Check(r.named(going))...)
+	out = append(out, Check(r.historyOf(going))...)
 	if r.retired == nil {
 		r.retired = map[types.UID]bool{}
 	}
@@ -152,8 +152,8 @@ func (r *Recorder) Retire(gone ...types.UID) []Violation {
 	return out
 }
 
-// raised returns the starts of retired pods.
-func (r *Recorder) raised() (out []Violation) {
+// retiredStarts returns the starts of retired pods.
+func (r *Recorder) retiredStarts() (out []Violation) {
 	for i := range r.history.Ledger {
 		if e := &r.history.Ledger[i]; e.Verb == Start && !e.Injected && r.retired[e.UID] {
 			out = append(out, ofEntry("S4", e, "instance %s starts although the pod is gone on both sides", e.Instance))
@@ -162,8 +162,8 @@ func (r *Recorder) raised() (out []Violation) {
 	return out
 }
 
-// named returns the part of the history with the names of these pods.
-func (r *Recorder) named(pods map[types.UID]bool) History {
+// historyOf returns the part of the history with the names of these pods.
+func (r *Recorder) historyOf(pods map[types.UID]bool) History {
 	keys := map[string]bool{}
 	for i := range r.history.Ledger {
 		if e := &r.history.Ledger[i]; pods[e.UID] {

@@ -134,8 +134,8 @@ func shows(uid types.UID, status corev1.PodStatus) func(*scenario) {
 
 func failedBy(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
 
-// running and ended are statuses of one container.
-func running(message string, restarts int32) corev1.PodStatus {
+// runningContainers and ended are statuses of one container.
+func runningContainers(message string, restarts int32) corev1.PodStatus {
 	return corev1.PodStatus{Phase: corev1.PodRunning, Message: message, ContainerStatuses: []corev1.ContainerStatus{{
 		Name: "c", RestartCount: restarts, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 	}}}
@@ -148,6 +148,6 @@ func ended(phase corev1.PodPhase, code int32) corev1.PodStatus {
 }
 
 // endedRunning is the status of an ended pod whose container has not ended.
-var endedRunning = corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: running("", 0).ContainerStatuses}
+var endedRunning = corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: runningContainers("", 0).ContainerStatuses}
 
 func steps(s ...func(*scenario)) []func(*scenario) { return s }

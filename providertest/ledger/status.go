@@ -13,15 +13,15 @@ import (
 // TerminalIsAbsorbing is S4: a pod that Succeeded or Failed in the API server stays so, none of its instances
 // starts or runs afterwards, and restart counts never fall.
 func TerminalIsAbsorbing(h History) (out []Violation) {
-	events, entries := h.byUID(), h.entries()
-	for _, uid := range uids(events) {
+	events, entries := h.byUID(), h.entriesByPod()
+	for _, uid := range sortedUIDs(events) {
 		var ended *Event
 		var before *corev1.PodStatus
 		for _, v := range events[uid] {
 			s := &v.Pod.Status
 			if before != nil {
-				for name, n := range restarts(before) {
-					if now, has := restarts(s)[name]; has && now < n {
+				for name, n := range restartCounts(before) {
+					if now, has := restartCounts(s)[name]; has && now < n {
 						out = append(out, ofEvent("S4", v, "restart count of container %s falls from %d to %d", name, n, now))
 					}
 				}
@@ -30,13 +30,13 @@ func TerminalIsAbsorbing(h History) (out []Violation) {
 				out = append(out, ofEvent("S4", v, "phase %s becomes %s", ended.Pod.Status.Phase, s.Phase))
 			}
 			if ended != nil && before != nil {
-				for _, name := range running(s) {
-					if !slices.Contains(running(before), name) {
+				for _, name := range runningContainers(s) {
+					if !slices.Contains(runningContainers(before), name) {
 						out = append(out, ofEvent("S4", v, "container %s runs although the pod is %s", name, ended.Pod.Status.Phase))
 					}
 				}
 			}
-			if ended == nil && terminal(s) {
+			if ended == nil && isTerminal(s) {
 				ended = v
 			}
 			before = s
@@ -50,20 +50,20 @@ func TerminalIsAbsorbing(h History) (out []Violation) {
 	return out
 }
 
-func containers(s *corev1.PodStatus) []corev1.ContainerStatus {
+func allContainers(s *corev1.PodStatus) []corev1.ContainerStatus {
 	return slices.Concat(s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses)
 }
 
-func restarts(s *corev1.PodStatus) map[string]int32 {
+func restartCounts(s *corev1.PodStatus) map[string]int32 {
 	m := map[string]int32{}
-	for _, c := range containers(s) {
+	for _, c := range allContainers(s) {
 		m[c.Name] = c.RestartCount
 	}
 	return m
 }
 
-func running(s *corev1.PodStatus) (names []string) {
-	for _, c := range containers(s) {
+func runningContainers(s *corev1.PodStatus) (names []string) {
+	for _, c := range allContainers(s) {
 		if c.State.Running != nil {
 			names = append(names, c.Name)
 		}
@@ -75,8 +75,8 @@ func running(s *corev1.PodStatus) (names []string) {
 // has, and no older status overwrites a newer one on the way. A terminal status is the last except for late exit
 // codes. The message counts unless the pod's reason marks it as the node's own.
 func LastStatusWins(h History) (out []Violation) {
-	entries, events := h.entries(), h.byUID()
-	for _, uid := range uids(events) {
+	entries, events := h.entriesByPod(), h.byUID()
+	for _, uid := range sortedUIDs(events) {
 		var told []*Entry
 		pod := events[uid][0].Pod
 		for _, e := range entries[uid] {
@@ -99,7 +99,7 @@ func (h *History) lastTold(events []*Event, told []*Entry) []Violation {
 	shown := &last.Pod.Status
 	final, state := told[len(told)-1], told[len(told)-1]
 	for _, e := range told {
-		if terminal(e.Status) || !terminal(final.Status) {
+		if isTerminal(e.Status) || !isTerminal(final.Status) {
 			final = e
 		}
 		if e.Verb == Status {
@@ -107,19 +107,19 @@ func (h *History) lastTold(events []*Event, told []*Entry) []Violation {
 		}
 	}
 	switch {
-	case last.gone() && (h.Forced[last.Pod.UID] || !certainlyBefore(final, last)),
-		!last.gone() && !h.settled(final.At):
+	case last.isRemoval() && (h.Forced[last.Pod.UID] || !certainlyBefore(final, last)),
+		!last.isRemoval() && !h.isSettled(final.At):
 		return nil
-	case digest(shown) == digest(final.Status), shown.Reason == nodesReason && phases(shown) == phases(final.Status):
+	case statusDigest(shown) == statusDigest(final.Status), shown.Reason == nodesReason && phaseDigest(shown) == phaseDigest(final.Status):
 		return nil
-	case digest(shown) == digest(state.Status) && !terminal(final.Status):
+	case statusDigest(shown) == statusDigest(state.Status) && !isTerminal(final.Status):
 		return nil // the last report is older than the state of the backend, and the node asked the backend
-	case terminal(shown) && !terminal(final.Status):
+	case isTerminal(shown) && !isTerminal(final.Status):
 		return nil // the node's own failure, which FailedOnlyForCause judges
-	case terminal(shown) && terminal(final.Status) && exits(shown) == exits(final.Status):
+	case isTerminal(shown) && isTerminal(final.Status) && containerDigest(shown) == containerDigest(final.Status):
 		return nil // the failure follows the final status
 	}
-	return []Violation{ofEvent("S5", last, "shows %s, the last status is %s (entry %d)", digest(shown), digest(final.Status), final.Seq)}
+	return []Violation{ofEvent("S5", last, "shows %s, the last status is %s (entry %d)", statusDigest(shown), statusDigest(final.Status), final.Seq)}
 }
 
 // nodesReason is the reason of a status with the node's own message.
@@ -131,24 +131,24 @@ const nodesReason = "ProviderFailed"
 func (h *History) neverBack(events []*Event, told []*Entry) (out []Violation) {
 	at := 0
 	for _, v := range events {
-		shown := digest(&v.Pod.Status)
-		is := func(e *Entry) bool { return digest(e.Status) == shown && !certainlyAfter(e, v) }
+		shown := statusDigest(&v.Pod.Status)
+		is := func(e *Entry) bool { return statusDigest(e.Status) == shown && !certainlyAfter(e, v) }
 		if next := slices.IndexFunc(told[at:], is); next >= 0 {
 			at += next
-		} else if older := slices.IndexFunc(told[:at], is); older >= 0 && !had(told, v, shown) {
-			out = append(out, ofEvent("S5", v, "shows %s (entry %d) after %s (entry %d)", shown, told[older].Seq, digest(told[at].Status), told[at].Seq))
+		} else if older := slices.IndexFunc(told[:at], is); older >= 0 && !hadStatus(told, v, shown) {
+			out = append(out, ofEvent("S5", v, "shows %s (entry %d) after %s (entry %d)", shown, told[older].Seq, statusDigest(told[at].Status), told[at].Seq))
 		}
 	}
 	return out
 }
 
-// had reports whether the backend itself had the shown status at the time of the event.
-func had(told []*Entry, v *Event, shown string) bool {
+// hadStatus reports whether the backend itself had the shown status at the time of the event.
+func hadStatus(told []*Entry, v *Event, shown string) bool {
 	for _, e := range slices.Backward(told) {
 		if e.Verb != Status || certainlyAfter(e, v) {
 			continue
 		}
-		if digest(e.Status) == shown {
+		if statusDigest(e.Status) == shown {
 			return true
 		}
 		if certainlyBefore(e, v) {
@@ -158,19 +158,19 @@ func had(told []*Entry, v *Event, shown string) bool {
 	return false
 }
 
-// digest returns the provider's part of a status: a node must not change this part.
-func digest(s *corev1.PodStatus) string {
-	return fmt.Sprintf("%s reason=%q message=%q", phases(s), s.Reason, s.Message)
+// statusDigest returns the provider's part of a status: a node must not change this part.
+func statusDigest(s *corev1.PodStatus) string {
+	return fmt.Sprintf("%s reason=%q message=%q", phaseDigest(s), s.Reason, s.Message)
 }
 
-func phases(s *corev1.PodStatus) string { return string(s.Phase) + exits(s) }
+func phaseDigest(s *corev1.PodStatus) string { return string(s.Phase) + containerDigest(s) }
 
-func exits(s *corev1.PodStatus) (text string) {
-	for _, c := range containers(s) {
+func containerDigest(s *corev1.PodStatus) (text string) {
+	for _, c := range allContainers(s) {
 		switch {
 		case c.State.Terminated != nil:
 			text += fmt.Sprintf(" %s=exit:%d", c.Name, c.State.Terminated.ExitCode)
-		case c.State.Running != nil && !terminal(s): // an ended pod cannot show a running container
+		case c.State.Running != nil && !isTerminal(s): // an ended pod cannot show a running container
 			text += fmt.Sprintf(" %s=running:%d", c.Name, c.RestartCount)
 		}
 	}
@@ -182,7 +182,7 @@ func exits(s *corev1.PodStatus) (text string) {
 // for another operating system, the node was draining, or another client wrote it. A temporary error, or a
 // clock, is no cause.
 func FailedOnlyForCause(h History) (out []Violation) {
-	entries := h.entries()
+	entries := h.entriesByPod()
 	judged := map[types.UID]bool{} // failed pods, from the history or before it
 	seen := map[types.UID]bool{}
 	for i := range h.API {
@@ -196,9 +196,9 @@ func FailedOnlyForCause(h History) (out []Violation) {
 		if first {
 			continue
 		}
-		deleted := v.gone() || v.Pod.DeletionTimestamp != nil
-		if deleted || h.drained(v.At) || v.Pod.Spec.OS != nil || overdue(v, v.At) || h.saidByOthers(v) || slices.ContainsFunc(entries[v.Pod.UID], func(e *Entry) bool {
-			return !certainlyAfter(e, v) && (e.Verb == Stop || e.Verb == Create && e.Rejected || e.Status != nil && failing(e.Status))
+		deleted := v.isRemoval() || v.Pod.DeletionTimestamp != nil
+		if deleted || h.isDrained(v.At) || v.Pod.Spec.OS != nil || isOverdue(v, v.At) || h.saidByOthers(v) || slices.ContainsFunc(entries[v.Pod.UID], func(e *Entry) bool {
+			return !certainlyAfter(e, v) && (e.Verb == Stop || e.Verb == Create && e.Rejected || e.Status != nil && showsFailure(e.Status))
 		}) {
 			continue
 		}
@@ -207,14 +207,14 @@ func FailedOnlyForCause(h History) (out []Violation) {
 	return out
 }
 
-func failing(s *corev1.PodStatus) bool {
-	return s.Phase == corev1.PodFailed || slices.ContainsFunc(containers(s), func(c corev1.ContainerStatus) bool {
+func showsFailure(s *corev1.PodStatus) bool {
+	return s.Phase == corev1.PodFailed || slices.ContainsFunc(allContainers(s), func(c corev1.ContainerStatus) bool {
 		return c.State.Terminated != nil && c.State.Terminated.ExitCode != 0
 	})
 }
 
 func (h *History) saidByOthers(v *Event) bool {
 	return slices.ContainsFunc(h.Foreign, func(w ForeignWrite) bool {
-		return w.UID == v.Pod.UID && w.Field == Phase && w.Value == string(v.Pod.Status.Phase) && !w.after(v)
+		return w.UID == v.Pod.UID && w.Field == Phase && w.Value == string(v.Pod.Status.Phase) && !w.cameAfter(v)
 	})
 }

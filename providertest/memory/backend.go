@@ -82,12 +82,12 @@ func New() *Backend {
 	return &Backend{Recorder: &ledger.Recorder{}, inside: map[string]int{}}
 }
 
-// call makes a mutating call: it records the call, checks for overlaps, injects faults and performs the effect.
-func (b *Backend) call(ctx context.Context, method string, pod *corev1.Pod, effect func() error) (err error) {
+// makeCall makes a mutating call: it records the call, checks for overlaps, injects faults and performs the effect.
+func (b *Backend) makeCall(ctx context.Context, method string, pod *corev1.Pod, effect func() error) (err error) {
 	key := Key(pod)
 	entry := ledger.Entry{Verb: ledger.Verb(method), Step: ledger.Begin, UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
 	b.mu.Lock()
-	if in := b.meant(pod); in != nil && method == Delete && in.running {
+	if in := b.meantInstance(pod); in != nil && method == Delete && in.running {
 		entry.Instance = in.id
 	}
 	b.calls = append(b.calls, method+" "+key)
@@ -114,7 +114,7 @@ func (b *Backend) call(ctx context.Context, method string, pod *corev1.Pod, effe
 			panic(v)
 		}
 	}()
-	lost, err := b.ask(ctx, method, key, pod.UID)
+	lost, err := b.injectFault(ctx, method, key, pod.UID)
 	if err != nil {
 		return err
 	}
@@ -126,8 +126,8 @@ func (b *Backend) call(ctx context.Context, method string, pod *corev1.Pod, effe
 
 // CreatePod starts an instance, which runs at once.
 func (b *Backend) CreatePod(ctx context.Context, pod *corev1.Pod) error {
-	return b.call(ctx, Create, pod, func() error {
-		if !b.Idempotent || !b.replace(pod, true) {
+	return b.makeCall(ctx, Create, pod, func() error {
+		if !b.Idempotent || !b.replacePod(pod, true) {
 			b.start(pod, false, false)
 		}
 		return nil
@@ -136,8 +136,8 @@ func (b *Backend) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 
 // UpdatePod replaces the kept pod except for its status.
 func (b *Backend) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
-	return b.call(ctx, Update, pod, func() error {
-		if !b.replace(pod, false) {
+	return b.makeCall(ctx, Update, pod, func() error {
+		if !b.replacePod(pod, false) {
 			return errdefs.NotFound("no such pod")
 		}
 		return nil
@@ -147,18 +147,18 @@ func (b *Backend) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 // DeletePod stops an instance of the pod, at once or after StopTime: the instance with the container IDs in the
 // pod's status, if it has any.
 func (b *Backend) DeletePod(ctx context.Context, pod *corev1.Pod) error {
-	return b.call(ctx, Delete, pod, func() error {
+	return b.makeCall(ctx, Delete, pod, func() error {
 		b.mu.Lock()
-		in, l := b.meant(pod), b.lie()
-		denied := l != nil && l.Deletes && b.denied(l, Key(pod))
+		in, l := b.meantInstance(pod), b.currentLie()
+		denied := l != nil && l.Deletes && b.isDenied(l, Key(pod))
 		b.mu.Unlock()
 		switch {
 		case in == nil || denied:
 			return errdefs.NotFound("no such pod")
 		case b.StopTime == 0:
-			b.end(in)
+			b.endInstance(in)
 		default:
-			time.AfterFunc(b.StopTime, func() { b.end(in) })
+			time.AfterFunc(b.StopTime, func() { b.endInstance(in) })
 		}
 		return nil
 	})
@@ -180,7 +180,7 @@ func (b *Backend) GetPodStatus(ctx context.Context, namespace, name string) (*co
 
 // Ping answers a NodeController whether the backend is healthy.
 func (b *Backend) Ping(ctx context.Context) error {
-	lost, err := b.ask(ctx, Ping, "", "")
+	lost, err := b.injectFault(ctx, Ping, "", "")
 	if err != nil {
 		return err
 	}

@@ -57,8 +57,8 @@ func (b *Backend) Len() int {
 func (b *Backend) Has(key string) *corev1.Pod {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if in := b.of(key); in != nil {
-		return b.hand(in.pod)
+	if in := b.instanceNamed(key); in != nil {
+		return b.copyForCaller(in.pod)
 	}
 	return nil
 }

@@ -73,10 +73,10 @@ func (b *Backend) Script(fault func(ctx context.Context, method, key string) err
 	b.Fault = fault
 }
 
-// ask injects the fault of a call. The caller returns lost after the effect of the call.
-func (b *Backend) ask(ctx context.Context, method, key string, uid types.UID) (lost, err error) {
+// injectFault injects the fault of a call. The caller returns lost after the effect of the call.
+func (b *Backend) injectFault(ctx context.Context, method, key string, uid types.UID) (lost, err error) {
 	b.mu.Lock()
-	script, fault := b.Fault, b.hit(method, key, uid)
+	script, fault := b.Fault, b.findFault(method, key, uid)
 	if fault != nil && b.healed == nil {
 		b.healed = make(chan struct{}) // made here: a Backend may be made outside of the bubble in which it is used
 	}
@@ -90,11 +90,11 @@ func (b *Backend) ask(ctx context.Context, method, key string, uid types.UID) (l
 	if fault == nil {
 		return nil, nil
 	}
-	return fault.strike(ctx, healed, method+" "+key)
+	return fault.applyFault(ctx, healed, method+" "+key)
 }
 
-// hit returns the fault of a call, or nil. The caller holds mu.
-func (b *Backend) hit(method, key string, uid types.UID) *Fault {
+// findFault returns the fault of a call, or nil. The caller holds mu.
+func (b *Backend) findFault(method, key string, uid types.UID) *Fault {
 	for _, f := range b.faults {
 		switch {
 		case f.Method != "" && f.Method != method, f.Key != "" && f.Key != key, f.UID != "" && f.UID != uid, f.Times < 0:
@@ -113,7 +113,7 @@ func (b *Backend) hit(method, key string, uid types.UID) *Fault {
 	return nil
 }
 
-func (f *Fault) strike(ctx context.Context, healed <-chan struct{}, call string) (lost, err error) {
+func (f *Fault) applyFault(ctx context.Context, healed <-chan struct{}, call string) (lost, err error) {
 	done := ctx.Done()
 	if f.Deaf {
 		done = nil

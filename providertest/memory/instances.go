@@ -40,33 +40,33 @@ func (b *Backend) start(pod *corev1.Pod, injected, foreign bool) string {
 	in := &instance{id: fmt.Sprintf("i%d", b.started), pod: pod.DeepCopy(), running: true, foreign: foreign}
 	in.hidden = b.ShowsAfter > 0 && !injected
 	if in.hidden {
-		in.pod.Status = pending(pod)
-		time.AfterFunc(b.ShowsAfter, func() { b.show(in) })
+		in.pod.Status = pendingStatus(pod)
+		time.AfterFunc(b.ShowsAfter, func() { b.revealPod(in) })
 	} else {
-		in.pod.Status = in.runs()
+		in.pod.Status = in.runningStatus()
 	}
 	if !b.KeepsEnded { // an ended instance makes room for a new one of the same name
 		b.instances = slices.DeleteFunc(b.instances, func(old *instance) bool { return !old.running && Key(old.pod) == Key(pod) })
 	}
 	b.instances = append(b.instances, in)
-	b.note(ledger.Start, in, injected)
+	b.recordChange(ledger.Start, in, injected)
 	if !in.hidden { // a hidden instance is unknown
-		b.note(ledger.Status, in, injected)
+		b.recordChange(ledger.Status, in, injected)
 	}
 	kept := in.pod
 	b.mu.Unlock()
 	switch {
 	case injected:
 	case !in.hidden:
-		b.tell(kept)
+		b.reportPod(kept)
 	case b.SaysPending:
-		b.deliver(kept, b.hand(kept)) // before all other reports, in whatever order these arrive
+		b.deliverReport(kept, b.copyForCaller(kept)) // before all other reports, in whatever order these arrive
 	}
 	return in.id
 }
 
-// note records a change of an instance. The caller holds mu, so that the ledger has the order of the changes.
-func (b *Backend) note(verb ledger.Verb, in *instance, injected bool) {
+// recordChange records a change of an instance. The caller holds mu, so that the ledger has the order of the changes.
+func (b *Backend) recordChange(verb ledger.Verb, in *instance, injected bool) {
 	e := ledger.Entry{Verb: verb, UID: in.pod.UID, Namespace: in.pod.Namespace, Name: in.pod.Name, Instance: in.id, Injected: injected, Foreign: in.foreign}
 	if verb == ledger.Status {
 		if injected {
@@ -77,9 +77,9 @@ func (b *Backend) note(verb ledger.Verb, in *instance, injected bool) {
 	b.Recorder.Add(e)
 }
 
-// end stops an instance and reports how it ended. Unless the backend keeps ended instances, it is unknown
+// endInstance stops an instance and reports how it ended. Unless the backend keeps ended instances, it is unknown
 // afterwards. An instance that has ended before keeps its exit codes.
-func (b *Backend) end(in *instance) {
+func (b *Backend) endInstance(in *instance) {
 	b.mu.Lock()
 	i := slices.Index(b.instances, in)
 	if i < 0 {
@@ -92,25 +92,25 @@ func (b *Backend) end(in *instance) {
 	ran := in.running
 	if ran {
 		in.running = false
-		b.note(ledger.Stop, in, false)
+		b.recordChange(ledger.Stop, in, false)
 		in.pod = Ended(in.pod, b.ExitCode)
 	}
-	other := b.of(Key(in.pod))
+	other := b.instanceNamed(Key(in.pod))
 	last := ran && (other == nil || !other.running)
 	if last && b.KeepsEnded && !in.hidden {
-		b.note(ledger.Status, in, in.foreign)
+		b.recordChange(ledger.Status, in, in.foreign)
 	}
 	pod := in.pod
 	b.mu.Unlock()
 	if last { // the end of an extra instance is not the end of the pod; an earlier end was already reported
-		b.tell(pod)
+		b.reportPod(pod)
 	}
 }
 
 // Change changes a pod at the backend and reports it.
 func (b *Backend) Change(key string, change func(*corev1.Pod)) {
 	b.mu.Lock()
-	in := b.of(key)
+	in := b.instanceNamed(key)
 	if in == nil {
 		b.mu.Unlock()
 		panic(fmt.Sprintf("the backend has no pod %s", key))
@@ -118,16 +118,16 @@ func (b *Backend) Change(key string, change func(*corev1.Pod)) {
 	pod := in.pod.DeepCopy()
 	change(pod)
 	in.pod = pod
-	if ended := terminal(pod); in.running && ended {
+	if ended := isTerminal(pod); in.running && ended {
 		in.running = false
-		b.note(ledger.Stop, in, true)
+		b.recordChange(ledger.Stop, in, true)
 	} else if !in.running && !ended {
 		in.running = true
-		b.note(ledger.Start, in, true)
+		b.recordChange(ledger.Start, in, true)
 	}
-	b.note(ledger.Status, in, false)
+	b.recordChange(ledger.Status, in, false)
 	b.mu.Unlock()
-	b.tell(pod)
+	b.reportPod(pod)
 }
 
 // Lose forgets a pod without a report, as if another client had deleted it.
@@ -140,15 +140,15 @@ func (b *Backend) Lose(key string) {
 		}
 		if in.running {
 			in.running = false
-			b.note(ledger.Stop, in, true)
+			b.recordChange(ledger.Stop, in, true)
 		}
 		return true
 	})
 }
 
-// of returns the instance under a name: of several instances, the oldest running one, else the last started one;
+// instanceNamed returns the instance under a name: of several instances, the oldest running one, else the last started one;
 // nil without an instance. The caller holds mu.
-func (b *Backend) of(key string) (found *instance) {
+func (b *Backend) instanceNamed(key string) (found *instance) {
 	for _, in := range b.instances {
 		if Key(in.pod) != key {
 			continue
@@ -161,9 +161,9 @@ func (b *Backend) of(key string) (found *instance) {
 	return found
 }
 
-// meant returns the instance of a call: of several instances of the UID, the oldest running one. A backend that
+// meantInstance returns the instance of a call: of several instances of the UID, the oldest running one. A backend that
 // keeps no UID finds it by the name alone. The caller holds mu.
-func (b *Backend) meant(pod *corev1.Pod) (found *instance) {
+func (b *Backend) meantInstance(pod *corev1.Pod) (found *instance) {
 	for _, in := range b.instances {
 		switch {
 		case Key(in.pod) != Key(pod), !b.KeepsNoUID && pod.UID != "" && in.pod.UID != pod.UID:
@@ -176,12 +176,12 @@ func (b *Backend) meant(pod *corev1.Pod) (found *instance) {
 	return found
 }
 
-// replace replaces a kept pod, except for its status, and reports whether the pod exists. With ofUID, the pod
+// replacePod replaces a kept pod, except for its status, and reports whether the pod exists. With ofUID, the pod
 // must have the same UID.
-func (b *Backend) replace(pod *corev1.Pod, ofUID bool) bool {
+func (b *Backend) replacePod(pod *corev1.Pod, ofUID bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	in := b.meant(pod)
+	in := b.meantInstance(pod)
 	if in == nil || ofUID && in.pod.UID != pod.UID {
 		return false
 	}
@@ -191,8 +191,8 @@ func (b *Backend) replace(pod *corev1.Pod, ofUID bool) bool {
 	return true
 }
 
-// hand returns a copy of a pod for callers, without the parts that the backend does not keep.
-func (b *Backend) hand(pod *corev1.Pod) *corev1.Pod {
+// copyForCaller returns a copy of a pod for callers, without the parts that the backend does not keep.
+func (b *Backend) copyForCaller(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	if b.KeepsNoUID {
 		pod.UID = ""

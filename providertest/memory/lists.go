@@ -54,47 +54,47 @@ func (b *Backend) Truth() {
 
 // GetPods returns copies of all pods.
 func (b *Backend) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
-	lost, err := b.ask(ctx, List, "", "")
+	lost, err := b.injectFault(ctx, List, "", "")
 	if err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	pods := b.list()
-	if l := b.lie(); l != nil {
+	if l := b.currentLie(); l != nil {
 		if l.Times == 1 {
 			l.Times = -1 // used up
 		} else if l.Times > 1 {
 			l.Times--
 		}
-		pods = l.tell(pods)
+		pods = l.alterList(pods)
 	}
 	return pods, lost
 }
 
 // read returns a copy of the pod under a name.
 func (b *Backend) read(ctx context.Context, method, key string) (*corev1.Pod, error) {
-	lost, err := b.ask(ctx, method, key, "")
+	lost, err := b.injectFault(ctx, method, key, "")
 	if err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	in := b.found(key)
-	if l := b.lie(); l != nil && l.Reads && b.denied(l, key) {
+	in := b.visibleInstance(key)
+	if l := b.currentLie(); l != nil && l.Reads && b.isDenied(l, key) {
 		in = nil
 	}
 	switch {
 	case in != nil:
-		return b.hand(in.pod), lost
+		return b.copyForCaller(in.pod), lost
 	case b.PlainErrors:
 		return nil, fmt.Errorf("%s: cannot find the pod", key)
 	}
 	return nil, errdefs.NotFound("no such pod")
 }
 
-// found returns the visible instance under a name. The caller holds mu.
-func (b *Backend) found(key string) (found *instance) {
+// visibleInstance returns the visible instance under a name. The caller holds mu.
+func (b *Backend) visibleInstance(key string) (found *instance) {
 	for _, in := range b.instances {
 		switch {
 		case in.hidden || Key(in.pod) != key:
@@ -107,8 +107,8 @@ func (b *Backend) found(key string) (found *instance) {
 	return found
 }
 
-// lie returns the current lie, or nil. The caller holds mu.
-func (b *Backend) lie() *Lie {
+// currentLie returns the current lie, or nil. The caller holds mu.
+func (b *Backend) currentLie() *Lie {
 	for _, l := range b.lies {
 		if l.Times >= 0 && (l.until.IsZero() || time.Now().Before(l.until)) {
 			return l
@@ -117,41 +117,41 @@ func (b *Backend) lie() *Lie {
 	return nil
 }
 
-// denied reports whether a lie leaves out the pods of a name. The caller holds mu.
-func (b *Backend) denied(l *Lie, key string) bool {
-	return !slices.ContainsFunc(l.tell(b.list()), func(p *corev1.Pod) bool { return Key(p) == key })
+// isDenied reports whether a lie leaves out the pods of a name. The caller holds mu.
+func (b *Backend) isDenied(l *Lie, key string) bool {
+	return !slices.ContainsFunc(l.alterList(b.list()), func(p *corev1.Pod) bool { return Key(p) == key })
 }
 
 // list returns copies of all visible pods. The caller holds mu.
 func (b *Backend) list() (out []*corev1.Pod) {
 	for _, in := range b.instances {
 		if !in.hidden {
-			out = append(out, b.hand(in.pod))
+			out = append(out, b.copyForCaller(in.pod))
 		}
 	}
 	return out
 }
 
-// show makes a new pod visible.
-func (b *Backend) show(in *instance) {
+// revealPod makes a new pod visible.
+func (b *Backend) revealPod(in *instance) {
 	b.mu.Lock()
 	in.hidden = false
 	if !in.running { // the instance ended before, and may be kept
 		if slices.Contains(b.instances, in) {
-			b.note(ledger.Status, in, false)
+			b.recordChange(ledger.Status, in, false)
 		}
 		b.mu.Unlock()
 		return
 	}
 	pod := in.pod.DeepCopy()
-	pod.Status = in.runs()
+	pod.Status = in.runningStatus()
 	in.pod = pod
-	b.note(ledger.Status, in, false)
+	b.recordChange(ledger.Status, in, false)
 	b.mu.Unlock()
-	b.tell(pod)
+	b.reportPod(pod)
 }
 
-func (l *Lie) tell(pods []*corev1.Pod) []*corev1.Pod {
+func (l *Lie) alterList(pods []*corev1.Pod) []*corev1.Pod {
 	if l.Stale {
 		pods = nil
 		for _, pod := range l.then {

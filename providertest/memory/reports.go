@@ -17,7 +17,7 @@ type Notifying struct{ *Backend }
 
 // NotifyPods stores the function for reports.
 func (b Notifying) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
-	_, _ = b.ask(ctx, Notify, "", "") // the call can hang or panic, but has no error to return
+	_, _ = b.injectFault(ctx, Notify, "", "") // the call can hang or panic, but has no error to return
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.notify = notify
@@ -38,16 +38,16 @@ func (b *Backend) Reports(how Reports) {
 	b.reports, b.held = how, nil
 	b.mu.Unlock()
 	for _, pod := range held {
-		b.deliver(pod, b.hand(pod))
+		b.deliverReport(pod, b.copyForCaller(pod))
 	}
 }
 
 // Tell reports a pod as it is, regardless of the state of the backend, if there is a listener. The pod may be
 // unknown, or dead.
-func (b *Backend) Tell(pod *corev1.Pod) { b.deliver(pod, pod.DeepCopy()) }
+func (b *Backend) Tell(pod *corev1.Pod) { b.deliverReport(pod, pod.DeepCopy()) }
 
-// tell reports a pod in the way that Reports sets.
-func (b *Backend) tell(pod *corev1.Pod) {
+// reportPod reports a pod in the way that Reports sets.
+func (b *Backend) reportPod(pod *corev1.Pod) {
 	b.mu.Lock()
 	how := b.reports
 	due := []*corev1.Pod{pod}
@@ -63,16 +63,16 @@ func (b *Backend) tell(pod *corev1.Pod) {
 	for _, pod := range due {
 		for range 1 + how.Copies {
 			if how.Delay > 0 {
-				time.AfterFunc(how.Delay, func() { b.deliver(pod, b.hand(pod)) })
+				time.AfterFunc(how.Delay, func() { b.deliverReport(pod, b.copyForCaller(pod)) })
 			} else {
-				b.deliver(pod, b.hand(pod))
+				b.deliverReport(pod, b.copyForCaller(pod))
 			}
 		}
 	}
 }
 
-// deliver records a report about a pod and passes the copy to its receiver.
-func (b *Backend) deliver(pod, handed *corev1.Pod) {
+// deliverReport records a report about a pod and passes the copy to its receiver.
+func (b *Backend) deliverReport(pod, handed *corev1.Pod) {
 	b.mu.Lock()
 	notify := b.notify
 	b.mu.Unlock()

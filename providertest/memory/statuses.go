@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// runs returns the status of the running instance.
-func (in *instance) runs() corev1.PodStatus {
+// runningStatus returns the status of the running instance.
+func (in *instance) runningStatus() corev1.PodStatus {
 	s := in.pod.Status
 	s.Phase, s.PodIP, s.ContainerStatuses = corev1.PodRunning, "10.0.0.1", nil
 	for _, c := range in.pod.Spec.Containers {
@@ -22,8 +22,8 @@ func (in *instance) runs() corev1.PodStatus {
 	return s
 }
 
-// pending returns the status of a pod before it runs.
-func pending(pod *corev1.Pod) corev1.PodStatus {
+// pendingStatus returns the status of a pod before it runs.
+func pendingStatus(pod *corev1.Pod) corev1.PodStatus {
 	s := *pod.Status.DeepCopy()
 	s.Phase, s.ContainerStatuses = corev1.PodPending, nil
 	for _, c := range pod.Spec.Containers {
@@ -34,7 +34,7 @@ func pending(pod *corev1.Pod) corev1.PodStatus {
 	return s
 }
 
-func terminal(pod *corev1.Pod) bool {
+func isTerminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 

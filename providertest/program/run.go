@@ -46,21 +46,21 @@ func (p Program) Run(ctx context.Context, w World) (code int32) {
 			code = e.code
 		}
 	}()
-	p.say(w)
+	p.performActions(w)
 	if p.Listen != 0 {
-		p.serve(ctx, w, &running)
+		p.serveEcho(ctx, w, &running)
 	}
 	if p.Size {
-		p.sizes(ctx, w)
+		p.printSizes(ctx, w)
 	}
 	if p.Echo && w.Stdin != nil {
-		p.echo(ctx, w)
+		p.echoInput(ctx, w)
 	}
-	return p.stay(ctx, w)
+	return p.awaitEnd(ctx, w)
 }
 
-// say performs all actions that take no time.
-func (p Program) say(w World) {
+// performActions performs all actions that take no time.
+func (p Program) performActions(w World) {
 	for _, path := range p.Need {
 		if _, _, err := w.Read(path); err != nil {
 			fmt.Fprintf(w.Stderr, "no file %s\n", path)
@@ -103,8 +103,8 @@ func (p Program) say(w World) {
 	}
 }
 
-// serve echoes received data until ctx ends.
-func (p Program) serve(ctx context.Context, w World, running *sync.WaitGroup) {
+// serveEcho echoes received data until ctx ends.
+func (p Program) serveEcho(ctx context.Context, w World, running *sync.WaitGroup) {
 	listener, err := w.Listen(ctx, p.Listen)
 	if err != nil {
 		fmt.Fprintf(w.Stderr, "cannot listen: %v\n", err)
@@ -129,8 +129,8 @@ func (p Program) serve(ctx context.Context, w World, running *sync.WaitGroup) {
 	fmt.Fprintln(w.Stdout, "listening")
 }
 
-// echo sends the input back until it ends, or the program is asked to stop.
-func (p Program) echo(ctx context.Context, w World) {
+// echoInput sends the input back until it ends, or the program is asked to stop.
+func (p Program) echoInput(ctx context.Context, w World) {
 	stop := w.Stop
 	if p.Deaf {
 		stop = nil
@@ -152,8 +152,8 @@ func (p Program) echo(ctx context.Context, w World) {
 	}
 }
 
-// sizes prints the sizes of the terminal until the input ends.
-func (p Program) sizes(ctx context.Context, w World) {
+// printSizes prints the sizes of the terminal until the input ends.
+func (p Program) printSizes(ctx context.Context, w World) {
 	ended := make(chan struct{})
 	go func() { // ends with the input, which ends with the session
 		defer close(ended)
@@ -180,8 +180,8 @@ func (p Program) sizes(ctx context.Context, w World) {
 	}
 }
 
-// stay waits for the end.
-func (p Program) stay(ctx context.Context, w World) int32 {
+// awaitEnd waits for the end.
+func (p Program) awaitEnd(ctx context.Context, w World) int32 {
 	if p.Stay == 0 {
 		return p.Exit
 	}

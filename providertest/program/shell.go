@@ -23,25 +23,25 @@ func (p Program) Shell() ([]string, error) {
 		line("trap 'exit 0' TERM")
 	}
 	for _, path := range p.Need {
-		line("[ -e %[1]s ] || { echo no file %[1]s >&2; exit 1; }", quote(path))
+		line("[ -e %[1]s ] || { echo no file %[1]s >&2; exit 1; }", quoteWord(path))
 	}
 	if p.Env {
 		line("env")
 	}
 	for _, text := range p.Print {
-		line("printf '%%s\\n' %s", quote(text))
+		line("printf '%%s\\n' %s", quoteWord(text))
 	}
 	for _, text := range p.Stderr {
-		line("printf '%%s\\n' %s >&2", quote(text))
+		line("printf '%%s\\n' %s >&2", quoteWord(text))
 	}
 	for _, path := range p.Write {
-		line("if (echo written > %[1]s) 2>/dev/null; then echo wrote %[1]s; else echo cannot write %[1]s; fi", quote(path))
+		line("if (echo written > %[1]s) 2>/dev/null; then echo wrote %[1]s; else echo cannot write %[1]s; fi", quoteWord(path))
 	}
 	for _, path := range p.Show {
-		line(`if [ -e %[1]s ]; then echo file %[1]s $(printf '%%04d' $(stat -L -c %%a %[1]s)); cat %[1]s; [ -z "$(tail -c 1 %[1]s)" ] || echo; else echo no file %[1]s; fi`, quote(path))
+		line(`if [ -e %[1]s ]; then echo file %[1]s $(printf '%%04d' $(stat -L -c %%a %[1]s)); cat %[1]s; [ -z "$(tail -c 1 %[1]s)" ] || echo; else echo no file %[1]s; fi`, quoteWord(path))
 	}
 	if p.Message != "" {
-		line("printf '%%s' %s > %s || exit 1", quote(p.Message), quote(p.messagePath()))
+		line("printf '%%s' %s > %s || exit 1", quoteWord(p.Message), quoteWord(p.messagePath()))
 	}
 	if p.Size {
 		// In some shells a signal ends read in the same way as the end of the input.
@@ -75,5 +75,5 @@ func (p Program) wait(line func(string, ...any)) {
 	line("sleep %g & wait $!", p.Stay.Seconds())
 }
 
-// quote makes text one word of a script.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+// quoteWord makes text one word of a script.
+func quoteWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -34,11 +34,11 @@ func main() {
 		<-signals
 		close(stop)
 	}()
-	os.Exit(int(p.Run(context.Background(), world(stop))))
+	os.Exit(int(p.Run(context.Background(), processWorld(stop))))
 }
 
-// world returns the world of this process.
-func world(stop <-chan struct{}) program.World {
+// processWorld returns the world of this process.
+func processWorld(stop <-chan struct{}) program.World {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)
 	resized := make(chan struct{})
