@@ -22,18 +22,18 @@ type agreement struct {
 	node        *corev1.Node // nil: unchanged
 }
 
-// agree reads a handshake.
-func agree(hello *rpc.HandshakeResponse) (agreement, error) {
+// readHandshake reads a handshake.
+func readHandshake(hello *rpc.HandshakeResponse) (agreement, error) {
 	a := agreement{name: hello.GetName(), abilities: hello.GetAbilities(), declaration: capability.All()}
 	if a.name == "" {
 		a.name = "without a name"
 	}
-	if a.has(rpc.Ability_ABILITY_POD_OBJECTS) && !a.has(rpc.Ability_ABILITY_LOOKUPS) {
+	if a.hasAbility(rpc.Ability_ABILITY_POD_OBJECTS) && !a.hasAbility(rpc.Ability_ABILITY_LOOKUPS) {
 		return a, fmt.Errorf("plugin %s declares ABILITY_POD_OBJECTS without ABILITY_LOOKUPS, which it needs", a.name)
 	}
 	if d := hello.GetDeclaration(); d != nil {
 		var err error
-		if a.declaration, err = declared(d); err != nil {
+		if a.declaration, err = readDeclaration(d); err != nil {
 			return a, fmt.Errorf("plugin %s: %w", a.name, err)
 		}
 	}
@@ -46,7 +46,7 @@ func agree(hello *rpc.HandshakeResponse) (agreement, error) {
 	return a, nil
 }
 
-func declared(d *rpc.Declaration) (capability.Declaration, error) {
+func readDeclaration(d *rpc.Declaration) (capability.Declaration, error) {
 	out := capability.Only()
 	known := capability.Features()
 	feature := func(n *rpc.FeatureNote) (capability.Feature, error) {
@@ -73,13 +73,13 @@ func declared(d *rpc.Declaration) (capability.Declaration, error) {
 	return out, nil
 }
 
-func (a agreement) has(ability rpc.Ability) bool { return slices.Contains(a.abilities, ability) }
+func (a agreement) hasAbility(ability rpc.Ability) bool { return slices.Contains(a.abilities, ability) }
 
 // keptBy refuses a plugin that came back with fewer abilities or features than a.
 func (a agreement) keptBy(now agreement) error {
 	var less []string
 	for _, ability := range a.abilities {
-		if !now.has(ability) {
+		if !now.hasAbility(ability) {
 			less = append(less, ability.String())
 		}
 	}
@@ -90,7 +90,7 @@ func (a agreement) keptBy(now agreement) error {
 	}
 	// Nothing would listen to the new reports and questions of the plugin.
 	for _, ability := range []rpc.Ability{rpc.Ability_ABILITY_POD_OBJECTS, rpc.Ability_ABILITY_AUTHORITY} {
-		if now.has(ability) && !a.has(ability) {
+		if now.hasAbility(ability) && !a.hasAbility(ability) {
 			return fmt.Errorf("plugin %s came back with %v, and the node was registered without: restart virtual-kubelet", now.name, ability)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // AttachToContainer copies to and from the main process at the plugin.
 func (p *plugin) AttachToContainer(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) error {
 	start := &rpc.SessionStart{Namespace: namespace, Pod: podName, Container: containerName}
-	return p.attach(ctx, rpc.Ability_ABILITY_ATTACH, "attach", start, attach, func(ctx context.Context, s *session) (sessionStream, error) {
+	return p.attachStreams(ctx, rpc.Ability_ABILITY_ATTACH, "attach", start, attach, func(ctx context.Context, s *session) (sessionStream, error) {
 		return s.AttachToContainer(ctx)
 	})
 }

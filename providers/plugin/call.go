@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// attach returns a context that ends with ctx or with the session.
-func (s *session) attach(ctx context.Context) (context.Context, context.CancelFunc) {
+// boundContext returns a context that ends with ctx or with the session.
+func (s *session) boundContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.ctx, func() { cancel(lostError{context.Cause(s.ctx)}) })
 	return ctx, func() {
@@ -32,24 +32,24 @@ func (s *session) attach(ctx context.Context) (context.Context, context.CancelFu
 type lostError struct{ why error }
 
 func (e lostError) Error() string {
-	return "the plugin was lost before it answered: " + reason(e.why)
+	return "the plugin was lost before it answered: " + reasonText(e.why)
 }
 
-// call makes one call of the plugin. The error has its kind. For a not-found error, complete reports whether the
+// callPlugin makes one call of the plugin. The error has its kind. For a not-found error, complete reports whether the
 // plugin knew all pods.
-func (p *plugin) call(ctx context.Context, f func(context.Context, *session, grpc.CallOption) error) (complete bool, err error) {
-	s, err := p.connected()
+func (p *plugin) callPlugin(ctx context.Context, f func(context.Context, *session, grpc.CallOption) error) (complete bool, err error) {
+	s, err := p.connectedSession()
 	if err != nil {
 		return false, err
 	}
-	ctx, cancel := s.attach(ctx)
+	ctx, cancel := s.boundContext(ctx)
 	defer cancel()
 	var trailer metadata.MD
-	return p.decode(ctx, s, f(ctx, s, grpc.Trailer(&trailer)), trailer)
+	return p.decodeError(ctx, s, f(ctx, s, grpc.Trailer(&trailer)), trailer)
 }
 
-// decode gives err, of a call of s, its kind.
-func (p *plugin) decode(ctx context.Context, s *session, err error, trailer metadata.MD) (complete bool, kind error) {
+// decodeError gives err, of a call of s, its kind.
+func (p *plugin) decodeError(ctx context.Context, s *session, err error, trailer metadata.MD) (complete bool, kind error) {
 	if err == nil {
 		return false, nil
 	}
@@ -63,9 +63,9 @@ func (p *plugin) decode(ctx context.Context, s *session, err error, trailer meta
 	return complete, kind
 }
 
-// need refuses calls of an ability that the plugin does not declare.
-func (p *plugin) need(a rpc.Ability, what string) error {
-	if p.agreed.has(a) {
+// requireAbility refuses calls of an ability that the plugin does not declare.
+func (p *plugin) requireAbility(a rpc.Ability, what string) error {
+	if p.agreed.hasAbility(a) {
 		return nil
 	}
 	return errdefs.InvalidInputf("plugin %s has no %s", p.agreed.name, what)
@@ -93,8 +93,8 @@ func (c *complete) set(is bool) {
 	c.is = is
 }
 
-// ask returns the last recorded value.
-func (c *complete) ask(now time.Time) bool {
+// lastAnswer returns the last recorded value.
+func (c *complete) lastAnswer(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.is {
@@ -103,8 +103,8 @@ func (c *complete) ask(now time.Time) bool {
 	return c.is
 }
 
-// check records whether an answer is complete.
-func (c *complete) check(is bool, now time.Time) error {
+// checkAnswer records whether an answer is complete.
+func (c *complete) checkAnswer(is bool, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.is = is

@@ -19,11 +19,11 @@ import (
 func (p *plugin) start(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, p.config.StartTimeout.Duration)
 	defer cancel()
-	s, err := p.connect(wait)
+	s, err := p.connectSession(wait)
 	if err != nil {
 		return fmt.Errorf("plugin at %s, not connected within startTimeout (%v): %w", p.config.Endpoint, p.config.StartTimeout.Duration, err)
 	}
-	if p.agreed, err = agree(s.hello); err != nil {
+	if p.agreed, err = readHandshake(s.hello); err != nil {
 		s.close(err)
 		return fmt.Errorf("plugin at %s: %w", p.config.Endpoint, err)
 	}
@@ -32,23 +32,23 @@ func (p *plugin) start(ctx context.Context) error {
 	return nil
 }
 
-// connect tries until there is a session or ctx ends. The error is the error of the last try.
-func (p *plugin) connect(ctx context.Context) (*session, error) {
+// connectSession tries until there is a session or ctx ends. The error is the error of the last try.
+func (p *plugin) connectSession(ctx context.Context) (*session, error) {
 	for pause := p.retry; ; pause = min(2*pause, lastRetry) {
 		began := time.Now()
-		s, err := p.dial(ctx)
+		s, err := p.dialPlugin(ctx)
 		if err == nil {
 			return s, nil
 		}
 		cut := errors.Is(err, errNoAnswer) && time.Since(began) < p.patience // by the end of ctx: the reason of the earlier attempt is better
-		if ctx.Err() == nil && !cut || p.why() == nil {
-			p.note(err)
+		if ctx.Err() == nil && !cut || p.downReason() == nil {
+			p.recordReason(err)
 		}
 		timer := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // jitter needs no secure randomness
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			if last := p.why(); last != nil {
+			if last := p.downReason(); last != nil {
 				err = last
 			}
 			return nil, err
@@ -59,16 +59,16 @@ func (p *plugin) connect(ctx context.Context) (*session, error) {
 
 // RunInBackground keeps the plugin connected until ctx ends.
 func (p *plugin) RunInBackground(ctx context.Context) error {
-	defer func() { p.lose(ctx, p.current(), context.Cause(ctx)) }()
+	defer func() { p.loseSession(ctx, p.currentSession(), context.Cause(ctx)) }()
 	for ctx.Err() == nil {
-		s := p.current()
+		s := p.currentSession()
 		if s == nil {
 			var err error
-			if s, err = p.connect(ctx); err != nil {
+			if s, err = p.connectSession(ctx); err != nil {
 				return nil //nolint:nilerr // ctx has ended
 			}
 		}
-		p.lose(ctx, s, p.run(ctx, s))
+		p.loseSession(ctx, s, p.run(ctx, s))
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (p *plugin) run(parent context.Context, s *session) error {
 			}
 		})
 	}
-	now, err := agree(s.hello)
+	now, err := readHandshake(s.hello)
 	if err == nil {
 		err = p.agreed.keptBy(now)
 	}
@@ -97,20 +97,20 @@ func (p *plugin) run(parent context.Context, s *session) error {
 	}
 	try(func(ctx context.Context, s *session) error { return s.awaitBreak(ctx) })
 	try(p.keepAsking)
-	if p.agreed.has(rpc.Ability_ABILITY_LOOKUPS) {
+	if p.agreed.hasAbility(rpc.Ability_ABILITY_LOOKUPS) {
 		try(p.answerLookups)
 	}
-	if p.agreed.has(rpc.Ability_ABILITY_NODE_REPORTS) {
+	if p.agreed.hasAbility(rpc.Ability_ABILITY_NODE_REPORTS) {
 		try(p.watchNode)
 	}
 	ready := func() error {
-		if err := p.restore(ctx, s); err != nil {
+		if err := p.restorePods(ctx, s); err != nil {
 			return err
 		}
 		p.set(s)
 		return nil
 	}
-	if p.agreed.has(rpc.Ability_ABILITY_REPORTS) {
+	if p.agreed.hasAbility(rpc.Ability_ABILITY_REPORTS) {
 		try(func(ctx context.Context, s *session) error { return p.watchPods(ctx, s, ready) })
 	} else {
 		try(func(context.Context, *session) error { return ready() })
@@ -151,8 +151,8 @@ func (p *plugin) set(s *session) {
 	p.session, p.instance, p.down = s, s.hello.GetInstance(), nil
 }
 
-// lose ends s.
-func (p *plugin) lose(ctx context.Context, s *session, why error) {
+// loseSession ends s.
+func (p *plugin) loseSession(ctx context.Context, s *session, why error) {
 	if s == nil {
 		return
 	}
@@ -169,37 +169,37 @@ func (p *plugin) lose(ctx context.Context, s *session, why error) {
 	}
 }
 
-// note records why there is no session.
-func (p *plugin) note(why error) {
+// recordReason records why there is no session.
+func (p *plugin) recordReason(why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = why
 }
 
-func (p *plugin) why() error {
+func (p *plugin) downReason() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.down
 }
 
-func (p *plugin) current() *session {
+func (p *plugin) currentSession() *session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.session
 }
 
-// connected returns the session, or an error with the reason why there is none.
-func (p *plugin) connected() (*session, error) {
+// connectedSession returns the session, or an error with the reason why there is none.
+func (p *plugin) connectedSession() (*session, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.session != nil {
 		return p.session, nil
 	}
-	return nil, fmt.Errorf("plugin %s at %s is not connected since %s: %s", p.agreed.name, p.config.Endpoint, p.since.UTC().Format(time.RFC3339), reason(p.down))
+	return nil, fmt.Errorf("plugin %s at %s is not connected since %s: %s", p.agreed.name, p.config.Endpoint, p.since.UTC().Format(time.RFC3339), reasonText(p.down))
 }
 
-// reason returns the text of err without its kinds, because a failure of the wire is not an answer.
-func reason(err error) string {
+// reasonText returns the text of err without its kinds, because a failure of the wire is not an answer.
+func reasonText(err error) string {
 	if err == nil {
 		return "it was stopped"
 	}

@@ -67,9 +67,9 @@ type target struct {
 	tls              *TLS
 }
 
-// complete fills the defaults of c and refuses invalid configurations.
-func (c Config) complete() (Config, target, error) {
-	to, err := c.target()
+// withDefaults fills the defaults of c and refuses invalid configurations.
+func (c Config) withDefaults() (Config, target, error) {
+	to, err := c.parseTarget()
 	switch {
 	case err != nil:
 		return c, to, fmt.Errorf("plugin provider: endpoint %q: %w", c.Endpoint, err)
@@ -87,7 +87,7 @@ func (c Config) complete() (Config, target, error) {
 	return c, to, nil
 }
 
-func (c Config) target() (target, error) {
+func (c Config) parseTarget() (target, error) {
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || c.Endpoint == "" {
 		return target{}, errors.New("want unix:///PATH or tls://HOST:PORT; set it in the file of --provider-config or in VKUBELET_PLUGIN_ENDPOINT")

@@ -24,40 +24,40 @@ type sessionStream = grpc.BidiStreamingClient[rpc.SessionInput, rpc.SessionOutpu
 // RunInContainer runs a command at the plugin.
 func (p *plugin) RunInContainer(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error {
 	start := &rpc.SessionStart{Namespace: namespace, Pod: podName, Container: containerName, Command: cmd}
-	return p.attach(ctx, rpc.Ability_ABILITY_EXEC, "exec", start, attach, func(ctx context.Context, s *session) (sessionStream, error) {
+	return p.attachStreams(ctx, rpc.Ability_ABILITY_EXEC, "exec", start, attach, func(ctx context.Context, s *session) (sessionStream, error) {
 		return s.RunInContainer(ctx)
 	})
 }
 
-func (p *plugin) attach(ctx context.Context, ability rpc.Ability, what string, start *rpc.SessionStart, attach api.AttachIO, open func(context.Context, *session) (sessionStream, error)) error {
-	if err := p.need(ability, what); err != nil {
+func (p *plugin) attachStreams(ctx context.Context, ability rpc.Ability, what string, start *rpc.SessionStart, attach api.AttachIO, open func(context.Context, *session) (sessionStream, error)) error {
+	if err := p.requireAbility(ability, what); err != nil {
 		return err
 	}
-	s, err := p.connected()
+	s, err := p.connectedSession()
 	if err != nil {
 		return err
 	}
 	start.Stdin, start.Stdout, start.Stderr, start.Tty = attach.Stdin() != nil, attach.Stdout() != nil, attach.Stderr() != nil, attach.TTY()
 	start.Caller = callerOf(ctx)
-	ctx, cancel := s.attach(ctx)
+	ctx, cancel := s.boundContext(ctx)
 	defer cancel()
 	stream, err := open(ctx, s)
 	if err != nil {
-		_, err = p.decode(ctx, s, err, nil)
+		_, err = p.decodeError(ctx, s, err, nil)
 		return err
 	}
 	in := sender{stream: stream}
-	if err := in.send(&rpc.SessionInput{Input: &rpc.SessionInput_Start{Start: start}}); err != nil && !errors.Is(err, io.EOF) { // after io.EOF, Recv returns the reason
-		_, err = p.decode(ctx, s, err, nil)
+	if err := in.sendInput(&rpc.SessionInput{Input: &rpc.SessionInput_Start{Start: start}}); err != nil && !errors.Is(err, io.EOF) { // after io.EOF, Recv returns the reason
+		_, err = p.decodeError(ctx, s, err, nil)
 		return err
 	}
-	in.begin(ctx, attach)
-	code, err := receive(stream, attach)
+	in.beginSending(ctx, attach)
+	code, err := receiveOutput(stream, attach)
 	switch {
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("plugin %s ended the %s without an exit code: the session was cut", p.agreed.name, what)
 	case err != nil:
-		_, err = p.decode(ctx, s, err, stream.Trailer())
+		_, err = p.decodeError(ctx, s, err, stream.Trailer())
 		return err
 	case code != 0:
 		return utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", code), Code: int(code)}
@@ -71,21 +71,21 @@ type sender struct {
 	mu     sync.Mutex
 }
 
-func (s *sender) send(message *rpc.SessionInput) error {
+func (s *sender) sendInput(message *rpc.SessionInput) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stream.Send(message)
 }
 
-// begin sends the input of the client and the sizes of its terminal. It ends with ctx, or with the streams of
+// beginSending sends the input of the client and the sizes of its terminal. It ends with ctx, or with the streams of
 // attach, which the caller closes.
-func (s *sender) begin(ctx context.Context, attach api.AttachIO) {
+func (s *sender) beginSending(ctx context.Context, attach api.AttachIO) {
 	if in := attach.Stdin(); in != nil {
 		go func() {
 			_ = wire.CopyChunks(in, func(data []byte) error {
-				return s.send(&rpc.SessionInput{Input: &rpc.SessionInput_Stdin{Stdin: data}})
+				return s.sendInput(&rpc.SessionInput{Input: &rpc.SessionInput_Stdin{Stdin: data}})
 			})
-			_ = s.send(&rpc.SessionInput{Input: &rpc.SessionInput_StdinClosed{StdinClosed: true}}) // fails when the session has ended
+			_ = s.sendInput(&rpc.SessionInput{Input: &rpc.SessionInput_StdinClosed{StdinClosed: true}}) // fails when the session has ended
 		}()
 	}
 	if sizes := attach.Resize(); sizes != nil {
@@ -93,7 +93,7 @@ func (s *sender) begin(ctx context.Context, attach api.AttachIO) {
 			for {
 				select {
 				case size, ok := <-sizes:
-					if !ok || s.send(&rpc.SessionInput{Input: &rpc.SessionInput_Resize{Resize: &rpc.TermSize{Width: uint32(size.Width), Height: uint32(size.Height)}}}) != nil {
+					if !ok || s.sendInput(&rpc.SessionInput{Input: &rpc.SessionInput_Resize{Resize: &rpc.TermSize{Width: uint32(size.Width), Height: uint32(size.Height)}}}) != nil {
 						return
 					}
 				case <-ctx.Done():
@@ -104,9 +104,9 @@ func (s *sender) begin(ctx context.Context, attach api.AttachIO) {
 	}
 }
 
-// receive writes the output until the exit code or an error arrives. The error is io.EOF if the session ended
+// receiveOutput writes the output until the exit code or an error arrives. The error is io.EOF if the session ended
 // without an exit code.
-func receive(stream sessionStream, attach api.AttachIO) (code int32, err error) {
+func receiveOutput(stream sessionStream, attach api.AttachIO) (code int32, err error) {
 	for {
 		message, err := stream.Recv()
 		if err != nil {

@@ -32,9 +32,9 @@ type known struct {
 	pods map[podKey]sentPod // guarded by mu
 }
 
-// remember keeps the pod, if the plugin may forget it.
-func (p *plugin) remember(pod *corev1.Pod) {
-	if !p.agreed.has(rpc.Ability_ABILITY_POD_OBJECTS) {
+// rememberPod keeps the pod, if the plugin may forget it.
+func (p *plugin) rememberPod(pod *corev1.Pod) {
+	if !p.agreed.hasAbility(rpc.Ability_ABILITY_POD_OBJECTS) {
 		return
 	}
 	p.known.mu.Lock()
@@ -42,8 +42,8 @@ func (p *plugin) remember(pod *corev1.Pod) {
 	p.known.pods[pod.UID] = sentPod{pod: pod, at: time.Now()}
 }
 
-// leave records that the plugin was told to stop the pod.
-func (k *known) leave(uid types.UID) {
+// markLeaving records that the plugin was told to stop the pod.
+func (k *known) markLeaving(uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if sent, is := k.pods[uid]; is {
@@ -52,9 +52,9 @@ func (k *known) leave(uid types.UID) {
 	}
 }
 
-// keep forgets the pods missing in a list that began at the given time. An incomplete list may lack running
+// keepListed forgets the pods missing in a list that began at the given time. An incomplete list may lack running
 // pods; keep then forgets only the pods that were told to stop.
-func (k *known) keep(listed []*corev1.Pod, complete bool, began time.Time) {
+func (k *known) keepListed(listed []*corev1.Pod, complete bool, began time.Time) {
 	there := make(map[podKey]bool, len(listed))
 	for _, pod := range listed {
 		there[pod.UID] = true
@@ -74,13 +74,13 @@ func (k *known) get(uid types.UID) *corev1.Pod {
 	return k.pods[uid].pod
 }
 
-// restore sends a restarted plugin the specs of the pods that it still has. restore creates no pods, because the
+// restorePods sends a restarted plugin the specs of the pods that it still has. restore creates no pods, because the
 // node decides about lost pods.
-func (p *plugin) restore(ctx context.Context, s *session) error {
+func (p *plugin) restorePods(ctx context.Context, s *session) error {
 	p.mu.Lock()
 	restarted := p.instance != s.hello.GetInstance()
 	p.mu.Unlock()
-	if !restarted || !p.agreed.has(rpc.Ability_ABILITY_POD_OBJECTS) {
+	if !restarted || !p.agreed.hasAbility(rpc.Ability_ABILITY_POD_OBJECTS) {
 		return nil
 	}
 	pods, _, err := s.list(ctx)
@@ -93,7 +93,7 @@ func (p *plugin) restore(ctx context.Context, s *session) error {
 		if sent == nil {
 			continue
 		}
-		request, err := s.request(sent)
+		request, err := s.podRequest(sent)
 		if err != nil {
 			return err
 		}

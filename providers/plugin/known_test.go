@@ -34,8 +34,8 @@ func TestSpecsOutliveAListThatIsNotComplete(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := fresh()
-			k.leave("stops")
-			k.keep(test.listed, test.complete, given.Add(time.Minute))
+			k.markLeaving("stops")
+			k.keepListed(test.listed, test.complete, given.Add(time.Minute))
 			if len(k.pods) != len(test.want) {
 				t.Errorf("kept are %v, want %q", k.pods, test.want)
 			}

@@ -22,10 +22,10 @@ func callerOf(ctx context.Context) *rpc.Caller {
 
 // GetContainerLogs opens the log at the plugin.
 func (p *plugin) GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
-	if err := p.need(rpc.Ability_ABILITY_LOGS, "logs"); err != nil {
+	if err := p.requireAbility(rpc.Ability_ABILITY_LOGS, "logs"); err != nil {
 		return nil, err
 	}
-	s, err := p.connected()
+	s, err := p.connectedSession()
 	if err != nil {
 		return nil, err
 	}
@@ -36,13 +36,13 @@ func (p *plugin) GetContainerLogs(ctx context.Context, namespace, podName, conta
 	if !opts.SinceTime.IsZero() {
 		request.SinceTime = opts.SinceTime.Format(time.RFC3339Nano)
 	}
-	ctx, cancel := s.attach(ctx)
+	ctx, cancel := s.boundContext(ctx)
 	l := &logReader{p: p, s: s, ctx: ctx, cancel: cancel}
 	l.stream, err = s.GetContainerLogs(ctx, request)
 	if err == nil {
 		err = l.next() // the kind of an error is known only now
 	} else {
-		err = l.end(err)
+		err = l.endLog(err)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		cancel()
@@ -65,16 +65,16 @@ type logReader struct {
 func (l *logReader) next() error {
 	chunk, err := l.stream.Recv()
 	if err != nil {
-		return l.end(err)
+		return l.endLog(err)
 	}
 	l.rest = chunk.GetData()
 	return nil
 }
 
-func (l *logReader) end(err error) error {
+func (l *logReader) endLog(err error) error {
 	l.ended = err
 	if !errors.Is(err, io.EOF) {
-		_, l.ended = l.p.decode(l.ctx, l.s, err, trailerOf(l.stream))
+		_, l.ended = l.p.decodeError(l.ctx, l.s, err, trailerOf(l.stream))
 	}
 	return l.ended
 }

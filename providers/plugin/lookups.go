@@ -40,7 +40,7 @@ func (p *plugin) answerLookups(ctx context.Context, s *session) error {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			answer := p.answer(ctx, s, question)
+			answer := p.answerQuestion(ctx, s, question)
 			sending.Lock()
 			defer sending.Unlock()
 			_ = stream.Send(answer) // Send fails after the end of the stream, which Recv reports
@@ -48,8 +48,8 @@ func (p *plugin) answerLookups(ctx context.Context, s *session) error {
 	}
 }
 
-// answer answers one question of the plugin. The sources of the answers only answer for pods of this node.
-func (p *plugin) answer(ctx context.Context, s *session, q *rpc.LookupQuestion) *rpc.LookupAnswer {
+// answerQuestion answers one question of the plugin. The sources of the answers only answer for pods of this node.
+func (p *plugin) answerQuestion(ctx context.Context, s *session, q *rpc.LookupQuestion) *rpc.LookupAnswer {
 	a := &rpc.LookupAnswer{Id: q.GetId()}
 	pod := &corev1.Pod{}
 	err := wire.Unmarshal(s.hello.GetEncoding(), q.GetPod(), pod)
@@ -67,22 +67,22 @@ func (p *plugin) lookUp(ctx context.Context, pod *corev1.Pod, q *rpc.LookupQuest
 	var err error
 	switch ask := q.GetAsk().(type) {
 	case *rpc.LookupQuestion_TokenSourceJson:
-		return p.token(ctx, pod, ask.TokenSourceJson, a)
+		return p.answerToken(ctx, pod, ask.TokenSourceJson, a)
 	case *rpc.LookupQuestion_PullCredentials:
-		return p.logins(ctx, pod, a)
+		return p.answerLogins(ctx, pod, a)
 	case *rpc.LookupQuestion_ConfigMap:
 		if p.objects == nil {
-			return p.undeclared()
+			return p.undeclaredError()
 		}
 		object, err = p.objects.ConfigMap(ctx, pod, ask.ConfigMap)
 	case *rpc.LookupQuestion_Secret:
 		if p.objects == nil {
-			return p.undeclared()
+			return p.undeclaredError()
 		}
 		object, err = p.objects.Secret(ctx, pod, ask.Secret)
 	case *rpc.LookupQuestion_Container:
 		if p.objects == nil {
-			return p.undeclared()
+			return p.undeclaredError()
 		}
 		object, err = p.objects.Container(ctx, pod, ask.Container)
 	default:
@@ -95,12 +95,12 @@ func (p *plugin) lookUp(ctx context.Context, pod *corev1.Pod, q *rpc.LookupQuest
 	return err
 }
 
-// undeclared refuses questions about objects: the pods of such a plugin come with their environment resolved.
-func (p *plugin) undeclared() error {
+// undeclaredError refuses questions about objects: the pods of such a plugin come with their environment resolved.
+func (p *plugin) undeclaredError() error {
 	return errdefs.InvalidInputf("plugin %s asks for objects and does not declare ABILITY_POD_OBJECTS", p.agreed.name)
 }
 
-func (p *plugin) token(ctx context.Context, pod *corev1.Pod, source []byte, a *rpc.LookupAnswer) error {
+func (p *plugin) answerToken(ctx context.Context, pod *corev1.Pod, source []byte, a *rpc.LookupAnswer) error {
 	if p.tokens == nil {
 		return errors.New("this node has no tokens for pods")
 	}
@@ -116,7 +116,7 @@ func (p *plugin) token(ctx context.Context, pod *corev1.Pod, source []byte, a *r
 	return nil
 }
 
-func (p *plugin) logins(ctx context.Context, pod *corev1.Pod, a *rpc.LookupAnswer) error {
+func (p *plugin) answerLogins(ctx context.Context, pod *corev1.Pod, a *rpc.LookupAnswer) error {
 	if p.credentials == nil {
 		return errors.New("this node has no credentials for images")
 	}

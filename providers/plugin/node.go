@@ -30,7 +30,7 @@ func (p *plugin) watchNode(ctx context.Context, s *session) error {
 		if err := json.Unmarshal(report.GetNodeJson(), n); err != nil {
 			return fmt.Errorf("decode the node that plugin %s reports: %w", p.agreed.name, err)
 		}
-		p.complement(n)
+		p.complementNode(n)
 		p.mu.Lock()
 		notify := p.notifyNode
 		p.latestNode = n
@@ -43,14 +43,14 @@ func (p *plugin) watchNode(ctx context.Context, s *session) error {
 
 // Ping fails while the plugin is not connected, and asks it if it declares so.
 func (p *plugin) Ping(ctx context.Context) error {
-	s, err := p.connected()
+	s, err := p.connectedSession()
 	if err != nil {
 		return err
 	}
-	if !p.agreed.has(rpc.Ability_ABILITY_PING) {
+	if !p.agreed.hasAbility(rpc.Ability_ABILITY_PING) {
 		return nil
 	}
-	ctx, cancel := s.attach(ctx)
+	ctx, cancel := s.boundContext(ctx)
 	defer cancel()
 	_, err = s.Ping(ctx, &rpc.PingRequest{})
 	if err == nil {
@@ -60,7 +60,7 @@ func (p *plugin) Ping(ctx context.Context) error {
 		kind, _ := wire.Decode(ctx, err, nil)
 		return kind
 	}
-	_, err = p.decode(ctx, s, err, nil)
+	_, err = p.decodeError(ctx, s, err, nil)
 	return err
 }
 
@@ -81,8 +81,8 @@ func (p *plugin) ConfigureNode(_ context.Context, n *corev1.Node) {
 		n.Labels, n.Annotations, n.Spec = says.Labels, says.Annotations, says.Spec
 		says.Status.DeepCopyInto(&n.Status)
 	}
-	p.complement(n)
-	if !p.agreed.has(rpc.Ability_ABILITY_NODE_REPORTS) {
+	p.complementNode(n)
+	if !p.agreed.hasAbility(rpc.Ability_ABILITY_NODE_REPORTS) {
 		beReady(n, metav1.Now())
 	}
 }
@@ -98,8 +98,8 @@ func beReady(n *corev1.Node, now metav1.Time) {
 	n.Status.Conditions = append(n.Status.Conditions, ready)
 }
 
-// complement fills in the fields unknown to a plugin: how this process serves the node.
-func (p *plugin) complement(n *corev1.Node) {
+// complementNode fills in the fields unknown to a plugin: how this process serves the node.
+func (p *plugin) complementNode(n *corev1.Node) {
 	if len(n.Status.Addresses) == 0 && p.node.InternalIP != "" {
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: p.node.InternalIP}}
 	}

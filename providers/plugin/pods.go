@@ -22,8 +22,8 @@ import (
 type podCall func(*session, context.Context, *rpc.PodRequest, ...grpc.CallOption) (*rpc.PodDone, error)
 
 func (p *plugin) withPod(ctx context.Context, pod *corev1.Pod, do podCall) error {
-	_, err := p.call(ctx, func(ctx context.Context, s *session, trailer grpc.CallOption) error {
-		request, err := s.request(pod)
+	_, err := p.callPlugin(ctx, func(ctx context.Context, s *session, trailer grpc.CallOption) error {
+		request, err := s.podRequest(pod)
 		if err != nil {
 			return err
 		}
@@ -33,8 +33,8 @@ func (p *plugin) withPod(ctx context.Context, pod *corev1.Pod, do podCall) error
 	return err
 }
 
-// request encodes the pod. It refuses a pod that exceeds the limit of the plugin.
-func (s *session) request(pod *corev1.Pod) (*rpc.PodRequest, error) {
+// podRequest encodes the pod. It refuses a pod that exceeds the limit of the plugin.
+func (s *session) podRequest(pod *corev1.Pod) (*rpc.PodRequest, error) {
 	encoded, err := wire.Marshal(s.hello.GetEncoding(), pod)
 	if err != nil {
 		return nil, fmt.Errorf("encode pod %s/%s: %w", pod.Namespace, pod.Name, err)
@@ -75,7 +75,7 @@ func stopOf(pod *corev1.Pod) *corev1.Pod {
 
 // CreatePod asks the plugin.
 func (p *plugin) CreatePod(ctx context.Context, pod *corev1.Pod) error {
-	p.remember(pod)
+	p.rememberPod(pod)
 	return p.withPod(ctx, pod, func(s *session, ctx context.Context, r *rpc.PodRequest, o ...grpc.CallOption) (*rpc.PodDone, error) {
 		return s.CreatePod(ctx, r, o...)
 	})
@@ -83,7 +83,7 @@ func (p *plugin) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 
 // UpdatePod asks the plugin.
 func (p *plugin) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
-	p.remember(pod)
+	p.rememberPod(pod)
 	return p.withPod(ctx, pod, func(s *session, ctx context.Context, r *rpc.PodRequest, o ...grpc.CallOption) (*rpc.PodDone, error) {
 		return s.UpdatePod(ctx, r, o...)
 	})
@@ -91,7 +91,7 @@ func (p *plugin) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 
 // DeletePod asks the plugin.
 func (p *plugin) DeletePod(ctx context.Context, pod *corev1.Pod) error {
-	p.known.leave(pod.UID)
+	p.known.markLeaving(pod.UID)
 	stop := func(s *session, ctx context.Context, r *rpc.PodRequest, o ...grpc.CallOption) (*rpc.PodDone, error) {
 		return s.DeletePod(ctx, r, o...)
 	}
@@ -145,9 +145,9 @@ func (p *plugin) GetPodStatus(ctx context.Context, namespace, name string) (*cor
 
 // get makes a call in which a not-found error counts as evidence.
 func (p *plugin) get(ctx context.Context, f func(context.Context, *session, grpc.CallOption) error) error {
-	complete, err := p.call(ctx, f)
+	complete, err := p.callPlugin(ctx, f)
 	if errdefs.IsNotFound(err) {
-		if doubt := p.complete.check(complete, time.Now()); doubt != nil {
+		if doubt := p.complete.checkAnswer(complete, time.Now()); doubt != nil {
 			return doubt
 		}
 	}
@@ -158,17 +158,17 @@ func (p *plugin) get(ctx context.Context, f func(context.Context, *session, grpc
 func (p *plugin) GetPods(ctx context.Context) (pods []*corev1.Pod, err error) {
 	began := time.Now()
 	complete := false
-	_, err = p.call(ctx, func(ctx context.Context, s *session, trailer grpc.CallOption) error {
+	_, err = p.callPlugin(ctx, func(ctx context.Context, s *session, trailer grpc.CallOption) error {
 		pods, complete, err = s.list(ctx, trailer)
 		return err
 	})
 	if err == nil {
-		err = p.complete.check(complete, time.Now())
+		err = p.complete.checkAnswer(complete, time.Now())
 	}
 	if err != nil {
 		return nil, err
 	}
-	p.known.keep(pods, complete, began)
+	p.known.keepListed(pods, complete, began)
 	return pods, nil
 }
 

@@ -14,22 +14,22 @@ import (
 
 // PortForward copies between stream and a port at the plugin.
 func (p *plugin) PortForward(ctx context.Context, namespace, pod string, port int32, stream io.ReadWriteCloser) error {
-	if err := p.need(rpc.Ability_ABILITY_PORT_FORWARD, "port-forward"); err != nil {
+	if err := p.requireAbility(rpc.Ability_ABILITY_PORT_FORWARD, "port-forward"); err != nil {
 		return err
 	}
-	s, err := p.connected()
+	s, err := p.connectedSession()
 	if err != nil {
 		return err
 	}
 	start := &rpc.ForwardStart{Namespace: namespace, Pod: pod, Port: port, Caller: callerOf(ctx)}
-	ctx, cancel := s.attach(ctx)
+	ctx, cancel := s.boundContext(ctx)
 	defer cancel()
 	remote, err := s.PortForward(ctx)
 	if err == nil {
 		err = remote.Send(&rpc.ForwardInput{Input: &rpc.ForwardInput_Start{Start: start}})
 	}
 	if err != nil && !errors.Is(err, io.EOF) { // after io.EOF, Recv returns the reason
-		_, err = p.decode(ctx, s, err, nil)
+		_, err = p.decodeError(ctx, s, err, nil)
 		return err
 	}
 	go func() { // ends with stream, which the caller closes
@@ -44,7 +44,7 @@ func (p *plugin) PortForward(ctx context.Context, namespace, pod string, port in
 			return nil
 		}
 		if err != nil {
-			_, err = p.decode(ctx, s, err, remote.Trailer())
+			_, err = p.decodeError(ctx, s, err, remote.Trailer())
 			return err
 		}
 		if _, err := stream.Write(chunk.GetData()); err != nil {

@@ -97,7 +97,7 @@ func New(ctx context.Context, n Node, config Config) (nodeutil.Provider, error) 
 }
 
 func newPlugin(n Node, config Config) (*plugin, error) {
-	config, to, err := config.complete()
+	config, to, err := config.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (p *plugin) Capabilities() capability.Declaration { return p.agreed.declara
 func (p *plugin) withAbilities() nodeutil.Provider {
 	reports, authority, objects := reporting{p}, authoritative{p}, reading{p}
 	type pair struct{ r, a, o bool }
-	switch (pair{p.agreed.has(rpc.Ability_ABILITY_REPORTS), p.agreed.has(rpc.Ability_ABILITY_AUTHORITY), p.agreed.has(rpc.Ability_ABILITY_POD_OBJECTS)}) {
+	switch (pair{p.agreed.hasAbility(rpc.Ability_ABILITY_REPORTS), p.agreed.hasAbility(rpc.Ability_ABILITY_AUTHORITY), p.agreed.hasAbility(rpc.Ability_ABILITY_POD_OBJECTS)}) {
 	case pair{true, true, true}:
 		return struct {
 			*plugin
@@ -173,7 +173,7 @@ func (r reporting) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { r.o
 type authoritative struct{ of *plugin }
 
 // AnswersForAllPods returns the last value reported by the plugin, or false while the plugin is not connected.
-func (a authoritative) AnswersForAllPods() bool { return a.of.complete.ask(time.Now()) }
+func (a authoritative) AnswersForAllPods() bool { return a.of.complete.lastAnswer(time.Now()) }
 
 // reading adds the ability to start containers one by one, with objects read from the node.
 type reading struct{ of *plugin }

@@ -59,7 +59,7 @@ func (p *plugin) watchPods(ctx context.Context, s *session, ready func() error) 
 	if err := ready(); err != nil {
 		return err
 	}
-	if err := p.resync(ctx, s, reports); err != nil {
+	if err := p.reportAll(ctx, s, reports); err != nil {
 		return err
 	}
 	for {
@@ -77,8 +77,8 @@ func (p *plugin) watchPods(ctx context.Context, s *session, ready func() error) 
 	}
 }
 
-// resync reports every pod as it is now.
-func (p *plugin) resync(ctx context.Context, s *session, reports <-chan received) error {
+// reportAll reports every pod as it is now.
+func (p *plugin) reportAll(ctx context.Context, s *session, reports <-chan received) error {
 	ctx, cancel := context.WithCancel(ctx)
 	listed := make(chan received, 1)
 	var wg sync.WaitGroup
@@ -120,6 +120,6 @@ func (p *plugin) watchError(ctx context.Context, s *session, what string, err er
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("plugin %s ended its %s", p.agreed.name, what)
 	}
-	_, kind := p.decode(ctx, s, err, nil)
+	_, kind := p.decodeError(ctx, s, err, nil)
 	return fmt.Errorf("%s: %w", what, kind)
 }

@@ -70,9 +70,9 @@ func TestNoSpecsWithoutARestart(t *testing.T) {
 	if err := p.CreatePod(t.Context(), pod("web", "u1")); err != nil {
 		t.Fatal(err)
 	}
-	first := own.current()
+	first := own.currentSession()
 	first.close(errors.New("cut by the test"))
-	eventually(t, "it is connected again", func() bool { s := own.current(); return s != nil && s != first })
+	eventually(t, "it is connected again", func() bool { s := own.currentSession(); return s != nil && s != first })
 	if len(f.updated) != 0 {
 		t.Errorf("the plugin got %q again", <-f.updated)
 	}

@@ -34,15 +34,15 @@ type session struct {
 // errNoAnswer is the error of a handshake that took too long.
 var errNoAnswer = errors.New("the plugin did not answer the handshake in time: it is frozen, busy or another program")
 
-// dial connects and does the handshake.
-func (p *plugin) dial(ctx context.Context) (*session, error) {
+// dialPlugin connects and does the handshake.
+func (p *plugin) dialPlugin(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
 	var refused atomic.Pointer[error] // the first error; gRPC returns only its text in other words
 	refuse := func(err error) { refused.CompareAndSwap(nil, &err) }
 	creds := insecure.NewCredentials() // for a socket; its owner is checked
 	if p.target.tls != nil {
-		config, err := p.target.tls.load(time.Now())
+		config, err := p.target.tls.loadFiles(time.Now())
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func (p *plugin) dial(ctx context.Context) (*session, error) {
 			if dialed.Swap(true) {
 				return nil, errors.New("a session is one connection")
 			}
-			conn, err := p.target.connect(ctx)
+			conn, err := p.target.dialTarget(ctx)
 			if err != nil {
 				refuse(err)
 			}
@@ -68,7 +68,7 @@ func (p *plugin) dial(ctx context.Context) (*session, error) {
 	}
 	s := &session{ProviderClient: rpc.NewProviderClient(conn), conn: conn}
 	s.ctx, s.end = context.WithCancelCause(context.Background())
-	if err := s.handshake(ctx, p); err != nil {
+	if err := s.checkHandshake(ctx, p); err != nil {
 		s.close(err)
 		if why := refused.Load(); why != nil {
 			return nil, *why
@@ -78,8 +78,8 @@ func (p *plugin) dial(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// connect connects to the plugin and checks the owner of its socket.
-func (t target) connect(ctx context.Context) (net.Conn, error) {
+// dialTarget connects to the plugin and checks the owner of its socket.
+func (t target) dialTarget(ctx context.Context) (net.Conn, error) {
 	if t.network != "unix" {
 		return (&net.Dialer{}).DialContext(ctx, t.network, t.address)
 	}
@@ -96,7 +96,7 @@ func (t target) connect(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-func (s *session) handshake(ctx context.Context, p *plugin) error {
+func (s *session) checkHandshake(ctx context.Context, p *plugin) error {
 	hello, err := s.Handshake(ctx, &rpc.HandshakeRequest{
 		ProtocolVersion: wire.ProtocolVersion, NodeName: p.nodeName, NodeJson: p.nodeJSON,
 		Encodings:       []rpc.Encoding{rpc.Encoding_ENCODING_JSON, rpc.Encoding_ENCODING_PROTOBUF},

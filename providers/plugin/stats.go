@@ -19,11 +19,11 @@ import (
 
 // GetStatsSummary asks the plugin.
 func (p *plugin) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summary, error) {
-	if err := p.need(rpc.Ability_ABILITY_STATS, "statistics"); err != nil {
+	if err := p.requireAbility(rpc.Ability_ABILITY_STATS, "statistics"); err != nil {
 		return nil, err
 	}
 	summary := &statsv1alpha1.Summary{}
-	_, err := p.call(ctx, func(ctx context.Context, s *session, trailer grpc.CallOption) error {
+	_, err := p.callPlugin(ctx, func(ctx context.Context, s *session, trailer grpc.CallOption) error {
 		answer, err := s.GetStatsSummary(ctx, &rpc.StatsRequest{}, trailer)
 		if err != nil {
 			return err
@@ -38,21 +38,21 @@ func (p *plugin) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summary, e
 
 // GetMetricsResource asks the plugin.
 func (p *plugin) GetMetricsResource(ctx context.Context) ([]*dto.MetricFamily, error) {
-	return p.metrics(ctx, rpc.Ability_ABILITY_METRICS, rpc.MetricsPage_METRICS_PAGE_RESOURCE)
+	return p.pluginMetrics(ctx, rpc.Ability_ABILITY_METRICS, rpc.MetricsPage_METRICS_PAGE_RESOURCE)
 }
 
 // GetMetricsProbes asks the plugin.
 func (p *plugin) GetMetricsProbes(ctx context.Context) ([]*dto.MetricFamily, error) {
-	return p.metrics(ctx, rpc.Ability_ABILITY_PROBE_METRICS, rpc.MetricsPage_METRICS_PAGE_PROBES)
+	return p.pluginMetrics(ctx, rpc.Ability_ABILITY_PROBE_METRICS, rpc.MetricsPage_METRICS_PAGE_PROBES)
 }
 
-// metrics returns the metrics of the plugin. It returns nothing if the plugin has no such metrics, so that a
+// pluginMetrics returns the metrics of the plugin. It returns nothing if the plugin has no such metrics, so that a
 // scraper of the node finds the rest.
-func (p *plugin) metrics(ctx context.Context, ability rpc.Ability, page rpc.MetricsPage) (families []*dto.MetricFamily, err error) {
-	if !p.agreed.has(ability) {
+func (p *plugin) pluginMetrics(ctx context.Context, ability rpc.Ability, page rpc.MetricsPage) (families []*dto.MetricFamily, err error) {
+	if !p.agreed.hasAbility(ability) {
 		return nil, nil
 	}
-	_, err = p.call(ctx, func(ctx context.Context, s *session, trailer grpc.CallOption) error {
+	_, err = p.callPlugin(ctx, func(ctx context.Context, s *session, trailer grpc.CallOption) error {
 		answer, err := s.GetMetrics(ctx, &rpc.MetricsRequest{Page: page}, trailer)
 		if err != nil {
 			return err

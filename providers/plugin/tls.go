@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// load reads the files.
-func (t *TLS) load(now time.Time) (*tls.Config, error) {
+// loadFiles reads the files.
+func (t *TLS) loadFiles(now time.Time) (*tls.Config, error) {
 	authorities, err := os.ReadFile(t.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("tls.caFile: %w", err)
@@ -63,7 +63,7 @@ func (e explained) ClientHandshake(ctx context.Context, authority string, raw ne
 		e.refuse(fmt.Errorf("the certificate of the plugin is refused: %w: it must be valid now, issued by an authority in tls.caFile (%s), and for the name %s, or that of tls.serverName",
 			untrusted.Err, e.files.CAFile, e.files.ServerName))
 	case err != nil:
-		e.note(err)
+		e.keepRefusal(err)
 		e.refuse(fmt.Errorf("TLS with the plugin: %w", err))
 	}
 	if err != nil {
@@ -72,8 +72,8 @@ func (e explained) ClientHandshake(ctx context.Context, authority string, raw ne
 	return refusable{conn, e}, info, nil
 }
 
-// note keeps err if the plugin sent it.
-func (e explained) note(err error) {
+// keepRefusal keeps err if the plugin sent it.
+func (e explained) keepRefusal(err error) {
 	var sent *net.OpError
 	if errors.As(err, &sent) && sent.Op == "remote error" {
 		e.refuse(fmt.Errorf("the plugin refuses the certificate in tls.certFile (%s): %w: it must be valid now, and issued by an authority that the plugin trusts", e.files.CertFile, sent.Err))
@@ -90,7 +90,7 @@ type refusable struct {
 func (r refusable) Read(p []byte) (int, error) {
 	n, err := r.Conn.Read(p)
 	if err != nil {
-		r.e.note(err)
+		r.e.keepRefusal(err)
 	}
 	return n, err
 }
@@ -101,7 +101,7 @@ func (r refusable) Write(p []byte) (int, error) {
 	if err != nil {
 		_ = r.Conn.SetReadDeadline(time.Now().Add(time.Second)) // fails on a closed connection, and so does the read
 		_, reason := r.Conn.Read(make([]byte, 1))
-		r.e.note(reason)
+		r.e.keepRefusal(reason)
 	}
 	return n, err
 }

@@ -104,7 +104,7 @@ func dialTLS(t *testing.T, r *remote, f *TLS) (*plugin, error) {
 	p.every, p.patience, p.retry = 20*time.Millisecond, 2*time.Second, 5*time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	s, err := p.dial(ctx)
+	s, err := p.dialPlugin(ctx)
 	if err != nil {
 		return nil, err
 	}
