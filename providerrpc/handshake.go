@@ -87,7 +87,7 @@ func abilitiesOf(p any) (all []rpc.Ability) {
 // Handshake returns the abilities of the provider. The encoding is the same for all nodes.
 func (s *server) Handshake(ctx context.Context, req *rpc.HandshakeRequest) (*rpc.HandshakeResponse, error) {
 	if !slices.Contains(req.GetEncodings(), encoding) {
-		return nil, fail(ctx, errdefs.InvalidInputf("the node does not understand the encoding %v", encoding), false)
+		return nil, callError(ctx, errdefs.InvalidInputf("the node does not understand the encoding %v", encoding), false)
 	}
 	answer := &rpc.HandshakeResponse{
 		ProtocolVersion: wire.ProtocolVersion, Name: s.options.Name, Version: s.options.Version, Instance: s.instance,
@@ -96,12 +96,12 @@ func (s *server) Handshake(ctx context.Context, req *rpc.HandshakeRequest) (*rpc
 	if p, ok := s.provider.(nodeConfigurer); ok {
 		n := &corev1.Node{}
 		if err := json.Unmarshal(req.GetNodeJson(), n); err != nil {
-			return nil, fail(ctx, errdefs.InvalidInputf("the node of the handshake: %w", err), false)
+			return nil, callError(ctx, errdefs.InvalidInputf("the node of the handshake: %w", err), false)
 		}
 		p.ConfigureNode(ctx, n)
 		encoded, err := json.Marshal(n)
 		if err != nil {
-			return nil, fail(ctx, err, false)
+			return nil, callError(ctx, err, false)
 		}
 		answer.NodeJson = encoded
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-func (o Options) listen(ctx context.Context) (net.Listener, error) {
+func (o Options) openListener(ctx context.Context) (net.Listener, error) {
 	if o.Socket != "" {
 		return listenSocket(ctx, o.Socket)
 	}

@@ -59,8 +59,8 @@ func (l *lookups) set(old, a *asker) {
 	l.comes = make(chan struct{})
 }
 
-// connected returns the stream of the node, and waits for one.
-func (l *lookups) connected(ctx context.Context) (*asker, error) {
+// awaitAsker returns the stream of the node, and waits for one.
+func (l *lookups) awaitAsker(ctx context.Context) (*asker, error) {
 	for {
 		l.mu.Lock()
 		a, comes := l.asker, l.comes
@@ -78,15 +78,15 @@ func (l *lookups) connected(ctx context.Context) (*asker, error) {
 	}
 }
 
-// ask returns the answer of the node to q about pod.
-func (l *lookups) ask(ctx context.Context, pod *corev1.Pod, q *rpc.LookupQuestion) (*rpc.LookupAnswer, error) {
+// askNode returns the answer of the node to q about pod.
+func (l *lookups) askNode(ctx context.Context, pod *corev1.Pod, q *rpc.LookupQuestion) (*rpc.LookupAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	var err error
 	if q.Pod, err = wire.Marshal(encoding, pod); err != nil {
 		return nil, err
 	}
-	a, err := l.connected(ctx)
+	a, err := l.awaitAsker(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -121,9 +121,9 @@ func (l *lookups) ask(ctx context.Context, pod *corev1.Pod, q *rpc.LookupQuestio
 	}
 }
 
-// object asks for an object in JSON.
-func (l *lookups) object(ctx context.Context, pod *corev1.Pod, q *rpc.LookupQuestion, resource, name string, into any) error {
-	answer, err := l.ask(ctx, pod, q)
+// askObject asks for an object in JSON.
+func (l *lookups) askObject(ctx context.Context, pod *corev1.Pod, q *rpc.LookupQuestion, resource, name string, into any) error {
+	answer, err := l.askNode(ctx, pod, q)
 	switch {
 	case err != nil:
 		return err
@@ -137,7 +137,7 @@ func (l *lookups) object(ctx context.Context, pod *corev1.Pod, q *rpc.LookupQues
 func (l *lookups) ConfigMap(ctx context.Context, pod *corev1.Pod, name string) (*corev1.ConfigMap, error) {
 	out := &corev1.ConfigMap{}
 	q := &rpc.LookupQuestion{Ask: &rpc.LookupQuestion_ConfigMap{ConfigMap: name}}
-	if err := l.object(ctx, pod, q, "configmaps", name, out); err != nil {
+	if err := l.askObject(ctx, pod, q, "configmaps", name, out); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -147,7 +147,7 @@ func (l *lookups) ConfigMap(ctx context.Context, pod *corev1.Pod, name string) (
 func (l *lookups) Secret(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Secret, error) {
 	out := &corev1.Secret{}
 	q := &rpc.LookupQuestion{Ask: &rpc.LookupQuestion_Secret{Secret: name}}
-	if err := l.object(ctx, pod, q, "secrets", name, out); err != nil {
+	if err := l.askObject(ctx, pod, q, "secrets", name, out); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -157,7 +157,7 @@ func (l *lookups) Secret(ctx context.Context, pod *corev1.Pod, name string) (*co
 func (l *lookups) Container(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Container, error) {
 	out := &corev1.Container{}
 	q := &rpc.LookupQuestion{Ask: &rpc.LookupQuestion_Container{Container: name}}
-	if err := l.object(ctx, pod, q, "containers", name, out); err != nil {
+	if err := l.askObject(ctx, pod, q, "containers", name, out); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -169,7 +169,7 @@ func (l *lookups) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Ser
 	if err != nil {
 		return node.PodToken{}, err
 	}
-	answer, err := l.ask(ctx, pod, &rpc.LookupQuestion{Ask: &rpc.LookupQuestion_TokenSourceJson{TokenSourceJson: encoded}})
+	answer, err := l.askNode(ctx, pod, &rpc.LookupQuestion{Ask: &rpc.LookupQuestion_TokenSourceJson{TokenSourceJson: encoded}})
 	if err != nil {
 		return node.PodToken{}, err
 	}
@@ -179,7 +179,7 @@ func (l *lookups) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Ser
 
 // PullCredentials asks the node.
 func (l *lookups) PullCredentials(ctx context.Context, pod *corev1.Pod) ([]node.RegistryCredential, error) {
-	answer, err := l.ask(ctx, pod, &rpc.LookupQuestion{Ask: &rpc.LookupQuestion_PullCredentials{PullCredentials: true}})
+	answer, err := l.askNode(ctx, pod, &rpc.LookupQuestion{Ask: &rpc.LookupQuestion_PullCredentials{PullCredentials: true}})
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (s *server) Lookups(stream rpc.Provider_LookupsServer) error {
 	defer s.lookups.set(a, nil)
 	defer close(a.gone)
 	ended := make(chan error, 1)
-	go func() { ended <- a.receive(stream) }() // ends with the stream, which ends when this returns
+	go func() { ended <- a.receiveAnswers(stream) }() // ends with the stream, which ends when this returns
 	for {
 		select {
 		case q := <-a.questions:
@@ -215,7 +215,7 @@ func (s *server) Lookups(stream rpc.Provider_LookupsServer) error {
 	}
 }
 
-func (a *asker) receive(stream rpc.Provider_LookupsServer) error {
+func (a *asker) receiveAnswers(stream rpc.Provider_LookupsServer) error {
 	for {
 		answer, err := stream.Recv()
 		if err != nil {

@@ -29,7 +29,7 @@ func newQueue() *queue {
 	return &queue{reports: map[types.UID][]byte{}, wake: make(chan struct{}, 1)}
 }
 
-func (q *queue) put(uid types.UID, report []byte) {
+func (q *queue) putReport(uid types.UID, report []byte) {
 	if _, waiting := q.reports[uid]; !waiting {
 		q.order = append(q.order, uid)
 	}
@@ -40,8 +40,8 @@ func (q *queue) put(uid types.UID, report []byte) {
 	}
 }
 
-// take returns reports of about listChunkBytes, nil if there are none.
-func (q *queue) take() (taken [][]byte) {
+// takeReports returns reports of about listChunkBytes, nil if there are none.
+func (q *queue) takeReports() (taken [][]byte) {
 	size := 0
 	for len(q.order) > 0 && size < listChunkBytes {
 		uid := q.order[0]
@@ -69,8 +69,8 @@ func newReports() *reports {
 
 func (r *reports) close() { r.once.Do(func() { close(r.closed) }) }
 
-// put accepts a report. It is the notify function for a provider.
-func (r *reports) put(pod *corev1.Pod) {
+// acceptReport accepts a report. It is the notify function for a provider.
+func (r *reports) acceptReport(pod *corev1.Pod) {
 	if pod == nil {
 		return
 	}
@@ -85,10 +85,10 @@ func (r *reports) put(pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for q := range r.watchers {
-		q.put(uid, encoded)
+		q.putReport(uid, encoded)
 	}
 	if len(r.watchers) == 0 {
-		r.retained.put(uid, encoded)
+		r.retained.putReport(uid, encoded)
 		if len(r.retained.order) > maxRetained {
 			delete(r.retained.reports, r.retained.order[0])
 			r.retained.order = r.retained.order[1:]
@@ -96,8 +96,8 @@ func (r *reports) put(pod *corev1.Pod) {
 	}
 }
 
-// watch returns a queue with the retained reports and all reports from now on.
-func (r *reports) watch() *queue {
+// openWatch returns a queue with the retained reports and all reports from now on.
+func (r *reports) openWatch() *queue {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	q := r.retained
@@ -106,8 +106,8 @@ func (r *reports) watch() *queue {
 	return q
 }
 
-// leave ends a watch. If no other node watches, leave keeps the reports that are left in the queue.
-func (r *reports) leave(q *queue) {
+// endWatch ends a watch. If no other node watches, leave keeps the reports that are left in the queue.
+func (r *reports) endWatch(q *queue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.watchers, q)
@@ -116,21 +116,21 @@ func (r *reports) leave(q *queue) {
 	}
 }
 
-func (r *reports) take(q *queue) [][]byte {
+func (r *reports) takeReports(q *queue) [][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return q.take()
+	return q.takeReports()
 }
 
 // WatchPods sends the reports of the provider.
 func (s *server) WatchPods(_ *rpc.WatchPodsRequest, stream rpc.Provider_WatchPodsServer) error {
-	q := s.reports.watch()
-	defer s.reports.leave(q)
+	q := s.reports.openWatch()
+	defer s.reports.endWatch(q)
 	if err := stream.Send(&rpc.PodsReport{}); err != nil {
 		return err
 	}
 	for {
-		pods := s.reports.take(q)
+		pods := s.reports.takeReports(q)
 		if pods == nil {
 			select {
 			case <-stream.Context().Done():
@@ -161,8 +161,8 @@ func newNodes() *nodes { return &nodes{closed: make(chan struct{}), changed: mak
 
 func (n *nodes) close() { n.once.Do(func() { close(n.closed) }) }
 
-// put accepts the node. It is the function that a provider gets from NotifyNodeStatus.
-func (n *nodes) put(node *corev1.Node) {
+// acceptNode accepts the node. It is the function that a provider gets from NotifyNodeStatus.
+func (n *nodes) acceptNode(node *corev1.Node) {
 	encoded, err := json.Marshal(node)
 	if err != nil {
 		return // no node of Kubernetes fails to encode

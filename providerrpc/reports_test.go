@@ -21,7 +21,7 @@ func report(uid string, phase corev1.PodPhase) *corev1.Pod {
 // taken is what a watch gets now.
 func taken(t *testing.T, r *reports, q *queue) (all []string) {
 	t.Helper()
-	for _, data := range r.take(q) {
+	for _, data := range r.takeReports(q) {
 		p := &corev1.Pod{}
 		if err := wire.Unmarshal(encoding, data, p); err != nil {
 			t.Fatal(err)
@@ -34,22 +34,22 @@ func taken(t *testing.T, r *reports, q *queue) (all []string) {
 // TestReportsOutliveConnections: what nobody was told is told to the next node, the latest of each pod, in order.
 func TestReportsOutliveConnections(t *testing.T) {
 	r := newReports()
-	r.put(report("early", corev1.PodRunning))
-	r.put(report("other", corev1.PodRunning))
-	r.put(report("early", corev1.PodSucceeded))
-	q := r.watch()
+	r.acceptReport(report("early", corev1.PodRunning))
+	r.acceptReport(report("other", corev1.PodRunning))
+	r.acceptReport(report("early", corev1.PodSucceeded))
+	q := r.openWatch()
 	if got, want := taken(t, r, q), []string{"early Succeeded", "other Running"}; !slices.Equal(got, want) {
 		t.Errorf("before anybody listened: got %q, want %q", got, want)
 	}
-	r.put(report("other", corev1.PodFailed))
-	r.leave(q)
-	r.put(report("late", corev1.PodFailed))
-	q = r.watch()
+	r.acceptReport(report("other", corev1.PodFailed))
+	r.endWatch(q)
+	r.acceptReport(report("late", corev1.PodFailed))
+	q = r.openWatch()
 	if got, want := taken(t, r, q), []string{"other Failed", "late Failed"}; !slices.Equal(got, want) {
 		t.Errorf("of a connection that broke, and after it: got %q, want %q", got, want)
 	}
-	second := r.watch()
-	r.put(report("both", corev1.PodRunning))
+	second := r.openWatch()
+	r.acceptReport(report("both", corev1.PodRunning))
 	for _, each := range []*queue{q, second} {
 		if got, want := taken(t, r, each), []string{"both Running"}; !slices.Equal(got, want) {
 			t.Errorf("two nodes: got %q, want %q", got, want)

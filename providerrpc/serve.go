@@ -51,11 +51,11 @@ type Options struct {
 // by one, and the optional abilities listed by cli.Provider. The provider's own calls of listers and of an event
 // recorder cannot reach the node.
 func Serve(ctx context.Context, provider node.PodLifecycleHandler, o Options) error {
-	o, err := o.complete()
+	o, err := o.withDefaults()
 	if err != nil {
 		return err
 	}
-	listener, err := o.listen(ctx)
+	listener, err := o.openListener(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,11 +75,11 @@ func Serve(ctx context.Context, provider node.PodLifecycleHandler, o Options) er
 	rpc.RegisterProviderServer(grpcServer, s)
 
 	failed := make(chan error, 1)
-	s.begin(ctx)
+	s.connectProvider(ctx)
 	running := make(chan struct{})
 	go func() {
 		defer close(running)
-		failed <- s.background(ctx)
+		failed <- s.runBackground(ctx)
 	}()
 	served := make(chan error, 1)
 	go func() { served <- grpcServer.Serve(listener) }()
@@ -104,8 +104,8 @@ func Serve(ctx context.Context, provider node.PodLifecycleHandler, o Options) er
 	return err
 }
 
-// complete fills the defaults of o and refuses invalid options.
-func (o Options) complete() (Options, error) {
+// withDefaults fills the defaults of o and refuses invalid options.
+func (o Options) withDefaults() (Options, error) {
 	switch {
 	case (o.Socket == "") == (o.Address == ""):
 		return o, errdefs.InvalidInput("serve plugin: set one of Socket and Address")
@@ -117,7 +117,7 @@ func (o Options) complete() (Options, error) {
 		return o, errdefs.InvalidInputf("serve plugin: MaxMessageBytes is %d, want 0 for the default, or more", o.MaxMessageBytes)
 	}
 	if o.TLS != nil {
-		o.TLS = mutual(o.TLS)
+		o.TLS = requireCertificates(o.TLS)
 	}
 	if o.Name == "" {
 		o.Name = "plugin"
@@ -128,8 +128,8 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// mutual returns a copy of c that always requires certificates of nodes.
-func mutual(c *tls.Config) *tls.Config {
+// requireCertificates returns a copy of c that always requires certificates of nodes.
+func requireCertificates(c *tls.Config) *tls.Config {
 	c = c.Clone()
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	c.MinVersion = max(c.MinVersion, tls.VersionTLS12)
@@ -142,7 +142,7 @@ func mutual(c *tls.Config) *tls.Config {
 			case chosen.ClientCAs == nil: // of which Go would make every authority that the machine trusts
 				return nil, errors.New("serve plugin: GetConfigForClient returned a configuration without ClientCAs")
 			}
-			chosen = mutual(chosen)
+			chosen = requireCertificates(chosen)
 			chosen.NextProtos = []string{"h2"}
 			return chosen, nil
 		}
@@ -150,8 +150,8 @@ func mutual(c *tls.Config) *tls.Config {
 	return c
 }
 
-// begin connects the optional interfaces of the provider, and lets it report.
-func (s *server) begin(ctx context.Context) {
+// connectProvider connects the optional interfaces of the provider, and lets it report.
+func (s *server) connectProvider(ctx context.Context) {
 	if p, ok := s.provider.(node.PodTokensUser); ok {
 		p.UsePodTokens(s.lookups)
 	}
@@ -162,15 +162,15 @@ func (s *server) begin(ctx context.Context) {
 		p.UsePodObjects(s.lookups)
 	}
 	if p, ok := s.provider.(node.PodNotifier); ok {
-		p.NotifyPods(ctx, s.reports.put)
+		p.NotifyPods(ctx, s.reports.acceptReport)
 	}
 	if p, ok := s.provider.(node.NodeProvider); ok {
-		p.NotifyNodeStatus(ctx, s.nodes.put)
+		p.NotifyNodeStatus(ctx, s.nodes.acceptNode)
 	}
 }
 
-// background does the provider's own work, until ctx ends.
-func (s *server) background(ctx context.Context) error {
+// runBackground does the provider's own work, until ctx ends.
+func (s *server) runBackground(ctx context.Context) error {
 	p, ok := s.provider.(node.BackgroundRunner)
 	if !ok {
 		<-ctx.Done()

@@ -35,8 +35,8 @@ type server struct {
 	lookups  *lookups
 }
 
-// fail returns err as the error of the call of ctx.
-func fail(ctx context.Context, err error, complete bool) error {
+// callError returns err as the error of the call of ctx.
+func callError(ctx context.Context, err error, complete bool) error {
 	err, trailer := wire.Encode(err, complete)
 	if trailer != nil {
 		_ = grpc.SetTrailer(ctx, trailer) // fails outside a call only
@@ -44,39 +44,39 @@ func fail(ctx context.Context, err error, complete bool) error {
 	return err
 }
 
-// lacks returns the error for a method that the provider does not have.
-func lacks(method string) error {
+// lackError returns the error for a method that the provider does not have.
+func lackError(method string) error {
 	return status.Errorf(codes.Unimplemented, "the provider of the plugin has no method %s", method)
 }
 
-// complete reports whether the provider knows that its answers are complete. Call complete before the provider
+// isComplete reports whether the provider knows that its answers are complete. Call complete before the provider
 // answers.
-func (s *server) complete() bool {
+func (s *server) isComplete() bool {
 	p, ok := s.provider.(node.PodAuthority)
 	return ok && p.AnswersForAllPods()
 }
 
 // Alive answers at once.
 func (s *server) Alive(context.Context, *rpc.AliveRequest) (*rpc.AliveResponse, error) {
-	return &rpc.AliveResponse{Complete: s.complete()}, nil
+	return &rpc.AliveResponse{Complete: s.isComplete()}, nil
 }
 
 // Ping asks the provider.
 func (s *server) Ping(ctx context.Context, _ *rpc.PingRequest) (*rpc.PingResponse, error) {
 	p, ok := s.provider.(node.NodeProvider)
 	if !ok {
-		return nil, lacks("Ping")
+		return nil, lackError("Ping")
 	}
-	return &rpc.PingResponse{}, fail(ctx, p.Ping(ctx), false)
+	return &rpc.PingResponse{}, callError(ctx, p.Ping(ctx), false)
 }
 
 // withPod calls f with the pod in req.
 func withPod(ctx context.Context, req *rpc.PodRequest, f func(context.Context, *corev1.Pod) error) (*rpc.PodDone, error) {
 	pod := &corev1.Pod{}
 	if err := wire.Unmarshal(encoding, req.GetPod(), pod); err != nil {
-		return nil, fail(ctx, fmt.Errorf("decode the pod: %w", err), false)
+		return nil, callError(ctx, fmt.Errorf("decode the pod: %w", err), false)
 	}
-	return &rpc.PodDone{}, fail(ctx, f(ctx, pod), false)
+	return &rpc.PodDone{}, callError(ctx, f(ctx, pod), false)
 }
 
 // CreatePod asks the provider. The node knows whole features of the declaration. A provider may lack single fields of
@@ -104,36 +104,36 @@ func (s *server) DeletePod(ctx context.Context, req *rpc.PodRequest) (*rpc.PodDo
 
 // GetPod asks the provider. A nil pod is not-found.
 func (s *server) GetPod(ctx context.Context, req *rpc.PodName) (*rpc.PodAnswer, error) {
-	complete := s.complete()
+	complete := s.isComplete()
 	pod, err := s.provider.GetPod(ctx, req.GetNamespace(), req.GetName())
 	if err == nil && pod == nil {
 		err = errdefs.NotFoundf("pod %s/%s is not here", req.GetNamespace(), req.GetName())
 	}
 	if err != nil {
-		return nil, fail(ctx, err, complete)
+		return nil, callError(ctx, err, complete)
 	}
 	encoded, err := wire.Marshal(encoding, pod)
-	return &rpc.PodAnswer{Pod: encoded}, fail(ctx, err, false)
+	return &rpc.PodAnswer{Pod: encoded}, callError(ctx, err, false)
 }
 
 // GetPodStatus asks the provider. A nil status is not-found.
 func (s *server) GetPodStatus(ctx context.Context, req *rpc.PodName) (*rpc.StatusAnswer, error) {
-	complete := s.complete()
+	complete := s.isComplete()
 	got, err := s.provider.GetPodStatus(ctx, req.GetNamespace(), req.GetName())
 	if err == nil && got == nil {
 		err = errdefs.NotFoundf("pod %s/%s is not here", req.GetNamespace(), req.GetName())
 	}
 	if err != nil {
-		return nil, fail(ctx, err, complete)
+		return nil, callError(ctx, err, complete)
 	}
 	encoded, err := wire.Marshal(encoding, got)
-	return &rpc.StatusAnswer{Status: encoded}, fail(ctx, err, false)
+	return &rpc.StatusAnswer{Status: encoded}, callError(ctx, err, false)
 }
 
 // GetPods asks the provider, and sends the pods in chunks.
 func (s *server) GetPods(_ *rpc.GetPodsRequest, stream rpc.Provider_GetPodsServer) error {
 	ctx := stream.Context()
-	complete := s.complete()
+	complete := s.isComplete()
 	pods, err := s.provider.GetPods(ctx)
 	if err != nil {
 		return failStream(stream, err, false)

@@ -25,9 +25,9 @@ type sessionStream = grpc.BidiStreamingServer[rpc.SessionInput, rpc.SessionOutpu
 func (s *server) RunInContainer(stream rpc.Provider_RunInContainerServer) error {
 	p, ok := s.provider.(execProvider)
 	if !ok {
-		return lacks("RunInContainer")
+		return lackError("RunInContainer")
 	}
-	return session(stream, func(ctx context.Context, start *rpc.SessionStart, attach api.AttachIO) error {
+	return runSession(stream, func(ctx context.Context, start *rpc.SessionStart, attach api.AttachIO) error {
 		return p.RunInContainer(ctx, start.GetNamespace(), start.GetPod(), start.GetContainer(), start.GetCommand(), attach)
 	})
 }
@@ -36,16 +36,16 @@ func (s *server) RunInContainer(stream rpc.Provider_RunInContainerServer) error 
 func (s *server) AttachToContainer(stream rpc.Provider_AttachToContainerServer) error {
 	p, ok := s.provider.(attachProvider)
 	if !ok {
-		return lacks("AttachToContainer")
+		return lackError("AttachToContainer")
 	}
-	return session(stream, func(ctx context.Context, start *rpc.SessionStart, attach api.AttachIO) error {
+	return runSession(stream, func(ctx context.Context, start *rpc.SessionStart, attach api.AttachIO) error {
 		return p.AttachToContainer(ctx, start.GetNamespace(), start.GetPod(), start.GetContainer(), attach)
 	})
 }
 
-// session runs an exec or attach over stream. An exit code is an answer; any other error is an error of the
+// runSession runs an exec or attach over stream. An exit code is an answer; any other error is an error of the
 // call.
-func session(stream sessionStream, run func(context.Context, *rpc.SessionStart, api.AttachIO) error) error {
+func runSession(stream sessionStream, run func(context.Context, *rpc.SessionStart, api.AttachIO) error) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return err
@@ -57,9 +57,9 @@ func session(stream sessionStream, run func(context.Context, *rpc.SessionStart, 
 	io := newSessionIO(start, stream)
 	ctx, cancel := context.WithCancel(withCaller(stream.Context(), start.GetCaller()))
 	defer cancel()
-	go io.receive() // ends with the stream, which ends when this function returns
+	go io.receiveInput() // ends with the stream, which ends when this function returns
 	err = run(ctx, start, io)
-	io.end()
+	io.unblockReceiver()
 	code := int32(0)
 	var exit utilexec.ExitError
 	switch {
@@ -68,7 +68,7 @@ func session(stream sessionStream, run func(context.Context, *rpc.SessionStart, 
 	case err != nil:
 		return failStream(stream, err, false)
 	}
-	return io.send(&rpc.SessionOutput{Output: &rpc.SessionOutput_ExitCode{ExitCode: code}})
+	return io.sendOutput(&rpc.SessionOutput{Output: &rpc.SessionOutput_ExitCode{ExitCode: code}})
 }
 
 // sessionIO is the node's end of an exec or attach, as the provider sees it.
@@ -91,11 +91,11 @@ func newSessionIO(start *rpc.SessionStart, stream sessionStream) *sessionIO {
 	return s
 }
 
-// end unblocks the receiver that waits for the provider to read.
-func (s *sessionIO) end() { _ = s.in.Close() }
+// unblockReceiver unblocks the receiver that waits for the provider to read.
+func (s *sessionIO) unblockReceiver() { _ = s.in.Close() }
 
-// receive handles the messages of the node until the stream ends.
-func (s *sessionIO) receive() {
+// receiveInput handles the messages of the node until the stream ends.
+func (s *sessionIO) receiveInput() {
 	if s.resize != nil {
 		defer close(s.resize)
 	}
@@ -128,7 +128,7 @@ func (s *sessionIO) setSize(size api.TermSize) {
 	s.resize <- size // nobody else fills it
 }
 
-func (s *sessionIO) send(message *rpc.SessionOutput) error {
+func (s *sessionIO) sendOutput(message *rpc.SessionOutput) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
 	return s.stream.Send(message)
@@ -175,7 +175,7 @@ type sessionWriter struct {
 
 func (w sessionWriter) Write(p []byte) (int, error) {
 	for sent := 0; sent < len(p); sent += wire.ChunkBytes {
-		if err := w.session.send(w.message(bytes.Clone(p[sent:min(sent+wire.ChunkBytes, len(p))]))); err != nil {
+		if err := w.session.sendOutput(w.message(bytes.Clone(p[sent:min(sent+wire.ChunkBytes, len(p))]))); err != nil {
 			return sent, err
 		}
 	}

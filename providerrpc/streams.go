@@ -30,7 +30,7 @@ func withCaller(ctx context.Context, c *rpc.Caller) context.Context {
 func (s *server) GetContainerLogs(req *rpc.LogsRequest, stream rpc.Provider_GetContainerLogsServer) error {
 	p, ok := s.provider.(logsProvider)
 	if !ok {
-		return lacks("GetContainerLogs")
+		return lackError("GetContainerLogs")
 	}
 	opts := api.ContainerLogOpts{
 		Tail: int(req.GetTail()), LimitBytes: int(req.GetLimitBytes()), Timestamps: req.GetTimestamps(), Follow: req.GetFollow(),
@@ -59,7 +59,7 @@ func (s *server) GetContainerLogs(req *rpc.LogsRequest, stream rpc.Provider_GetC
 func (s *server) PortForward(stream rpc.Provider_PortForwardServer) error {
 	p, ok := s.provider.(forwardProvider)
 	if !ok {
-		return lacks("PortForward")
+		return lackError("PortForward")
 	}
 	first, err := stream.Recv()
 	if err != nil {
@@ -112,14 +112,14 @@ func (c *forwardConn) Write(p []byte) (int, error) {
 func (s *server) GetStatsSummary(ctx context.Context, _ *rpc.StatsRequest) (*rpc.StatsAnswer, error) {
 	p, ok := s.provider.(statsProvider)
 	if !ok {
-		return nil, lacks("GetStatsSummary")
+		return nil, lackError("GetStatsSummary")
 	}
 	summary, err := p.GetStatsSummary(ctx)
 	if err != nil {
-		return nil, fail(ctx, err, false)
+		return nil, callError(ctx, err, false)
 	}
 	encoded, err := json.Marshal(summary)
-	return &rpc.StatsAnswer{SummaryJson: encoded}, fail(ctx, err, false)
+	return &rpc.StatsAnswer{SummaryJson: encoded}, callError(ctx, err, false)
 }
 
 // GetMetrics asks the provider for one of its pages.
@@ -129,26 +129,26 @@ func (s *server) GetMetrics(ctx context.Context, req *rpc.MetricsRequest) (*rpc.
 	case rpc.MetricsPage_METRICS_PAGE_RESOURCE:
 		p, ok := s.provider.(metricsProvider)
 		if !ok {
-			return nil, lacks("GetMetricsResource")
+			return nil, lackError("GetMetricsResource")
 		}
 		get = p.GetMetricsResource
 	case rpc.MetricsPage_METRICS_PAGE_PROBES:
 		p, ok := s.provider.(probeMetricsProvider)
 		if !ok {
-			return nil, lacks("GetMetricsProbes")
+			return nil, lackError("GetMetricsProbes")
 		}
 		get = p.GetMetricsProbes
 	default:
-		return nil, lacks(fmt.Sprintf("for the page %v", req.GetPage()))
+		return nil, lackError(fmt.Sprintf("for the page %v", req.GetPage()))
 	}
 	families, err := get(ctx)
 	if err != nil {
-		return nil, fail(ctx, err, false)
+		return nil, callError(ctx, err, false)
 	}
 	var text bytes.Buffer
 	for _, family := range families {
 		if _, err := expfmt.MetricFamilyToText(&text, family); err != nil {
-			return nil, fail(ctx, fmt.Errorf("encode metric %s: %w", family.GetName(), err), false)
+			return nil, callError(ctx, fmt.Errorf("encode metric %s: %w", family.GetName(), err), false)
 		}
 	}
 	return &rpc.MetricsAnswer{Text: text.Bytes()}, nil

@@ -22,7 +22,7 @@ func CheckSocket(path string) error {
 		return fmt.Errorf("socket %s has the mode %#o, so that others than its owner can connect: want 0600", path, perm)
 	}
 	uid, known := ownerOf(info)
-	if known && !trusted(uid) {
+	if known && !isTrusted(uid) {
 		return fmt.Errorf("socket %s belongs to the user %d: want the user %d of this process, or root", path, uid, os.Geteuid())
 	}
 	return nil
@@ -34,11 +34,11 @@ func CheckPeer(conn *net.UnixConn) error {
 	if err != nil {
 		return fmt.Errorf("find out who is at the other end of %s: %w", conn.RemoteAddr(), err)
 	}
-	if known && !trusted(uid) {
+	if known && !isTrusted(uid) {
 		return fmt.Errorf("the process at the other end of socket %s is of the user %d: want the user %d of this process, or root",
 			conn.RemoteAddr(), uid, os.Geteuid())
 	}
 	return nil
 }
 
-func trusted(uid int) bool { return uid == 0 || uid == os.Geteuid() }
+func isTrusted(uid int) bool { return uid == 0 || uid == os.Geteuid() }
