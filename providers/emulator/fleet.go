@@ -87,7 +87,7 @@ func (f *Fleet) Start(ctx context.Context, g Group) error {
 	if err := f.runner.CreatePod(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: g.ID, UID: types.UID(g.ID)}, Spec: g.Spec,
 	}); err != nil {
-		f.forget(g.ID)
+		f.forgetGroup(g.ID)
 		return fmt.Errorf("run group %s: %w", g.ID, err)
 	}
 	return nil
@@ -126,7 +126,7 @@ func (f *Fleet) Get(ctx context.Context, id string) (Seen, error) {
 	if !ok {
 		return Seen{}, errdefs.NotFoundf("there is no group %s", id)
 	}
-	return f.look(ctx, id)
+	return f.lookUpGroup(ctx, id)
 }
 
 // List returns the groups as a list of the service shows them: without the newest groups, and with groups that
@@ -136,7 +136,7 @@ func (f *Fleet) List(ctx context.Context) (out []Seen, err error) {
 	ids := slices.Clone(f.order)
 	f.mu.Unlock()
 	for _, id := range ids {
-		seen, err := f.look(ctx, id)
+		seen, err := f.lookUpGroup(ctx, id)
 		switch {
 		case errdefs.IsNotFound(err):
 			continue
@@ -149,8 +149,8 @@ func (f *Fleet) List(ctx context.Context) (out []Seen, err error) {
 	return out, nil
 }
 
-// look asks the runner for a group, and records that a group has gone.
-func (f *Fleet) look(ctx context.Context, id string) (Seen, error) {
+// lookUpGroup asks the runner for a group, and records that a group has gone.
+func (f *Fleet) lookUpGroup(ctx context.Context, id string) (Seen, error) {
 	pod, err := f.runner.GetPod(ctx, namespace, id)
 	if err != nil && !errdefs.IsNotFound(err) {
 		return Seen{}, fmt.Errorf("look at group %s: %w", id, err)
@@ -166,23 +166,23 @@ func (f *Fleet) look(ctx context.Context, id string) (Seen, error) {
 	case !g.DeletedAt.IsZero() && !g.Gone:
 		g.Gone, g.DeletedAt = true, time.Now()
 	case g.Gone && time.Since(g.DeletedAt) >= max(f.lag, f.Linger):
-		f.drop(id)
+		f.dropGroup(id)
 		return Seen{}, errdefs.NotFoundf("there is no group %s", id)
 	}
 	return *g, nil
 }
 
-func (f *Fleet) forget(id string) {
+func (f *Fleet) forgetGroup(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.drop(id)
+	f.dropGroup(id)
 }
 
-// drop removes a group. The caller holds f.mu.
-func (f *Fleet) drop(id string) {
+// dropGroup removes a group. The caller holds f.mu.
+func (f *Fleet) dropGroup(id string) {
 	delete(f.groups, id)
 	f.order = slices.DeleteFunc(f.order, func(other string) bool { return other == id })
-	f.objects.drop(id)
+	f.objects.dropSecrets(id)
 }
 
 // Runner returns the runner, namespace and name of the containers of a group, for logs and exec.

@@ -35,7 +35,7 @@ func (o *Objects) set(group, name string, files map[string][]byte) {
 	o.secrets[group][name] = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: files}
 }
 
-func (o *Objects) drop(group string) {
+func (o *Objects) dropSecrets(group string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.secrets, group)

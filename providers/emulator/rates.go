@@ -44,15 +44,15 @@ func NewRates(operation func(*http.Request) string, rates []Rate, refuse http.Ha
 
 // ServeHTTP implements http.Handler.
 func (r *Rates) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	if r.spend(r.operation(request)) {
+	if r.spendRequest(r.operation(request)) {
 		r.next.ServeHTTP(w, request)
 		return
 	}
 	r.refuse(w, request)
 }
 
-// spend takes a request out of each rate of its operation, if there is room in all of them.
-func (r *Rates) spend(operation string) bool {
+// spendRequest takes a request out of each rate of its operation, if there is room in all of them.
+func (r *Rates) spendRequest(operation string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, room := time.Now(), true

@@ -99,7 +99,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	fault := f.take(Request{Operation: f.operation(r, body), At: time.Now(), Method: r.Method, URL: r.URL.String(), Header: r.Header.Clone(), Body: body})
+	fault := f.recordRequest(Request{Operation: f.operation(r, body), At: time.Now(), Method: r.Method, URL: r.URL.String(), Header: r.Header.Clone(), Body: body})
 	if fault.Delay > 0 {
 		select {
 		case <-time.After(fault.Delay):
@@ -120,8 +120,8 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take records a request, and returns its fault.
-func (f *Front) take(r Request) (hit Fault) {
+// recordRequest records a request, and returns its fault.
+func (f *Front) recordRequest(r Request) (hit Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.forgets {

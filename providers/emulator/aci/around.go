@@ -47,8 +47,8 @@ func (s *Server) tooMany(operation string) time.Duration {
 	return 0
 }
 
-// subnet shows a subnet. It accepts a change that delegates the subnet to container groups.
-func (s *Server) subnet(w http.ResponseWriter, r *http.Request) {
+// answerSubnet shows a subnet. It accepts a change that delegates the subnet to container groups.
+func (s *Server) answerSubnet(w http.ResponseWriter, r *http.Request) {
 	action := ActionSubnet
 	if r.Method != http.MethodGet {
 		action = ActionDelegate
@@ -56,34 +56,34 @@ func (s *Server) subnet(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Path
 	delegated := slices.ContainsFunc(s.Subnets, func(other string) bool { return strings.EqualFold(other, id) })
 	switch {
-	case !s.may(action):
-		forbid(w, action)
+	case !s.mayDo(action):
+		forbidAction(w, action)
 	case !delegated && !slices.ContainsFunc(s.Plain, func(other string) bool { return strings.EqualFold(other, id) }):
-		refuse(w, http.StatusNotFound, "NotFound", "Resource "+id+" not found.")
+		refuseRequest(w, http.StatusNotFound, "NotFound", "Resource "+id+" not found.")
 	default:
 		to := []any{}
 		if delegated {
 			to = append(to, map[string]any{"name": "aci", "properties": map[string]any{"serviceName": "Microsoft.ContainerInstance/containerGroups", "provisioningState": "Succeeded"}})
 		}
-		answer(w, http.StatusOK, map[string]any{"id": id, "name": id[strings.LastIndex(id, "/")+1:], "properties": map[string]any{
+		answerJSON(w, http.StatusOK, map[string]any{"id": id, "name": id[strings.LastIndex(id, "/")+1:], "properties": map[string]any{
 			"provisioningState": "Succeeded", "addressPrefix": "10.240.0.0/16", "delegations": to,
 		}})
 	}
 }
 
-func forbid(w http.ResponseWriter, action string) {
-	refuse(w, http.StatusForbidden, "AuthorizationFailed", "The client does not have authorization to perform action '"+action+"'.")
+func forbidAction(w http.ResponseWriter, action string) {
+	refuseRequest(w, http.StatusForbidden, "AuthorizationFailed", "The client does not have authorization to perform action '"+action+"'.")
 }
 
-// usages shows the quota of a region.
-func (s *Server) usages(w http.ResponseWriter, r *http.Request, region string) {
+// answerUsages shows the quota of a region.
+func (s *Server) answerUsages(w http.ResponseWriter, r *http.Request, region string) {
 	switch {
-	case !s.may(ActionUsage):
-		forbid(w, ActionUsage)
-	case !s.speaks(r):
-		refuse(w, http.StatusBadRequest, "InvalidApiVersionParameter", "The api-version is invalid.")
+	case !s.mayDo(ActionUsage):
+		forbidAction(w, ActionUsage)
+	case !s.knowsVersion(r):
+		refuseRequest(w, http.StatusBadRequest, "InvalidApiVersionParameter", "The api-version is invalid.")
 	case region != s.place.Region:
-		refuse(w, http.StatusBadRequest, "LocationNotAvailableForResourceType", "The provided location '"+region+"' is not available.")
+		refuseRequest(w, http.StatusBadRequest, "LocationNotAvailableForResourceType", "The provided location '"+region+"' is not available.")
 	default:
 		s.mu.Lock()
 		n := len(s.groups)
@@ -92,19 +92,19 @@ func (s *Server) usages(w http.ResponseWriter, r *http.Request, region string) {
 		if limit == 0 {
 			limit = 10000
 		}
-		answer(w, http.StatusOK, map[string]any{"value": []any{map[string]any{
+		answerJSON(w, http.StatusOK, map[string]any{"value": []any{map[string]any{
 			"unit": "Count", "currentValue": n, "limit": limit, "name": map[string]string{"value": "ContainerGroups", "localizedValue": "Container Groups"},
 		}}})
 	}
 }
 
-// operation reports every operation as finished: the group shows the progress.
-func (s *Server) operation(w http.ResponseWriter, r *http.Request, id string) {
-	if !s.may(ActionStatus) {
-		forbid(w, ActionStatus)
+// answerOperation reports every operation as finished: the group shows the progress.
+func (s *Server) answerOperation(w http.ResponseWriter, r *http.Request, id string) {
+	if !s.mayDo(ActionStatus) {
+		forbidAction(w, ActionStatus)
 		return
 	}
-	answer(w, http.StatusOK, map[string]any{"id": r.URL.Path, "name": id, "status": "Succeeded"})
+	answerJSON(w, http.StatusOK, map[string]any{"id": r.URL.Path, "name": id, "status": "Succeeded"})
 }
 
 // metricNames are the names of the metrics of a batch.
@@ -113,16 +113,16 @@ var metricNames = []string{"CpuUsage", "MemoryUsage"}
 // maxBatch is the maximum number of resources in a batch.
 const maxBatch = 50
 
-// metrics answers with the usage of the containers of several groups at once.
-func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+// answerMetrics answers with the usage of the containers of several groups at once.
+func (s *Server) answerMetrics(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	var asked struct {
 		IDs []string `json:"resourceids"`
 	}
-	bad := func(why string) { refuse(w, http.StatusBadRequest, "BadRequest", why) }
+	bad := func(why string) { refuseRequest(w, http.StatusBadRequest, "BadRequest", why) }
 	switch {
-	case !s.may(ActionMetrics):
-		forbid(w, ActionMetrics)
+	case !s.mayDo(ActionMetrics):
+		forbidAction(w, ActionMetrics)
 		return
 	case r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&asked) != nil:
 		bad("want a POST with resourceids")
@@ -145,22 +145,22 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	}
 	values := []any{}
 	for _, id := range asked.IDs {
-		g := s.find(id[strings.LastIndex(id, "/")+1:])
+		g := s.findGroup(id[strings.LastIndex(id, "/")+1:])
 		if g == nil {
-			refuse(w, http.StatusNotFound, "ResourceNotFound", "Resource "+id+" was not found.")
+			refuseRequest(w, http.StatusNotFound, "ResourceNotFound", "Resource "+id+" was not found.")
 			return
 		}
 		runner, namespace, name := s.fleet.Runner(s.idOf(g))
 		summary, err := runner.GetStatsSummary(r.Context())
 		if err != nil {
-			refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
+			refuseRequest(w, http.StatusInternalServerError, "InternalServerError", err.Error())
 			return
 		}
 		cpu, memory := []any{}, []any{}
 		for _, pod := range summary.Pods {
 			if pod.PodRef.Namespace == namespace && pod.PodRef.Name == name {
 				for _, c := range pod.Containers {
-					cpu, memory = append(cpu, series(c.Name, millicores(c.CPU))), append(memory, series(c.Name, bytesOf(c.Memory)))
+					cpu, memory = append(cpu, seriesOf(c.Name, millicoresOf(c.CPU))), append(memory, seriesOf(c.Name, bytesOf(c.Memory)))
 				}
 			}
 		}
@@ -169,10 +169,10 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 			map[string]any{"name": map[string]string{"value": "MemoryUsage"}, "unit": "Bytes", "timeseries": memory},
 		}})
 	}
-	answer(w, http.StatusOK, map[string]any{"values": values})
+	answerJSON(w, http.StatusOK, map[string]any{"values": values})
 }
 
-func millicores(s *statsv1alpha1.CPUStats) float64 {
+func millicoresOf(s *statsv1alpha1.CPUStats) float64 {
 	if s == nil || s.UsageNanoCores == nil {
 		return 0
 	}
@@ -186,8 +186,8 @@ func bytesOf(s *statsv1alpha1.MemoryStats) float64 {
 	return float64(*s.WorkingSetBytes)
 }
 
-// series returns the series of one container. The last minute has no value yet.
-func series(container string, average float64) map[string]any {
+// seriesOf returns the series of one container. The last minute has no value yet.
+func seriesOf(container string, average float64) map[string]any {
 	now := time.Now().UTC().Truncate(time.Minute)
 	return map[string]any{
 		"metadatavalues": []any{map[string]any{"name": map[string]string{"value": "containername"}, "value": container}},

@@ -19,5 +19,5 @@ var models = sync.OnceValue(func() fields.Models { return fields.Parse(descripti
 // readOnly is the end of the problem of a field that cannot be written.
 const readOnly = fields.ReadOnly
 
-// check returns the sorted differences between the data and a model. None means that the data may be sent.
-func check(model string, data []byte) []string { return models().Check(model, data) }
+// checkModel returns the sorted differences between the data and a model. None means that the data may be sent.
+func checkModel(model string, data []byte) []string { return models().Check(model, data) }

@@ -11,7 +11,7 @@ import (
 func TestFieldsAreChecked(t *testing.T) {
 	const good = `{"location": "x", "properties": {"osType": "Linux", "containers": [{"name": "c", "properties": {"image": "i",
 		"resources": {"requests": {"cpu": 1, "memoryInGB": 1.5}}, "environmentVariables": [{"name": "A", "secureValue": "b"}]}}]}}`
-	if problems := check("ContainerGroup", []byte(good)); len(problems) > 0 {
+	if problems := checkModel("ContainerGroup", []byte(good)); len(problems) > 0 {
 		t.Errorf("what is right is refused: %q", problems)
 	}
 	for old, c := range map[string]struct{ now, want string }{
@@ -26,7 +26,7 @@ func TestFieldsAreChecked(t *testing.T) {
 		`{"location": "x", "proper`:   {`{"location": "x", "identity": {"type": "all"}, "proper`, "want one of"},
 		`[{"name": "c", "properties"`: {`[{"workingDir": "/", "name": "c", "properties"`, "workingDir: is not known"},
 	} {
-		problems := check("ContainerGroup", []byte(strings.Replace(good, old, c.now, 1)))
+		problems := checkModel("ContainerGroup", []byte(strings.Replace(good, old, c.now, 1)))
 		if !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, c.want) }) {
 			t.Errorf("%s in the place of %s: got %q, want %q", c.now, old, problems, c.want)
 		}

@@ -135,8 +135,8 @@ var (
 	containerName = groupName
 )
 
-// problems returns the problems of a request that the description of fields cannot express.
-func (p *Request) problems(name string) (out []string) {
+// findProblems returns the problems of a request that the description of fields cannot express.
+func (p *Request) findProblems(name string) (out []string) {
 	if !groupName.MatchString(name) {
 		out = append(out, "InvalidContainerGroupName: "+name)
 	}
@@ -173,16 +173,16 @@ func (p *Request) problems(name string) (out []string) {
 func (s *Server) start(w http.ResponseWriter, r *http.Request, name string, data []byte, asked Request) {
 	var shows map[string]any
 	_ = json.Unmarshal(data, &shows) // the data were decoded before
-	hide(shows)
+	hideSecrets(shows)
 	s.mu.Lock()
 	if old := s.groups[name]; old != nil {
 		ending := old.ending
 		s.mu.Unlock()
 		switch {
 		case ending:
-			refuse(w, http.StatusConflict, codeTransitioning, "The container group '"+name+"' is still transitioning, please retry later.")
+			refuseRequest(w, http.StatusConflict, codeTransitioning, "The container group '"+name+"' is still transitioning, please retry later.")
 		case !old.asked.isUpdatedBy(&asked):
-			refuse(w, http.StatusBadRequest, codeUpdate, "The updates on container group '"+name+"' are invalid: restart policy, network, CPU and memory do not change.")
+			refuseRequest(w, http.StatusBadRequest, codeUpdate, "The updates on container group '"+name+"' are invalid: restart policy, network, CPU and memory do not change.")
 		default:
 			s.get(w, r, name) // an identical request changes nothing
 		}
@@ -190,7 +190,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request, name string, data
 	}
 	if s.Quota != 0 && len(s.groups) >= s.Quota {
 		s.mu.Unlock()
-		refuse(w, http.StatusConflict, "ContainerGroupQuotaReached", fmt.Sprintf("Resource type 'Microsoft.ContainerInstance/containerGroups' container group quota '%d' exceeded.", s.Quota))
+		refuseRequest(w, http.StatusConflict, "ContainerGroupQuotaReached", fmt.Sprintf("Resource type 'Microsoft.ContainerInstance/containerGroups' container group quota '%d' exceeded.", s.Quota))
 		return
 	}
 	s.started++
@@ -203,13 +203,13 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request, name string, data
 		s.mu.Unlock()
 	}
 	w.Header().Set("Azure-AsyncOperation", "https://"+r.Host+"/subscriptions/"+s.place.Subscription+"/providers/Microsoft.ContainerInstance/locations/"+s.place.Region+"/operations/"+s.idOf(g))
-	body := s.body(g)
+	body := s.groupBody(g)
 	body["properties"].(map[string]any)["provisioningState"] = "Pending"
-	answer(w, http.StatusCreated, body)
+	answerJSON(w, http.StatusCreated, body)
 }
 
-// sum returns the requests of all containers of a group together.
-func (p *Request) sum() (cpu, memory float64) {
+// sumRequests returns the requests of all containers of a group together.
+func (p *Request) sumRequests() (cpu, memory float64) {
 	for i := range p.Properties.Containers {
 		if r := p.Properties.Containers[i].Properties.Resources; r != nil {
 			cpu, memory = cpu+r.Requests.CPU, memory+r.Requests.MemoryInGB
@@ -222,14 +222,14 @@ func (p *Request) sum() (cpu, memory float64) {
 // 2019-08-30.
 func (p *Request) isUpdatedBy(to *Request) bool {
 	of := func(g *Request) string {
-		cpu, memory := g.sum()
+		cpu, memory := g.sumRequests()
 		return fmt.Sprint(g.Properties.OSType, g.Properties.RestartPolicy, g.Properties.SubnetIDs, math.Round(cpu*100), math.Round(memory*10))
 	}
 	return of(p) == of(to)
 }
 
-// hide removes values that the service never shows again.
-func hide(v any) {
+// hideSecrets removes values that the service never shows again.
+func hideSecrets(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range []string{"secureValue", "password", "workspaceKey", "storageAccountKey", "protectedSettings"} {
@@ -241,11 +241,11 @@ func hide(v any) {
 			}
 		}
 		for inner := range maps.Values(v) {
-			hide(inner)
+			hideSecrets(inner)
 		}
 	case []any:
 		for _, inner := range v {
-			hide(inner)
+			hideSecrets(inner)
 		}
 	}
 }
@@ -304,44 +304,44 @@ func (p *probe) run() *corev1.Probe {
 	}
 }
 
-func (s *Server) find(name string) *group {
+func (s *Server) findGroup(name string) *group {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.groups[name]
 }
 
 func (s *Server) get(w http.ResponseWriter, r *http.Request, name string) {
-	g := s.find(name)
+	g := s.findGroup(name)
 	if g != nil {
-		body, err := s.full(r.Context(), g)
+		body, err := s.groupView(r.Context(), g)
 		if err == nil {
-			answer(w, http.StatusOK, body)
+			answerJSON(w, http.StatusOK, body)
 			return
 		}
 		if !errdefs.IsNotFound(err) {
-			refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
+			refuseRequest(w, http.StatusInternalServerError, "InternalServerError", err.Error())
 			return
 		}
 	}
-	refuse(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+name+"' was not found.")
+	refuseRequest(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+name+"' was not found.")
 }
 
-func (s *Server) delete(w http.ResponseWriter, r *http.Request, name string) {
-	g := s.find(name)
+func (s *Server) deleteGroup(w http.ResponseWriter, r *http.Request, name string) {
+	g := s.findGroup(name)
 	if g == nil {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	if err := s.fleet.Stop(context.WithoutCancel(r.Context()), s.idOf(g), s.Grace); errdefs.IsNotFound(err) {
-		s.drop(g)
-		if _, stopped := s.changing(g); stopped {
+		s.dropGroup(g)
+		if _, stopped := s.pendingChange(g); stopped {
 			w.WriteHeader(http.StatusOK)
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)
 		return
 	} else if err != nil {
-		refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
+		refuseRequest(w, http.StatusInternalServerError, "InternalServerError", err.Error())
 		return
 	}
 	s.mu.Lock()
@@ -351,7 +351,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, name string) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-func (s *Server) drop(g *group) {
+func (s *Server) dropGroup(g *group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.groups[g.name] == g {
@@ -359,8 +359,8 @@ func (s *Server) drop(g *group) {
 	}
 }
 
-// body returns a group without the states of its containers.
-func (s *Server) body(g *group) map[string]any {
+// groupBody returns a group without the states of its containers.
+func (s *Server) groupBody(g *group) map[string]any {
 	data, _ := json.Marshal(g.shows) // shows came from JSON
 	var out map[string]any
 	_ = json.Unmarshal(data, &out)
@@ -369,9 +369,9 @@ func (s *Server) body(g *group) map[string]any {
 	return out
 }
 
-// shown returns the content of a list: groups as the fleet lists them, perhaps late, without the states of their
+// listedGroups returns the content of a list: groups as the fleet lists them, perhaps late, without the states of their
 // containers.
-func (s *Server) shown(ctx context.Context) ([]map[string]any, error) {
+func (s *Server) listedGroups(ctx context.Context) ([]map[string]any, error) {
 	s.mu.Lock()
 	stale := s.stale
 	s.mu.Unlock()
@@ -391,8 +391,8 @@ func (s *Server) shown(ctx context.Context) ([]map[string]any, error) {
 	out := []map[string]any{}
 	for _, one := range seen {
 		if g := byID[one.ID]; g != nil && !one.Gone {
-			body := s.body(g)
-			body["properties"].(map[string]any)["provisioningState"] = provisioning(g, one)
+			body := s.groupBody(g)
+			body["properties"].(map[string]any)["provisioningState"] = provisioningState(g, one)
 			out = append(out, body)
 		}
 	}
@@ -405,8 +405,8 @@ func (s *Server) shown(ctx context.Context) ([]map[string]any, error) {
 		if g.failed == "" {
 			state = "Succeeded"
 		}
-		if again, stopped := s.changing(g); g.failed != "" || (stopped || again) && !there[id] {
-			body := s.body(g)
+		if again, stopped := s.pendingChange(g); g.failed != "" || (stopped || again) && !there[id] {
+			body := s.groupBody(g)
 			body["properties"].(map[string]any)["provisioningState"] = state
 			out = append(out, body)
 		}
@@ -420,7 +420,7 @@ func (s *Server) Stale(ctx context.Context, on bool) error {
 	var now []map[string]any
 	if on {
 		var err error
-		if now, err = s.shown(ctx); err != nil {
+		if now, err = s.listedGroups(ctx); err != nil {
 			return err
 		}
 	}
@@ -443,7 +443,7 @@ func (s *Server) Lose(name string) (id string) {
 
 // Left returns the leftovers, by kind, for tests: the groups of a list, and unopened sessions of exec.
 func (s *Server) Left() map[string][]string {
-	shown, err := s.shown(context.Background())
+	shown, err := s.listedGroups(context.Background())
 	left := map[string][]string{"groups": {}}
 	for _, g := range shown {
 		left["groups"] = append(left["groups"], g["name"].(string))
@@ -459,13 +459,13 @@ func (s *Server) Left() map[string][]string {
 
 // ID returns the ID of a group in the fleet, or "".
 func (s *Server) ID(name string) string {
-	if g := s.find(name); g != nil {
+	if g := s.findGroup(name); g != nil {
 		return s.idOf(g)
 	}
 	return ""
 }
 
-func stamp(t metav1.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+func formatTime(t metav1.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // The effects and codes of stop and restart are from Azure/azure-sdk-for-go: armcontainerinstance/v2 v2.4.0, of
 // the API 2023-05-01, and MicrosoftDocs/azure-docs: container-instances-stop-start.md, as read on 2026-11-28. A
@@ -475,8 +475,8 @@ func stamp(t metav1.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // stop lets the containers of a group end.
 func (s *Server) stop(w http.ResponseWriter, r *http.Request, name string) {
-	g := s.find(name)
-	if !s.changes(w, g, name) {
+	g := s.findGroup(name)
+	if !s.mayChange(w, g, name) {
 		return
 	}
 	seen, err := s.fleet.Get(r.Context(), s.idOf(g))
@@ -486,43 +486,43 @@ func (s *Server) stop(w http.ResponseWriter, r *http.Request, name string) {
 		s.mu.Unlock()
 		err = s.fleet.Stop(context.WithoutCancel(r.Context()), s.idOf(g), s.Grace)
 	}
-	s.changed(w, err)
+	s.answerChange(w, err)
 }
 
-// restart lets the containers of a group end, and start again.
-func (s *Server) restart(w http.ResponseWriter, r *http.Request, name string) {
-	g := s.find(name)
-	if !s.changes(w, g, name) {
+// restartGroup lets the containers of a group end, and start again.
+func (s *Server) restartGroup(w http.ResponseWriter, r *http.Request, name string) {
+	g := s.findGroup(name)
+	if !s.mayChange(w, g, name) {
 		return
 	}
-	if _, stopped := s.changing(g); stopped {
-		refuse(w, http.StatusBadRequest, unquoted, "Container Group '"+name+"' in resource group '"+s.place.ResourceGroup+"' is stopped.")
+	if _, stopped := s.pendingChange(g); stopped {
+		refuseRequest(w, http.StatusBadRequest, unquoted, "Container Group '"+name+"' in resource group '"+s.place.ResourceGroup+"' is stopped.")
 		return
 	}
 	s.mu.Lock()
 	g.again = true
 	s.mu.Unlock()
-	s.changed(w, s.fleet.Stop(context.WithoutCancel(r.Context()), s.idOf(g), s.Grace))
+	s.answerChange(w, s.fleet.Stop(context.WithoutCancel(r.Context()), s.idOf(g), s.Grace))
 }
 
-// changes refuses a request about a group that does not exist or is being deleted.
-func (s *Server) changes(w http.ResponseWriter, g *group, name string) bool {
+// mayChange refuses a request about a group that does not exist or is being deleted.
+func (s *Server) mayChange(w http.ResponseWriter, g *group, name string) bool {
 	if g == nil {
-		refuse(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+name+"' was not found.")
+		refuseRequest(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+name+"' was not found.")
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g.ending {
-		refuse(w, http.StatusConflict, codeTransitioning, "The container group '"+name+"' is still transitioning, please retry later.")
+		refuseRequest(w, http.StatusConflict, codeTransitioning, "The container group '"+name+"' is still transitioning, please retry later.")
 	}
 	return !g.ending
 }
 
-// changed answers.
-func (*Server) changed(w http.ResponseWriter, err error) {
+// answerChange answers.
+func (*Server) answerChange(w http.ResponseWriter, err error) {
 	if err != nil && !errdefs.IsNotFound(err) {
-		refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
+		refuseRequest(w, http.StatusInternalServerError, "InternalServerError", err.Error())
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -535,8 +535,8 @@ func (s *Server) idOf(g *group) string {
 	return g.id
 }
 
-// changing reports whether a group will be started again, and whether it will stop.
-func (s *Server) changing(g *group) (again, stopped bool) {
+// pendingChange reports whether a group will be started again, and whether it will stop.
+func (s *Server) pendingChange(g *group) (again, stopped bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return g.again && !g.ending, g.stopped && !g.ending

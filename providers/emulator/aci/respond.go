@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-func answer(w http.ResponseWriter, status int, body any) {
+func answerJSON(w http.ResponseWriter, status int, body any) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		panic(err)
@@ -18,8 +18,8 @@ func answer(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(data) // the client may be gone
 }
 
-// refuse answers with an error in the form of the resource manager.
-func refuse(w http.ResponseWriter, status int, code, message string) {
+// refuseRequest answers with an error in the form of the resource manager.
+func refuseRequest(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("x-ms-correlation-request-id", rand.Text())
-	answer(w, status, map[string]any{"error": map[string]string{"code": code, "message": message}})
+	answerJSON(w, status, map[string]any{"error": map[string]string{"code": code, "message": message}})
 }

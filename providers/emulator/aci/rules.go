@@ -70,11 +70,11 @@ func Rules() []Rule {
 	}
 }
 
-// above reports whether a number is larger than another, by more than the rounding error of sums of fractions.
-func above(n, than float64) bool { return n > than+1e-6 }
+// isAbove reports whether a number is larger than another, by more than the rounding error of sums of fractions.
+func isAbove(n, than float64) bool { return n > than+1e-6 }
 
-// each returns the first problem that check finds in a container. Init containers count if all is true.
-func (g *Request) each(all bool, check func(c *container) string) string {
+// firstProblem returns the first problem that check finds in a container. Init containers count if all is true.
+func (g *Request) firstProblem(all bool, check func(c *container) string) string {
 	lists := [][]container{g.Properties.Containers}
 	if all {
 		lists = append(lists, g.Properties.InitContainers)
@@ -90,14 +90,14 @@ func (g *Request) each(all bool, check func(c *container) string) string {
 }
 
 func limitAboveGroup(g *Request) string {
-	cpu, memory := g.sum()
-	return g.each(false, func(c *container) string {
+	cpu, memory := g.sumRequests()
+	return g.firstProblem(false, func(c *container) string {
 		r := c.Properties.Resources
 		switch {
 		case r == nil || r.Limits == nil:
-		case above(r.Limits.CPU, cpu):
+		case isAbove(r.Limits.CPU, cpu):
 			return fmt.Sprintf("The 'Cpu' limit '%g' in container '%s' is greater than the total request '%g'.", r.Limits.CPU, c.Name, cpu)
-		case above(r.Limits.MemoryInGB, memory):
+		case isAbove(r.Limits.MemoryInGB, memory):
 			return fmt.Sprintf("The 'MemoryInGB' limit '%g' in container '%s' is greater than the total request '%g'.", r.Limits.MemoryInGB, c.Name, memory)
 		}
 		return ""
@@ -105,10 +105,10 @@ func limitAboveGroup(g *Request) string {
 }
 
 func limitBelowRequest(g *Request) string {
-	return g.each(false, func(c *container) string {
+	return g.firstProblem(false, func(c *container) string {
 		r := c.Properties.Resources
 		if r != nil && r.Limits != nil &&
-			(r.Limits.CPU != 0 && above(r.Requests.CPU, r.Limits.CPU) || r.Limits.MemoryInGB != 0 && above(r.Requests.MemoryInGB, r.Limits.MemoryInGB)) {
+			(r.Limits.CPU != 0 && isAbove(r.Requests.CPU, r.Limits.CPU) || r.Limits.MemoryInGB != 0 && isAbove(r.Requests.MemoryInGB, r.Limits.MemoryInGB)) {
 			return "The limit value of container '" + c.Name + "' must be greater than or equal to the request value."
 		}
 		return ""
@@ -116,7 +116,7 @@ func limitBelowRequest(g *Request) string {
 }
 
 func requestMissing(g *Request) string {
-	return g.each(false, func(c *container) string {
+	return g.firstProblem(false, func(c *container) string {
 		if r := c.Properties.Resources; r != nil && (r.Requests.CPU <= 0 || r.Requests.MemoryInGB <= 0) {
 			return "A request is not specified in container '" + c.Name + "'."
 		}
@@ -125,7 +125,7 @@ func requestMissing(g *Request) string {
 }
 
 func memoryBetweenSteps(g *Request) string {
-	return g.each(false, func(c *container) string {
+	return g.firstProblem(false, func(c *container) string {
 		if r := c.Properties.Resources; r != nil && math.Abs(r.Requests.MemoryInGB*10-math.Round(r.Requests.MemoryInGB*10)) > 1e-6 {
 			return fmt.Sprintf("The memory requirement is '%g' in container '%s', and should be in increments of 0.1 GB.", r.Requests.MemoryInGB, c.Name)
 		}
@@ -150,7 +150,7 @@ func registryWithPort(g *Request) string {
 }
 
 func registryTwice(g *Request) string {
-	return twice(g.Properties.ImageRegistryCredentials, func(c login) string { return c.Server })
+	return findDuplicate(g.Properties.ImageRegistryCredentials, func(c login) string { return c.Server })
 }
 
 func loginWithoutUser(g *Request) string {
@@ -191,7 +191,7 @@ func loginByStranger(g *Request) string {
 }
 
 func variableWithDot(g *Request) string {
-	return g.each(true, func(c *container) string {
+	return g.firstProblem(true, func(c *container) string {
 		for _, e := range c.Properties.EnvironmentVariables {
 			if !variableName.MatchString(e.Name) {
 				return "The environment variable name in container '" + c.Name + "' is invalid: " + e.Name
@@ -205,7 +205,7 @@ func variableWithDot(g *Request) string {
 // accepted clients send no such variable.
 func variableWithoutValue(g *Request) string {
 	has := func(value *string) bool { return value != nil && *value != "" }
-	return g.each(true, func(c *container) string {
+	return g.firstProblem(true, func(c *container) string {
 		for _, e := range c.Properties.EnvironmentVariables {
 			if has(e.Value) == has(e.SecureValue) {
 				return "The environment variable '" + e.Name + "' in container '" + c.Name + "' must have one of 'value' and 'secureValue'."
@@ -227,7 +227,7 @@ func emptyFile(g *Request) string {
 }
 
 func volumeTwice(g *Request) string {
-	return twice(g.Properties.Volumes, func(v volume) string { return v.Name })
+	return findDuplicate(g.Properties.Volumes, func(v volume) string { return v.Name })
 }
 
 func tooManyVolumes(g *Request) string {
@@ -245,7 +245,7 @@ func tooManyContainers(g *Request) string {
 }
 
 func mountWithColon(g *Request) string {
-	return g.each(true, func(c *container) string {
+	return g.firstProblem(true, func(c *container) string {
 		for _, m := range c.Properties.VolumeMounts {
 			if strings.Contains(m.MountPath, ":") {
 				return "The volume mount path '" + m.MountPath + "' cannot contain ':'."
@@ -262,8 +262,8 @@ func addressWithoutPorts(g *Request) string {
 	return ""
 }
 
-// ports returns the ports of all containers.
-func (g *Request) ports() (all []port) {
+// allPorts returns the ports of all containers.
+func (g *Request) allPorts() (all []port) {
 	for i := range g.Properties.Containers {
 		all = append(all, g.Properties.Containers[i].Properties.Ports...)
 	}
@@ -275,7 +275,7 @@ func portOfNoContainer(g *Request) string {
 		return ""
 	}
 	has := map[port]bool{}
-	for _, p := range g.ports() {
+	for _, p := range g.allPorts() {
 		has[p] = true
 	}
 	for _, p := range g.Properties.IPAddress.Ports {
@@ -295,10 +295,10 @@ func tooManyPorts(g *Request) string {
 
 func portTwice(g *Request) string {
 	name := func(p port) string { return fmt.Sprint(p.Port, p.Protocol) }
-	if problem := twice(g.ports(), name); problem != "" || g.Properties.IPAddress == nil {
+	if problem := findDuplicate(g.allPorts(), name); problem != "" || g.Properties.IPAddress == nil {
 		return problem
 	}
-	return twice(g.Properties.IPAddress.Ports, name)
+	return findDuplicate(g.Properties.IPAddress.Ports, name)
 }
 
 func privateWithoutSubnet(g *Request) string {
@@ -323,7 +323,7 @@ func shortLabel(g *Request) string {
 }
 
 func probeOfTwo(g *Request) string {
-	return g.each(false, func(c *container) string {
+	return g.firstProblem(false, func(c *container) string {
 		for _, p := range []*probe{c.Properties.LivenessProbe, c.Properties.ReadinessProbe} {
 			if p != nil && (p.Exec == nil) == (p.HTTPGet == nil) {
 				return "A probe of container '" + c.Name + "' must have one of 'exec' and 'httpGet'."
@@ -373,14 +373,14 @@ func tooLarge(g *Request) string {
 	case g.Properties.SKU == "Confidential":
 		maxMemory = 180
 	}
-	if cpu, memory := g.sum(); above(cpu, maxCPU) || above(memory, maxMemory) {
+	if cpu, memory := g.sumRequests(); isAbove(cpu, maxCPU) || isAbove(memory, maxMemory) {
 		return fmt.Sprintf("The requested resource is not available in the location at this moment. Resource requested: '%g' CPU '%g' GB memory.", cpu, memory)
 	}
 	return ""
 }
 
-// twice returns the problem that two items of a list have the same name.
-func twice[T any](list []T, name func(T) string) string {
+// findDuplicate returns the problem that two items of a list have the same name.
+func findDuplicate[T any](list []T, name func(T) string) string {
 	seen := map[string]bool{}
 	for _, v := range list {
 		if seen[name(v)] {

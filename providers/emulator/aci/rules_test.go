@@ -77,7 +77,7 @@ func TestPublishedC15EveryRuleOfACIIsKept(t *testing.T) {
 	find := func(text string) (code string, status int) {
 		var g Request
 		text = strings.Replace(blank.ReplaceAllString(text, ""), "CONTAINER", "{", 1)
-		if problems := check("ContainerGroup", []byte(text)); len(problems) > 0 && !slices.ContainsFunc(problems, func(p string) bool { return strings.HasSuffix(p, "is missing") }) {
+		if problems := checkModel("ContainerGroup", []byte(text)); len(problems) > 0 && !slices.ContainsFunc(problems, func(p string) bool { return strings.HasSuffix(p, "is missing") }) {
 			t.Fatalf("%s: %q", text, problems)
 		}
 		if err := json.Unmarshal([]byte(text), &g); err != nil {

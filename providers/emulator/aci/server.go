@@ -129,7 +129,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if name, found := strings.CutPrefix(r.URL.Path, "/sessions/"); found {
-		s.converse(w, r, name)
+		s.runSession(w, r, name)
 		return
 	}
 	audiences := s.Audiences.Manager
@@ -142,74 +142,74 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if code, message := s.Known(r, audiences); code != "" {
 		w.Header().Set("WWW-Authenticate", `Bearer authorization_uri="https://`+r.Host+`"`)
-		refuse(w, http.StatusUnauthorized, code, message)
+		refuseRequest(w, http.StatusUnauthorized, code, message)
 		return
 	}
 	if after := s.tooMany(Operation(r, nil)); after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
-		refuse(w, http.StatusTooManyRequests, "TooManyRequests", "The number of requests is over the limit.")
+		refuseRequest(w, http.StatusTooManyRequests, "TooManyRequests", "The number of requests is over the limit.")
 		return
 	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case len(parts) < 3 || parts[0] != "subscriptions":
-		refuse(w, http.StatusNotFound, "InvalidResourceType", "The resource type could not be found.")
+		refuseRequest(w, http.StatusNotFound, "InvalidResourceType", "The resource type could not be found.")
 	case parts[1] != s.place.Subscription:
-		refuse(w, http.StatusNotFound, "SubscriptionNotFound", "The subscription '"+parts[1]+"' could not be found.")
+		refuseRequest(w, http.StatusNotFound, "SubscriptionNotFound", "The subscription '"+parts[1]+"' could not be found.")
 	case metrics:
-		s.metrics(w, r)
+		s.answerMetrics(w, r)
 	case len(parts) == 7 && parts[4] == "locations" && parts[6] == "usages":
-		s.usages(w, r, parts[5])
+		s.answerUsages(w, r, parts[5])
 	case len(parts) == 8 && parts[4] == "locations" && parts[6] == "operations":
-		s.operation(w, r, parts[7])
+		s.answerOperation(w, r, parts[7])
 	case len(parts) == 10 && strings.EqualFold(parts[5], "Microsoft.Network") && parts[8] == "subnets":
-		s.subnet(w, r)
+		s.answerSubnet(w, r)
 	case len(parts) < 7 || !strings.EqualFold(parts[5], "Microsoft.ContainerInstance") || parts[6] != "containerGroups":
-		refuse(w, http.StatusNotFound, "InvalidResourceType", "The resource type could not be found.")
-	case !s.speaks(r):
-		refuse(w, http.StatusBadRequest, "InvalidApiVersionParameter", "The api-version is invalid.")
+		refuseRequest(w, http.StatusNotFound, "InvalidResourceType", "The resource type could not be found.")
+	case !s.knowsVersion(r):
+		refuseRequest(w, http.StatusBadRequest, "InvalidApiVersionParameter", "The api-version is invalid.")
 	default:
-		s.manage(w, r, parts[3], parts[7:])
+		s.answerGroups(w, r, parts[3], parts[7:])
 	}
 }
 
-// speaks reports whether the version of the API in a request is known.
-func (s *Server) speaks(r *http.Request) bool {
+// knowsVersion reports whether the version of the API in a request is known.
+func (s *Server) knowsVersion(r *http.Request) bool {
 	version := r.URL.Query().Get("api-version")
 	return version == apiVersion || slices.Contains(s.Versions, version)
 }
 
-// manage answers for the path below containerGroups.
-func (s *Server) manage(w http.ResponseWriter, r *http.Request, resourceGroup string, path []string) {
+// answerGroups answers for the path below containerGroups.
+func (s *Server) answerGroups(w http.ResponseWriter, r *http.Request, resourceGroup string, path []string) {
 	operation := Operation(r, nil)
 	action := map[string]string{"List": ActionRead, "Get": ActionRead, "Create": ActionWrite, "Delete": ActionDelete, "Stop": ActionStop, "Restart": ActionRestart, "Logs": ActionLogs, "Exec": ActionExec}[operation]
 	switch {
-	case action == "" || !s.may(action):
-		refuse(w, http.StatusForbidden, "AuthorizationFailed", "The client does not have authorization to perform action '"+action+"'.")
+	case action == "" || !s.mayDo(action):
+		refuseRequest(w, http.StatusForbidden, "AuthorizationFailed", "The client does not have authorization to perform action '"+action+"'.")
 	case !strings.EqualFold(resourceGroup, s.place.ResourceGroup):
-		refuse(w, http.StatusNotFound, "ResourceGroupNotFound", "Resource group '"+resourceGroup+"' could not be found.")
-	case len(path) > 1 && s.find(path[0]) == nil:
-		refuse(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+path[0]+"' was not found.")
+		refuseRequest(w, http.StatusNotFound, "ResourceGroupNotFound", "Resource group '"+resourceGroup+"' could not be found.")
+	case len(path) > 1 && s.findGroup(path[0]) == nil:
+		refuseRequest(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+path[0]+"' was not found.")
 	case operation == "List":
 		s.list(w, r)
 	case operation == "Create":
-		s.create(w, r, path[0])
+		s.createGroup(w, r, path[0])
 	case operation == "Get":
 		s.get(w, r, path[0])
 	case operation == "Delete":
-		s.delete(w, r, path[0])
+		s.deleteGroup(w, r, path[0])
 	case operation == "Stop":
 		s.stop(w, r, path[0])
 	case operation == "Restart":
-		s.restart(w, r, path[0])
+		s.restartGroup(w, r, path[0])
 	case operation == "Logs":
-		s.logs(w, r, path[0], path[2])
+		s.answerLogs(w, r, path[0], path[2])
 	case operation == "Exec":
-		s.exec(w, r, path[0], path[2])
+		s.openExec(w, r, path[0], path[2])
 	}
 }
 
-func (s *Server) may(action string) bool {
+func (s *Server) mayDo(action string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.Role == nil || slices.Contains(s.Role, action)
@@ -223,9 +223,9 @@ func (s *Server) Permit(role []string) {
 }
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) {
-	all, err := s.shown(r.Context())
+	all, err := s.listedGroups(r.Context())
 	if err != nil {
-		refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
+		refuseRequest(w, http.StatusInternalServerError, "InternalServerError", err.Error())
 		return
 	}
 	from, _ := strconv.Atoi(r.URL.Query().Get("$skipToken")) // none is the first
@@ -243,16 +243,16 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 		next.RawQuery, next.Scheme, next.Host = q.Encode(), "https", r.Host
 		out["nextLink"] = next.String()
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 }
 
-func (s *Server) create(w http.ResponseWriter, r *http.Request, name string) {
+func (s *Server) createGroup(w http.ResponseWriter, r *http.Request, name string) {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "InvalidRequestContent", err.Error())
+		refuseRequest(w, http.StatusBadRequest, "InvalidRequestContent", err.Error())
 		return
 	}
-	problems := check("ContainerGroup", data)
+	problems := checkModel("ContainerGroup", data)
 	if s.ReadOnly {
 		problems = slices.DeleteFunc(problems, func(p string) bool { return strings.HasSuffix(p, readOnly) })
 	}
@@ -260,25 +260,25 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, name string) {
 	if err := json.Unmarshal(data, &asked); err != nil && len(problems) == 0 {
 		problems = []string{err.Error()}
 	} else if len(problems) == 0 {
-		problems = asked.problems(name)
+		problems = asked.findProblems(name)
 	}
 	subnets := asked.Properties.SubnetIDs
 	// The resource manager checks the location and linked resources before the service checks the rest.
 	switch {
 	case asked.Location != s.place.Region:
-		refuse(w, http.StatusBadRequest, "LocationNotAvailableForResourceType", "The provided location '"+asked.Location+"' is not available.")
-	case len(subnets) > 0 && !s.may(ActionJoin):
-		refuse(w, http.StatusForbidden, "LinkedAuthorizationFailed", "The client has no permission to perform action '"+ActionJoin+"' on the linked scope.")
-	case asked.Identity != nil && len(asked.Identity.UserAssignedIdentities) > 0 && !s.may(ActionAssign):
-		refuse(w, http.StatusForbidden, "LinkedAuthorizationFailed", "The client has no permission to perform action '"+ActionAssign+"' on the linked scope.")
+		refuseRequest(w, http.StatusBadRequest, "LocationNotAvailableForResourceType", "The provided location '"+asked.Location+"' is not available.")
+	case len(subnets) > 0 && !s.mayDo(ActionJoin):
+		refuseRequest(w, http.StatusForbidden, "LinkedAuthorizationFailed", "The client has no permission to perform action '"+ActionJoin+"' on the linked scope.")
+	case asked.Identity != nil && len(asked.Identity.UserAssignedIdentities) > 0 && !s.mayDo(ActionAssign):
+		refuseRequest(w, http.StatusForbidden, "LinkedAuthorizationFailed", "The client has no permission to perform action '"+ActionAssign+"' on the linked scope.")
 	case len(problems) > 0:
-		refuse(w, http.StatusBadRequest, "InvalidRequestContent", strings.Join(problems, "; "))
+		refuseRequest(w, http.StatusBadRequest, "InvalidRequestContent", strings.Join(problems, "; "))
 	case len(subnets) > 0 && !slices.Contains(s.Subnets, subnets[0].ID):
-		refuse(w, http.StatusBadRequest, "SubnetMissingRequiredDelegation", "Subnet '"+subnets[0].ID+"' requires delegation to Microsoft.ContainerInstance/containerGroups.")
+		refuseRequest(w, http.StatusBadRequest, "SubnetMissingRequiredDelegation", "Subnet '"+subnets[0].ID+"' requires delegation to Microsoft.ContainerInstance/containerGroups.")
 	default:
 		for _, rule := range Rules() {
 			if problem := rule.Broken(&asked); problem != "" {
-				refuse(w, rule.Status, rule.Code, problem)
+				refuseRequest(w, rule.Status, rule.Code, problem)
 				return
 			}
 		}

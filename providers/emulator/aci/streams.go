@@ -29,10 +29,10 @@ type session struct {
 	size      api.TermSize
 }
 
-func (s *Server) logs(w http.ResponseWriter, r *http.Request, name, container string) {
-	g := s.find(name)
+func (s *Server) answerLogs(w http.ResponseWriter, r *http.Request, name, container string) {
+	g := s.findGroup(name)
 	if g == nil {
-		refuse(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+name+"' was not found.")
+		refuseRequest(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+name+"' was not found.")
 		return
 	}
 	stamps, _ := strconv.ParseBool(r.URL.Query().Get("timestamps")) // none is no
@@ -40,28 +40,28 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request, name, container st
 	runner, namespace, id := s.fleet.Runner(s.idOf(g))
 	log, err := runner.GetContainerLogs(r.Context(), namespace, id, container, api.ContainerLogOpts{Timestamps: stamps, Tail: tail})
 	if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsInvalidInput(err) {
-		refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
+		refuseRequest(w, http.StatusInternalServerError, "InternalServerError", err.Error())
 		return
 	}
 	var text []byte
 	if err == nil {
 		defer log.Close()
 		if text, err = io.ReadAll(log); err != nil {
-			refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
+			refuseRequest(w, http.StatusInternalServerError, "InternalServerError", err.Error())
 			return
 		}
 	}
-	answer(w, http.StatusOK, map[string]any{"content": string(text)})
+	answerJSON(w, http.StatusOK, map[string]any{"content": string(text)})
 }
 
-func (s *Server) exec(w http.ResponseWriter, r *http.Request, name, container string) {
+func (s *Server) openExec(w http.ResponseWriter, r *http.Request, name, container string) {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "InvalidRequestContent", err.Error())
+		refuseRequest(w, http.StatusBadRequest, "InvalidRequestContent", err.Error())
 		return
 	}
-	if problems := check("ContainerExecRequest", data); len(problems) > 0 {
-		refuse(w, http.StatusBadRequest, "InvalidRequestContent", strings.Join(problems, "; "))
+	if problems := checkModel("ContainerExecRequest", data); len(problems) > 0 {
+		refuseRequest(w, http.StatusBadRequest, "InvalidRequestContent", strings.Join(problems, "; "))
 		return
 	}
 	var asked struct {
@@ -69,16 +69,16 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request, name, container st
 		TerminalSize *struct{ Rows, Cols uint16 }
 	}
 	if err = json.Unmarshal(data, &asked); err != nil {
-		refuse(w, http.StatusBadRequest, "InvalidRequestContent", err.Error())
+		refuseRequest(w, http.StatusBadRequest, "InvalidRequestContent", err.Error())
 		return
 	}
-	g := s.find(name)
+	g := s.findGroup(name)
 	switch {
 	case len(strings.Fields(asked.Command)) != 1: // the vendor's documentation of exec requires one word
-		refuse(w, http.StatusBadRequest, "InvalidCommand", "The command is one program, without arguments.")
+		refuseRequest(w, http.StatusBadRequest, "InvalidCommand", "The command is one program, without arguments.")
 		return
 	case g == nil:
-		refuse(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+name+"' was not found.")
+		refuseRequest(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+name+"' was not found.")
 		return
 	}
 	id := rand.Text()
@@ -89,11 +89,11 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request, name, container st
 	s.mu.Lock()
 	s.sessions[id] = one
 	s.mu.Unlock()
-	answer(w, http.StatusOK, map[string]string{"webSocketUri": "wss://" + r.Host + "/sessions/" + id, "password": one.password})
+	answerJSON(w, http.StatusOK, map[string]string{"webSocketUri": "wss://" + r.Host + "/sessions/" + id, "password": one.password})
 }
 
-// converse runs a session. The first message is the password, and the others are input and output.
-func (s *Server) converse(w http.ResponseWriter, r *http.Request, id string) {
+// runSession runs a session. The first message is the password, and the others are input and output.
+func (s *Server) runSession(w http.ResponseWriter, r *http.Request, id string) {
 	s.mu.Lock()
 	one := s.sessions[id]
 	delete(s.sessions, id)

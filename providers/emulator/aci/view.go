@@ -22,8 +22,8 @@ type event struct {
 	Type           string `json:"type"`
 }
 
-// provisioning returns the progress of the creation of a group.
-func provisioning(g *group, seen emulator.Seen) string {
+// provisioningState returns the progress of the creation of a group.
+func provisioningState(g *group, seen emulator.Seen) string {
 	if g.failed != "" {
 		return "Failed"
 	}
@@ -37,9 +37,9 @@ func provisioning(g *group, seen emulator.Seen) string {
 	return "Pending"
 }
 
-// full returns a group with the states of its containers.
-func (s *Server) full(ctx context.Context, g *group) (map[string]any, error) {
-	body := s.body(g)
+// groupView returns a group with the states of its containers.
+func (s *Server) groupView(ctx context.Context, g *group) (map[string]any, error) {
+	body := s.groupBody(g)
 	properties := body["properties"].(map[string]any)
 	if g.failed != "" {
 		properties["provisioningState"] = "Failed"
@@ -51,10 +51,10 @@ func (s *Server) full(ctx context.Context, g *group) (map[string]any, error) {
 	if err == nil && seen.Gone {
 		err = errdefs.NotFound("it is gone")
 	}
-	switch again, stopped := s.changing(g); {
+	switch again, stopped := s.pendingChange(g); {
 	case again && errdefs.IsNotFound(err):
 		s.runAgain(ctx, g)
-		return s.full(ctx, g)
+		return s.groupView(ctx, g)
 	case again: // the group ends first
 		properties["provisioningState"] = "Succeeded"
 		properties["instanceView"] = map[string]any{"state": "Pending", "events": []event{}}
@@ -66,7 +66,7 @@ func (s *Server) full(ctx context.Context, g *group) (map[string]any, error) {
 	}
 	if err != nil {
 		if errdefs.IsNotFound(err) {
-			s.drop(g)
+			s.dropGroup(g)
 		}
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (s *Server) full(ctx context.Context, g *group) (map[string]any, error) {
 	if state == "" {
 		state = "Pending"
 	}
-	properties["provisioningState"] = provisioning(g, seen)
+	properties["provisioningState"] = provisioningState(g, seen)
 	properties["instanceView"] = map[string]any{"state": state, "events": []event{}}
 	if seen.Status.PodIP != "" && (len(g.asked.Properties.SubnetIDs) > 0 || g.asked.Properties.IPAddress != nil) {
 		address, _ := properties["ipAddress"].(map[string]any)
@@ -84,25 +84,25 @@ func (s *Server) full(ctx context.Context, g *group) (map[string]any, error) {
 		address["ip"] = seen.Status.PodIP
 		properties["ipAddress"] = address
 	}
-	s.fill(g, properties["initContainers"], seen.Status.InitContainerStatuses)
-	s.fill(g, properties["containers"], seen.Status.ContainerStatuses)
+	s.fillStatuses(g, properties["initContainers"], seen.Status.InitContainerStatuses)
+	s.fillStatuses(g, properties["containers"], seen.Status.ContainerStatuses)
 	return body, nil
 }
 
-// fill writes the statuses into the containers of a body.
-func (s *Server) fill(g *group, containers any, statuses []corev1.ContainerStatus) {
+// fillStatuses writes the statuses into the containers of a body.
+func (s *Server) fillStatuses(g *group, containers any, statuses []corev1.ContainerStatus) {
 	all, _ := containers.([]any)
 	for _, one := range all {
 		c := one.(map[string]any)
 		for i := range statuses {
 			if statuses[i].Name == c["name"] {
 				properties := c["properties"].(map[string]any)
-				view := map[string]any{"restartCount": statuses[i].RestartCount, "currentState": state(statuses[i].State), "events": []event{}}
+				view := map[string]any{"restartCount": statuses[i].RestartCount, "currentState": stateView(statuses[i].State), "events": []event{}}
 				if statuses[i].LastTerminationState.Terminated != nil {
-					view["previousState"] = state(statuses[i].LastTerminationState)
+					view["previousState"] = stateView(statuses[i].LastTerminationState)
 				}
 				if _, probed := properties["readinessProbe"]; probed {
-					view["events"] = s.unready(g, &statuses[i])
+					view["events"] = s.readinessEvents(g, &statuses[i])
 				}
 				properties["instanceView"] = view
 			}
@@ -110,8 +110,8 @@ func (s *Server) fill(g *group, containers any, statuses []corev1.ContainerStatu
 	}
 }
 
-// unready returns the events of a readiness probe. The last event has the time of the last failure.
-func (s *Server) unready(g *group, c *corev1.ContainerStatus) []event {
+// readinessEvents returns the events of a readiness probe. The last event has the time of the last failure.
+func (s *Server) readinessEvents(g *group, c *corev1.ContainerStatus) []event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, failed := g.events[c.Name]
@@ -130,14 +130,14 @@ func (s *Server) unready(g *group, c *corev1.ContainerStatus) []event {
 	return []event{e}
 }
 
-// state returns a state in the form of the service.
-func state(s corev1.ContainerState) map[string]any {
+// stateView returns a state in the form of the service.
+func stateView(s corev1.ContainerState) map[string]any {
 	switch {
 	case s.Running != nil:
-		return map[string]any{"state": "Running", "startTime": stamp(s.Running.StartedAt), "detailStatus": ""}
+		return map[string]any{"state": "Running", "startTime": formatTime(s.Running.StartedAt), "detailStatus": ""}
 	case s.Terminated != nil:
 		t := s.Terminated
-		return map[string]any{"state": "Terminated", "startTime": stamp(t.StartedAt), "finishTime": stamp(t.FinishedAt), "exitCode": t.ExitCode, "detailStatus": t.Reason}
+		return map[string]any{"state": "Terminated", "startTime": formatTime(t.StartedAt), "finishTime": formatTime(t.FinishedAt), "exitCode": t.ExitCode, "detailStatus": t.Reason}
 	case s.Waiting != nil:
 		return map[string]any{"state": "Waiting", "detailStatus": s.Waiting.Reason}
 	}

@@ -103,7 +103,7 @@ func (g *Gate) Refuses(r *http.Request, body []byte) (code string) {
 		return "InvalidTimeStamp.Expired"
 	case r.Header.Get("X-Acs-Content-Sha256") != hex.EncodeToString(sum[:]):
 		return "SignatureDoesNotMatch"
-	case !hmac.Equal([]byte(said["Signature"]), []byte(signature(r, strings.Split(said["SignedHeaders"], ";"), key.Secret))):
+	case !hmac.Equal([]byte(said["Signature"]), []byte(requestSignature(r, strings.Split(said["SignedHeaders"], ";"), key.Secret))):
 		return "SignatureDoesNotMatch"
 	}
 	g.mu.Lock()
@@ -119,9 +119,9 @@ func (g *Gate) Refuses(r *http.Request, body []byte) (code string) {
 	return ""
 }
 
-// signature returns the signature of a request over these headers, or "" if a required header is missing among
+// requestSignature returns the signature of a request over these headers, or "" if a required header is missing among
 // them.
-func signature(r *http.Request, signed []string, secret string) string {
+func requestSignature(r *http.Request, signed []string, secret string) string {
 	for name := range r.Header {
 		if name = strings.ToLower(name); strings.HasPrefix(name, "x-acs-") && !slices.Contains(signed, name) {
 			return ""
@@ -148,8 +148,8 @@ func signature(r *http.Request, signed []string, secret string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// actions returns the allowed actions of the user of an admitted request; nil means all.
-func (g *Gate) actions(r *http.Request) []string {
+// allowedActions returns the allowed actions of the user of an admitted request; nil means all.
+func (g *Gate) allowedActions(r *http.Request) []string {
 	_, rest, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
 	id, _, _ := strings.Cut(rest, ",")
 	g.mu.Lock()

@@ -55,7 +55,7 @@ func Check(operation string, form url.Values) error {
 		if len(values) != 1 {
 			return fmt.Errorf("InvalidParameter: %s is there %d times", name, len(values))
 		}
-		if err := fits(fields, strings.Split(name, "."), values[0]); err != nil {
+		if err := checkField(fields, strings.Split(name, "."), values[0]); err != nil {
 			return fmt.Errorf("InvalidParameter: %s: %w", name, err)
 		}
 		if err := noGap(form, strings.Split(name, ".")); err != nil {
@@ -65,14 +65,14 @@ func Check(operation string, form url.Values) error {
 	return nil
 }
 
-// fits walks the table along the parts of a name.
-func fits(field any, parts []string, value string) error {
+// checkField walks the table along the parts of a name.
+func checkField(field any, parts []string, value string) error {
 	switch f := field.(type) {
 	case map[string]any:
 		if len(parts) == 0 || f[parts[0]] == nil {
 			return errors.New("there is no such field")
 		}
-		return fits(f[parts[0]], parts[1:], value)
+		return checkField(f[parts[0]], parts[1:], value)
 	case []any:
 		if len(parts) == 0 {
 			return errors.New("it is a list")
@@ -80,7 +80,7 @@ func fits(field any, parts []string, value string) error {
 		if n, err := strconv.Atoi(parts[0]); err != nil || n < 1 {
 			return fmt.Errorf("%s is no number of a list", parts[0])
 		}
-		return fits(f[0], parts[1:], value)
+		return checkField(f[0], parts[1:], value)
 	case string:
 		if len(parts) > 0 {
 			return errors.New("there is no such field")

@@ -13,28 +13,28 @@ import (
 // fields are a request, or a part of a request with names relative to that part.
 type fields url.Values
 
-// text, number and is read a field. They return the zero value for a missing field.
-func (f fields) text(name string) string { return url.Values(f).Get(name) }
+// textOf, number and is read a field. They return the zero value for a missing field.
+func (f fields) textOf(name string) string { return url.Values(f).Get(name) }
 
-func (f fields) number(name string) float64 {
-	n, _ := strconv.ParseFloat(f.text(name), 64) // Check has looked
+func (f fields) numberOf(name string) float64 {
+	n, _ := strconv.ParseFloat(f.textOf(name), 64) // Check has looked
 	return n
 }
 
-func (f fields) is(name string) bool { return f.text(name) == "true" }
+func (f fields) isTrue(name string) bool { return f.textOf(name) == "true" }
 
-func (f fields) has(name string) bool { return len(f[name]) > 0 }
+func (f fields) hasField(name string) bool { return len(f[name]) > 0 }
 
-// optional returns a number that may be 0, or nil if the field is missing.
-func (f fields) optional(name string) *int64 {
-	if !f.has(name) {
+// optionalNumber returns a number that may be 0, or nil if the field is missing.
+func (f fields) optionalNumber(name string) *int64 {
+	if !f.hasField(name) {
 		return nil
 	}
-	return new(int64(f.number(name)))
+	return new(int64(f.numberOf(name)))
 }
 
-// part returns the fields below a name, which may be none.
-func (f fields) part(name string) fields {
+// partOf returns the fields below a name, which may be none.
+func (f fields) partOf(name string) fields {
 	out := fields{}
 	for key, value := range f {
 		if rest, ok := strings.CutPrefix(key, name+"."); ok {
@@ -47,7 +47,7 @@ func (f fields) part(name string) fields {
 // list returns the items of a list without gaps.
 func (f fields) list(name string) (out []fields) {
 	for n := 1; ; n++ {
-		part := f.part(name + "." + strconv.Itoa(n))
+		part := f.partOf(name + "." + strconv.Itoa(n))
 		if len(part) == 0 {
 			return out
 		}
@@ -55,10 +55,10 @@ func (f fields) list(name string) (out []fields) {
 	}
 }
 
-// texts is a list of values.
-func (f fields) texts(name string) (out []string) {
-	for n := 1; f.has(name + "." + strconv.Itoa(n)); n++ {
-		out = append(out, f.text(name+"."+strconv.Itoa(n)))
+// textsOf is a list of values.
+func (f fields) textsOf(name string) (out []string) {
+	for n := 1; f.hasField(name + "." + strconv.Itoa(n)); n++ {
+		out = append(out, f.textOf(name+"."+strconv.Itoa(n)))
 	}
 	return out
 }

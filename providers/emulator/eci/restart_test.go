@@ -35,7 +35,7 @@ func TestARestartTakesItsTime(t *testing.T) {
 			for i, word := range p.Args() {
 				form.Set("Container.1.Arg."+string(rune('1'+i)), word)
 			}
-			answer, err := s.create(r, form)
+			answer, err := s.createGroup(r, form)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +43,7 @@ func TestARestartTakesItsTime(t *testing.T) {
 		}
 		show := func(name string) (state, began string) {
 			synctest.Wait()
-			answer, err := s.states(r, url.Values{"Tag.1.Key": {"name"}, "Tag.1.Value": {name}})
+			answer, err := s.answerStatuses(r, url.Values{"Tag.1.Key": {"name"}, "Tag.1.Value": {name}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +59,7 @@ func TestARestartTakesItsTime(t *testing.T) {
 		}
 		refused := func(form url.Values, status int, code string) {
 			t.Helper()
-			_, err := s.restart(r, form)
+			_, err := s.restartGroup(r, form)
 			var f *failure
 			if !errors.As(err, &f) || f.status != status || f.code != code {
 				t.Errorf("got %v, want %d %s", err, status, code)
@@ -72,7 +72,7 @@ func TestARestartTakesItsTime(t *testing.T) {
 		if state != "Running" || first == "" {
 			t.Fatalf("the group is %s since %q", state, first)
 		}
-		if _, err := s.restart(r, deaf); err != nil {
+		if _, err := s.restartGroup(r, deaf); err != nil {
 			t.Fatal(err)
 		}
 		refused(deaf, 400, "IncorrectStatus")
@@ -88,10 +88,10 @@ func TestARestartTakesItsTime(t *testing.T) {
 				t.Errorf("after %s more the group is %s, and runs since %q", want.after, state, began)
 			}
 		}
-		if _, err := s.restart(r, deaf); err != nil {
+		if _, err := s.restartGroup(r, deaf); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.delete(r, deaf); err != nil {
+		if _, err := s.deleteGroup(r, deaf); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(6 * time.Second)

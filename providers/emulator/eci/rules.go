@@ -59,22 +59,22 @@ var (
 // rules are the published rules. The first rule that a group breaks refuses it.
 var rules = []rule{
 	{rulesPage, rulesDate, "InvalidParameter.DuplicatedName", func(f fields) string {
-		return twice(append(names(f.list("Container")), names(f.list("InitContainer"))...))
+		return findDuplicate(append(namesOf(f.list("Container")), namesOf(f.list("InitContainer"))...))
 	}},
-	{rulesPage, rulesDate, "InvalidParameter.DuplicatedVolumeName", func(f fields) string { return twice(names(f.list("Volume"))) }},
+	{rulesPage, rulesDate, "InvalidParameter.DuplicatedVolumeName", func(f fields) string { return findDuplicate(namesOf(f.list("Volume"))) }},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
-		return said(!groupName.MatchString(f.text("ContainerGroupName")), "ContainerGroupName: want 2 to 128 lowercase letters, digits and hyphens")
-	}},
-	{rulesPage, rulesDate, invalid, func(f fields) string {
-		return said(len(f.text("ClientToken")) > 64, "ClientToken: want at most 64 characters")
+		return textIf(!groupName.MatchString(f.textOf("ContainerGroupName")), "ContainerGroupName: want 2 to 128 lowercase letters, digits and hyphens")
 	}},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
-		return said(len(strings.Split(f.text("VSwitchId"), ",")) > 10, "VSwitchId: want at most 10")
+		return textIf(len(f.textOf("ClientToken")) > 64, "ClientToken: want at most 64 characters")
 	}},
-	{rulesPage, rulesDate, invalid, func(f fields) string { return said(len(f.list("Tag")) > 20, "Tag: want at most 20") }},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		return textIf(len(strings.Split(f.textOf("VSwitchId"), ",")) > 10, "VSwitchId: want at most 10")
+	}},
+	{rulesPage, rulesDate, invalid, func(f fields) string { return textIf(len(f.list("Tag")) > 20, "Tag: want at most 20") }},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
 		for _, t := range f.list("Tag") {
-			key, value := t.text("Key"), t.text("Value")
+			key, value := t.textOf("Key"), t.textOf("Value")
 			if n := utf8.RuneCountInString(key); n == 0 || n > 64 || strings.HasPrefix(key, "aliyun") || strings.HasPrefix(key, "acs:") || strings.Contains(key, "://") {
 				return "Tag.Key: " + key
 			}
@@ -85,42 +85,42 @@ var rules = []rule{
 		return ""
 	}},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
-		return said(len(f.list("ImageRegistryCredential")) > 10, "ImageRegistryCredential: want at most 10")
+		return textIf(len(f.list("ImageRegistryCredential")) > 10, "ImageRegistryCredential: want at most 10")
 	}},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
-		return said(f.text("SpotStrategy") == "SpotWithPriceLimit" && !f.has("SpotPriceLimit"), "SpotPriceLimit: is required with SpotWithPriceLimit")
+		return textIf(f.textOf("SpotStrategy") == "SpotWithPriceLimit" && !f.hasField("SpotPriceLimit"), "SpotPriceLimit: is required with SpotWithPriceLimit")
 	}},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
-		_, decimals, _ := strings.Cut(f.text("SpotPriceLimit"), ".")
-		return said(len(decimals) > 3, "SpotPriceLimit: want at most 3 decimals")
+		_, decimals, _ := strings.Cut(f.textOf("SpotPriceLimit"), ".")
+		return textIf(len(decimals) > 3, "SpotPriceLimit: want at most 3 decimals")
 	}},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
-		return said(f.has("EipBandwidth") && !f.is("AutoCreateEip"), "EipBandwidth: only with AutoCreateEip")
+		return textIf(f.hasField("EipBandwidth") && !f.isTrue("AutoCreateEip"), "EipBandwidth: only with AutoCreateEip")
 	}},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
-		return each(f, func(c fields) string {
+		return firstProblem(f, func(c fields) string {
 			for _, v := range c.list("EnvironmentVar") {
-				if !variableKey.MatchString(v.text("Key")) {
-					return "EnvironmentVar.Key: " + v.text("Key")
+				if !variableKey.MatchString(v.textOf("Key")) {
+					return "EnvironmentVar.Key: " + v.textOf("Key")
 				}
 			}
 			return ""
 		})
 	}},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
-		return each(f, func(c fields) string {
+		return firstProblem(f, func(c fields) string {
 			for _, v := range c.list("EnvironmentVar") {
-				if n := utf8.RuneCountInString(v.text("Value")); n > 256 {
-					return fmt.Sprintf("EnvironmentVar.Value: %s has %d characters, and may have 256", v.text("Key"), n)
+				if n := utf8.RuneCountInString(v.textOf("Value")); n > 256 {
+					return fmt.Sprintf("EnvironmentVar.Value: %s has %d characters, and may have 256", v.textOf("Key"), n)
 				}
 			}
 			return ""
 		})
 	}},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
-		return each(f, func(c fields) string {
+		return firstProblem(f, func(c fields) string {
 			for _, v := range c.list("EnvironmentVar") {
-				if path := v.text("FieldRef.FieldPath"); path != "" && path != "status.podIP" {
+				if path := v.textOf("FieldRef.FieldPath"); path != "" && path != "status.podIP" {
 					return "EnvironmentVar.FieldRef.FieldPath: " + path
 				}
 			}
@@ -128,33 +128,33 @@ var rules = []rule{
 		})
 	}},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
-		return each(f, func(c fields) string {
-			return said(len(c.list("EnvironmentVar")) > 240, "EnvironmentVar: want at most 240")
+		return firstProblem(f, func(c fields) string {
+			return textIf(len(c.list("EnvironmentVar")) > 240, "EnvironmentVar: want at most 240")
 		})
 	}},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
-		return each(f, func(c fields) string {
-			return said(len(c.texts("Command")) > 100, "Command: want at most 100")
+		return firstProblem(f, func(c fields) string {
+			return textIf(len(c.textsOf("Command")) > 100, "Command: want at most 100")
 		})
 	}},
 	{modelPage, modelDate, invalid, func(f fields) string {
-		return each(f, func(c fields) string { return said(len(c.texts("Arg")) > 10, "Arg: want at most 10") })
+		return firstProblem(f, func(c fields) string { return textIf(len(c.textsOf("Arg")) > 10, "Arg: want at most 10") })
 	}},
 	{modelPage, modelDate, invalid, func(f fields) string {
-		return each(f, func(c fields) string {
-			return said(c.has("TerminationMessagePolicy"), "TerminationMessagePolicy: want a queue of Message Service (MNS), and the emulator has none")
+		return firstProblem(f, func(c fields) string {
+			return textIf(c.hasField("TerminationMessagePolicy"), "TerminationMessagePolicy: want a queue of Message Service (MNS), and the emulator has none")
 		})
 	}},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
-		return each(f, func(c fields) string {
-			all := c.part("SecurityContext").texts("Capability.Add")
-			return said(slices.ContainsFunc(all, func(name string) bool { return name != "NET_ADMIN" && name != "NET_RAW" }), "SecurityContext.Capability.Add: want NET_ADMIN or NET_RAW")
+		return firstProblem(f, func(c fields) string {
+			all := c.partOf("SecurityContext").textsOf("Capability.Add")
+			return textIf(slices.ContainsFunc(all, func(name string) bool { return name != "NET_ADMIN" && name != "NET_RAW" }), "SecurityContext.Capability.Add: want NET_ADMIN or NET_RAW")
 		})
 	}},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
-		return each(f, func(c fields) string {
+		return firstProblem(f, func(c fields) string {
 			for _, name := range []string{"LivenessProbe", "ReadinessProbe"} {
-				if n := c.part(name).text("SuccessThreshold"); n != "" && n != "1" {
+				if n := c.partOf(name).textOf("SuccessThreshold"); n != "" && n != "1" {
 					return name + ".SuccessThreshold: must be 1"
 				}
 			}
@@ -163,9 +163,9 @@ var rules = []rule{
 	}},
 	{rulesPage, rulesDate, invalid, func(f fields) string {
 		for _, v := range f.list("Volume") {
-			for _, file := range v.part("ConfigFileVolume").list("ConfigFileToPath") {
+			for _, file := range v.partOf("ConfigFileVolume").list("ConfigFileToPath") {
 				if sizeOf(file) > 32<<10 {
-					return "ConfigFileToPath.Content: " + file.text("Path") + " is larger than 32 KB"
+					return "ConfigFileToPath.Content: " + file.textOf("Path") + " is larger than 32 KB"
 				}
 			}
 		}
@@ -174,18 +174,18 @@ var rules = []rule{
 	{filesPage, filesDate, invalid, func(f fields) string {
 		all := 0
 		for _, v := range f.list("Volume") {
-			for _, file := range v.part("ConfigFileVolume").list("ConfigFileToPath") {
+			for _, file := range v.partOf("ConfigFileVolume").list("ConfigFileToPath") {
 				all += sizeOf(file)
 			}
 		}
-		return said(all > 60<<10, "ConfigFileVolume: all files are larger than 60 KB")
+		return textIf(all > 60<<10, "ConfigFileVolume: all files are larger than 60 KB")
 	}},
 	{filesPage, filesDate, invalid, func(f fields) string {
 		for _, v := range f.list("Volume") {
-			files := v.part("ConfigFileVolume")
-			modes := []string{files.text("DefaultMode")}
+			files := v.partOf("ConfigFileVolume")
+			modes := []string{files.textOf("DefaultMode")}
 			for _, file := range files.list("ConfigFileToPath") {
-				modes = append(modes, file.text("Mode"))
+				modes = append(modes, file.textOf("Mode"))
 			}
 			for _, mode := range modes {
 				if mode != "" && !fileMode.MatchString(mode) {
@@ -196,64 +196,64 @@ var rules = []rule{
 		return ""
 	}},
 	{diskPage, diskDate, invalid, func(f fields) string {
-		return said(len(disks(f)) > 6, "Volume: want at most 6 disks")
+		return textIf(len(diskIDs(f)) > 6, "Volume: want at most 6 disks")
 	}},
 	{diskPage, diskDate, invalid, func(f fields) string {
 		for _, v := range f.list("Volume") {
-			flex := v.part("FlexVolume")
-			switch kind := flex.text("FsType"); {
-			case v.text("Type") != "FlexVolume":
-			case !slices.Contains([]string{"alicloud/disk", "alicloud/nas", "alicloud/oss"}, flex.text("Driver")):
-				return "FlexVolume.Driver: " + flex.text("Driver")
+			flex := v.partOf("FlexVolume")
+			switch kind := flex.textOf("FsType"); {
+			case v.textOf("Type") != "FlexVolume":
+			case !slices.Contains([]string{"alicloud/disk", "alicloud/nas", "alicloud/oss"}, flex.textOf("Driver")):
+				return "FlexVolume.Driver: " + flex.textOf("Driver")
 			case kind != "" && !slices.Contains([]string{"ext4", "ext3", "xfs", "vfat"}, kind):
 				return "FlexVolume.FsType: " + kind
-			case !json.Valid([]byte(flex.text("Options"))):
+			case !json.Valid([]byte(flex.textOf("Options"))):
 				return "FlexVolume.Options: want JSON"
 			}
 		}
 		return ""
 	}},
 	{sysctlPage, sysctlDate, invalid, func(f fields) string {
-		for _, s := range f.part("SecurityContext").list("Sysctl") {
-			if !slices.Contains(safeSysctls, s.text("Name")) {
-				return "SecurityContext.Sysctl.Name: " + s.text("Name")
+		for _, s := range f.partOf("SecurityContext").list("Sysctl") {
+			if !slices.Contains(safeSysctls, s.textOf("Name")) {
+				return "SecurityContext.Sysctl.Name: " + s.textOf("Name")
 			}
 		}
 		return ""
 	}},
 	{sysctlPage, sysctlDate, invalid, func(f fields) string {
-		for _, s := range f.part("HostSecurityContext").list("Sysctl") {
-			if name := s.text("Name"); slices.Contains(noUnsafeSysctls, name) || !unsafeSysctl.MatchString(name) {
+		for _, s := range f.partOf("HostSecurityContext").list("Sysctl") {
+			if name := s.textOf("Name"); slices.Contains(noUnsafeSysctls, name) || !unsafeSysctl.MatchString(name) {
 				return "HostSecurityContext.Sysctl.Name: " + name
 			}
 		}
 		return ""
 	}},
 	{gpuPage, gpuDate, invalid, func(f fields) string {
-		return each(f, func(c fields) string {
-			return said(c.number("Gpu") > 0 && !strings.HasPrefix(f.text("InstanceType"), "ecs."), "Gpu: want an InstanceType with GPUs")
+		return firstProblem(f, func(c fields) string {
+			return textIf(c.numberOf("Gpu") > 0 && !strings.HasPrefix(f.textOf("InstanceType"), "ecs."), "Gpu: want an InstanceType with GPUs")
 		})
 	}},
 	{rulesPage, rulesDate, "InvalidParameter.CPU.Memory", func(f fields) string {
 		cpu, memory := 0.0, 0.0
 		for _, c := range f.list("Container") {
-			cpu, memory = cpu+c.number("Cpu"), memory+c.number("Memory")
+			cpu, memory = cpu+c.numberOf("Cpu"), memory+c.numberOf("Memory")
 		}
-		return said(f.has("Cpu") && (cpu > f.number("Cpu")+1e-6 || memory > f.number("Memory")+1e-6), "The specified cpu and memory are not allowed")
+		return textIf(f.hasField("Cpu") && (cpu > f.numberOf("Cpu")+1e-6 || memory > f.numberOf("Memory")+1e-6), "The specified cpu and memory are not allowed")
 	}},
 }
 
-// disks returns the IDs of the disks of a group; "" stands for a disk that is made with the group.
-func disks(f fields) (ids []string) {
+// diskIDs returns the IDs of the disks of a group; "" stands for a disk that is made with the group.
+func diskIDs(f fields) (ids []string) {
 	for _, v := range f.list("Volume") {
-		flex := v.part("FlexVolume")
-		if flex.text("Driver") != "alicloud/disk" {
+		flex := v.partOf("FlexVolume")
+		if flex.textOf("Driver") != "alicloud/disk" {
 			continue
 		}
 		var options struct {
 			VolumeID string `json:"volumeId"`
 		}
-		_ = json.Unmarshal([]byte(flex.text("Options")), &options) // a rule is about its form
+		_ = json.Unmarshal([]byte(flex.textOf("Options")), &options) // a rule is about its form
 		ids = append(ids, options.VolumeID)
 	}
 	return ids
@@ -263,7 +263,7 @@ func disks(f fields) (ids []string) {
 func brokenRule(f fields) error {
 	for _, r := range rules {
 		if problem := r.broken(f); problem != "" {
-			return fail(http.StatusBadRequest, r.code, "%s", problem)
+			return newFailure(http.StatusBadRequest, r.code, "%s", problem)
 		}
 	}
 	return nil
@@ -271,19 +271,19 @@ func brokenRule(f fields) error {
 
 // sizeOf returns how many bytes a file has.
 func sizeOf(file fields) int {
-	data, _ := base64.StdEncoding.DecodeString(file.text("Content")) // podOf refuses invalid base64
+	data, _ := base64.StdEncoding.DecodeString(file.textOf("Content")) // podOf refuses invalid base64
 	return len(data)
 }
 
-func said(is bool, text string) string {
+func textIf(is bool, text string) string {
 	if !is {
 		return ""
 	}
 	return text
 }
 
-// each returns the first problem that check finds in a container.
-func each(f fields, check func(c fields) string) string {
+// firstProblem returns the first problem that check finds in a container.
+func firstProblem(f fields, check func(c fields) string) string {
 	for _, list := range []string{"InitContainer", "Container"} {
 		for i, c := range f.list(list) {
 			if problem := check(c); problem != "" {
@@ -294,15 +294,15 @@ func each(f fields, check func(c fields) string) string {
 	return ""
 }
 
-func names(of []fields) (out []string) {
+func namesOf(of []fields) (out []string) {
 	for _, f := range of {
-		out = append(out, f.text("Name"))
+		out = append(out, f.textOf("Name"))
 	}
 	return out
 }
 
-// twice returns a problem if two names are the same.
-func twice(names []string) string {
+// findDuplicate returns a problem if two names are the same.
+func findDuplicate(names []string) string {
 	seen := map[string]bool{}
 	for _, name := range names {
 		if seen[name] {

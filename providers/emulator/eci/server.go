@@ -66,13 +66,13 @@ type failure struct {
 
 func (f *failure) Error() string { return f.code + ": " + f.message }
 
-func fail(status int, code, format string, args ...any) error {
+func newFailure(status int, code, format string, args ...any) error {
 	return &failure{status, code, fmt.Sprintf(format, args...)}
 }
 
 // Refuse returns a handler that answers every request with an error, for faults of a Front.
 func Refuse(status int, code, message string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) { refuse(w, &failure{status, code, message}) }
+	return func(w http.ResponseWriter, _ *http.Request) { refuseRequest(w, &failure{status, code, message}) }
 }
 
 // Operation returns the operation of a request, for a Front.
@@ -83,7 +83,7 @@ func Operation(r *http.Request, _ []byte) string {
 	return r.Header.Get("X-Acs-Action")
 }
 
-func refuse(w http.ResponseWriter, f *failure) {
+func refuseRequest(w http.ResponseWriter, f *failure) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(f.status)
 	_ = json.NewEncoder(w).Encode(object{"RequestId": "emulated", "HostId": "eci.emulator", "Code": f.code, "Message": f.message})
@@ -154,8 +154,8 @@ func (s *Server) Lose(id string) {
 	s.groups = slices.DeleteFunc(s.groups, func(g *group) bool { return g.id == id })
 }
 
-// unmake forgets a group that could not be made, with its token.
-func (s *Server) unmake(g *group) {
+// forgetGroup forgets a group that could not be made, with its token.
+func (s *Server) forgetGroup(g *group) {
 	s.Lose(g.id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.serveSession(w, r)
 		return
 	}
-	answer, err := s.answer(r)
+	answer, err := s.answerRequest(r)
 	if err != nil {
 		var f *failure
 		switch e := err.(type) { //nolint:errorlint // answer returns the error unwrapped
@@ -177,7 +177,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		default:
 			f = &failure{http.StatusInternalServerError, "InternalError", err.Error()}
 		}
-		refuse(w, f)
+		refuseRequest(w, f)
 		return
 	}
 	answer["RequestId"] = "emulated"
@@ -191,14 +191,14 @@ var readers = map[string]object{
 	"DescribeContainerGroupStatus": {"Data": []object{}, "TotalCount": 0},
 }
 
-func (s *Server) answer(r *http.Request) (object, error) {
+func (s *Server) answerRequest(r *http.Request) (object, error) {
 	body := readBody(r)
 	if code := s.Refuses(r, body); code != "" {
-		return nil, fail(http.StatusForbidden, code, "the request is not let in")
+		return nil, newFailure(http.StatusForbidden, code, "the request is not let in")
 	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
-		return nil, fail(http.StatusBadRequest, "InvalidParameter", "the body is no form")
+		return nil, newFailure(http.StatusBadRequest, "InvalidParameter", "the body is no form")
 	}
 	for name, values := range r.URL.Query() { // fields may be in both
 		form[name] = append(form[name], values...)
@@ -206,38 +206,38 @@ func (s *Server) answer(r *http.Request) (object, error) {
 	action := r.Header.Get("X-Acs-Action")
 	if err := Check(action, form); err != nil {
 		code, message, _ := strings.Cut(err.Error(), ": ")
-		return nil, fail(http.StatusBadRequest, code, "%s", message)
+		return nil, newFailure(http.StatusBadRequest, code, "%s", message)
 	}
 	if got := form.Get("RegionId"); got != s.Region {
-		return nil, fail(http.StatusNotFound, "InvalidRegionId.NotFound", "there is no region %s here", got)
+		return nil, newFailure(http.StatusNotFound, "InvalidRegionId.NotFound", "there is no region %s here", got)
 	}
-	if allowed := s.actions(r); allowed != nil && !slices.Contains(allowed, "eci:"+action) {
+	if allowed := s.allowedActions(r); allowed != nil && !slices.Contains(allowed, "eci:"+action) {
 		if nothing, ok := readers[action]; ok {
-			return clone(nothing), nil
+			return cloneObject(nothing), nil
 		}
-		return nil, fail(http.StatusForbidden, "Forbidden.RAM", "User not authorized to operate on the specified resource, or this API doesn't support RAM.")
+		return nil, newFailure(http.StatusForbidden, "Forbidden.RAM", "User not authorized to operate on the specified resource, or this API doesn't support RAM.")
 	}
 	switch action {
 	case "CreateContainerGroup":
-		return s.create(r, form)
+		return s.createGroup(r, form)
 	case "DeleteContainerGroup":
-		return s.delete(r, form)
+		return s.deleteGroup(r, form)
 	case "RestartContainerGroup":
-		return s.restart(r, form)
+		return s.restartGroup(r, form)
 	case "DescribeContainerGroups":
-		return s.describe(r, form)
+		return s.answerGroups(r, form)
 	case "DescribeContainerGroupStatus":
-		return s.states(r, form)
+		return s.answerStatuses(r, form)
 	case "DescribeContainerLog":
-		return s.log(r, form)
+		return s.answerLog(r, form)
 	case "DescribeMultiContainerGroupMetric":
-		return s.metrics(r, form)
+		return s.answerMetrics(r, form)
 	default: // Check knows no other
-		return s.exec(r, form)
+		return s.openExec(r, form)
 	}
 }
 
-func clone(o object) object {
+func cloneObject(o object) object {
 	out := object{}
 	for k, v := range o {
 		out[k] = v
@@ -245,19 +245,19 @@ func clone(o object) object {
 	return out
 }
 
-// find returns the group of a request.
-func (s *Server) find(form url.Values) (*group, error) {
+// findGroup returns the group of a request.
+func (s *Server) findGroup(form url.Values) (*group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g := s.byID(form.Get("ContainerGroupId")); g != nil {
 		return g, nil
 	}
-	return nil, fail(http.StatusNotFound, "ContainerGroup.NotFound", "there is no container group %s", form.Get("ContainerGroupId"))
+	return nil, newFailure(http.StatusNotFound, "ContainerGroup.NotFound", "there is no container group %s", form.Get("ContainerGroupId"))
 }
 
-// delete removes a group, within the grace period from its creation.
-func (s *Server) delete(r *http.Request, form url.Values) (object, error) {
-	g, err := s.find(form)
+// deleteGroup removes a group, within the grace period from its creation.
+func (s *Server) deleteGroup(r *http.Request, form url.Values) (object, error) {
+	g, err := s.findGroup(form)
 	if err != nil {
 		return nil, err
 	}
@@ -267,14 +267,14 @@ func (s *Server) delete(r *http.Request, form url.Values) (object, error) {
 	return object{}, s.stop(r.Context(), g)
 }
 
-// restart ends the containers of a group, and then starts them again:
+// restartGroup ends the containers of a group, and then starts them again:
 // alibabacloud.com/help/en/eci/developer-reference/api-eci-2018-08-08-restartcontainergroup, 2025-10-17. Only a
 // group in the states Pending and Running can be restarted, and it shows Restarting then. The page does not say
 // how the containers end, whether they count the restart, nor which of its two codes a state gets: 403
 // InvalidAction does not mention states. The emulator takes the harder reading: nothing is counted, and the
 // containers wait in between.
-func (s *Server) restart(r *http.Request, form url.Values) (object, error) {
-	g, err := s.find(form)
+func (s *Server) restartGroup(r *http.Request, form url.Values) (object, error) {
+	g, err := s.findGroup(form)
 	if err != nil {
 		return nil, err
 	}
@@ -283,12 +283,12 @@ func (s *Server) restart(r *http.Request, form url.Values) (object, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	state := shown{group: g, seen: seen, again: g.again}.status()
+	state := shown{group: g, seen: seen, again: g.again}.groupStatus()
 	may := state == "Pending" || state == "Running"
 	g.again = g.again || may
 	s.mu.Unlock()
 	if !may {
-		return nil, fail(http.StatusBadRequest, "IncorrectStatus", "the container group %s is %s", g.id, state)
+		return nil, newFailure(http.StatusBadRequest, "IncorrectStatus", "the container group %s is %s", g.id, state)
 	}
 	return object{}, s.stop(r.Context(), g)
 }
@@ -299,7 +299,7 @@ func (s *Server) stop(ctx context.Context, g *group) error {
 	if t := g.spec.TerminationGracePeriodSeconds; t != nil {
 		grace = *t
 	}
-	s.touch(g)
+	s.touchGroup(g)
 	if err := s.Fleet.Stop(ctx, s.Run(g.id), grace); err != nil && !errdefs.IsNotFound(err) {
 		return err
 	}
@@ -342,8 +342,8 @@ func (s *Server) startAgain(ctx context.Context) error {
 	return nil
 }
 
-// touch records that a group has changed.
-func (s *Server) touch(g *group) {
+// touchGroup records that a group has changed.
+func (s *Server) touchGroup(g *group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g.changed = time.Now()

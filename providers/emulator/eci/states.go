@@ -29,9 +29,9 @@ type shown struct {
 func (s *Server) list(r *http.Request, form url.Values) (out []shown, err error) {
 	f := fields(form)
 	var ids []string
-	if text := f.text("ContainerGroupIds"); text != "" {
+	if text := f.textOf("ContainerGroupIds"); text != "" {
 		if err := json.Unmarshal([]byte(text), &ids); err != nil || len(ids) > maxParts {
-			return nil, fail(http.StatusBadRequest, "InvalidParameter", "ContainerGroupIds: want a JSON array of %d at most", maxParts)
+			return nil, newFailure(http.StatusBadRequest, "InvalidParameter", "ContainerGroupIds: want a JSON array of %d at most", maxParts)
 		}
 	}
 	if err := s.startAgain(r.Context()); err != nil {
@@ -54,13 +54,13 @@ func (s *Server) list(r *http.Request, form url.Values) (out []shown, err error)
 	for _, g := range s.groups {
 		seen, there := runs[g.run]
 		again := g.again || !there && g.restarts > 0
-		if !there && !again || ids != nil && !slices.Contains(ids, g.id) || f.has("ContainerGroupName") && g.name != f.text("ContainerGroupName") {
+		if !there && !again || ids != nil && !slices.Contains(ids, g.id) || f.hasField("ContainerGroupName") && g.name != f.textOf("ContainerGroupName") {
 			continue
 		}
-		if slices.ContainsFunc(f.list("Tag"), func(t fields) bool { return g.tags[t.text("Key")] != t.text("Value") }) {
+		if slices.ContainsFunc(f.list("Tag"), func(t fields) bool { return g.tags[t.textOf("Key")] != t.textOf("Value") }) {
 			continue
 		}
-		if since := f.number("SinceSecond"); since > 0 && time.Since(g.changed) > time.Duration(since)*time.Second {
+		if since := f.numberOf("SinceSecond"); since > 0 && time.Since(g.changed) > time.Duration(since)*time.Second {
 			continue
 		}
 		out = append(out, shown{g, seen, again})
@@ -68,13 +68,13 @@ func (s *Server) list(r *http.Request, form url.Values) (out []shown, err error)
 	return out, nil
 }
 
-// page cuts a list.
-func page(form url.Values, all []object, most int) (some []object, next string) {
+// pageOf cuts a list.
+func pageOf(form url.Values, all []object, most int) (some []object, next string) {
 	f := fields(form)
-	if n := int(f.number("Limit")); n > 0 && n < most {
+	if n := int(f.numberOf("Limit")); n > 0 && n < most {
 		most = n
 	}
-	from, _ := strconv.Atoi(f.text("NextToken"))
+	from, _ := strconv.Atoi(f.textOf("NextToken"))
 	from = min(max(from, 0), len(all))
 	to := min(from+most, len(all))
 	if to < len(all) {
@@ -83,22 +83,22 @@ func page(form url.Values, all []object, most int) (some []object, next string) 
 	return all[from:to], next
 }
 
-// states answers DescribeContainerGroupStatus.
-func (s *Server) states(r *http.Request, form url.Values) (object, error) {
+// answerStatuses answers DescribeContainerGroupStatus.
+func (s *Server) answerStatuses(r *http.Request, form url.Values) (object, error) {
 	all, err := s.list(r, form)
 	if err != nil {
 		return nil, err
 	}
 	out := []object{}
 	for _, g := range all {
-		out = append(out, g.state())
+		out = append(out, g.groupState())
 	}
-	some, next := page(form, out, 200)
+	some, next := pageOf(form, out, 200)
 	return object{"Data": some, "NextToken": next, "TotalCount": len(out)}, nil
 }
 
-// describe answers DescribeContainerGroups.
-func (s *Server) describe(r *http.Request, form url.Values) (object, error) {
+// answerGroups answers DescribeContainerGroups.
+func (s *Server) answerGroups(r *http.Request, form url.Values) (object, error) {
 	all, err := s.list(r, form)
 	if err != nil {
 		return nil, err
@@ -111,20 +111,20 @@ func (s *Server) describe(r *http.Request, form url.Values) (object, error) {
 		}
 		for _, c := range g.seen.Status.InitContainerStatuses {
 			inits = append(inits, object{
-				"Name": c.Name, "Ready": c.Ready, "RestartCount": c.RestartCount, "CurrentState": described(c.State), "PreviousState": described(c.LastTerminationState),
+				"Name": c.Name, "Ready": c.Ready, "RestartCount": c.RestartCount, "CurrentState": describeState(c.State), "PreviousState": describeState(c.LastTerminationState),
 			})
 		}
 		out = append(out, object{
-			"ContainerGroupId": g.id, "ContainerGroupName": g.name, "Status": g.status(), "RegionId": s.Region,
-			"CreationTime": stamp(g.created), "Tags": tags, "InitContainers": inits,
+			"ContainerGroupId": g.id, "ContainerGroupName": g.name, "Status": g.groupStatus(), "RegionId": s.Region,
+			"CreationTime": formatTime(g.created), "Tags": tags, "InitContainers": inits,
 		})
 	}
-	some, next := page(form, out, 20)
+	some, next := pageOf(form, out, 20)
 	return object{"ContainerGroups": some, "NextToken": next, "TotalCount": len(out)}, nil
 }
 
-// status returns the state of a group.
-func (g shown) status() string {
+// groupStatus returns the state of a group.
+func (g shown) groupStatus() string {
 	switch {
 	case g.again:
 		return "Restarting"
@@ -136,8 +136,8 @@ func (g shown) status() string {
 	return string(g.seen.Status.Phase)
 }
 
-// state returns the state of a group in a list of states.
-func (g shown) state() object {
+// groupState returns the state of a group in a list of states.
+func (g shown) groupState() object {
 	var containers, ips []object
 	phase := g.seen.Status.Phase
 	if g.again {
@@ -164,9 +164,9 @@ func (g shown) state() object {
 		"Phase": phase, "PodIp": g.seen.Status.PodIP, "PodIps": ips, "HostIp": g.seen.Status.HostIP, "ContainerStatuses": containers,
 	}
 	if t := g.seen.Status.StartTime; t != nil {
-		status["StartTime"] = stamp(t.Time)
+		status["StartTime"] = formatTime(t.Time)
 	}
-	return object{"ContainerGroupId": g.id, "Name": g.name, "Status": g.status(), "PodStatus": status}
+	return object{"ContainerGroupId": g.id, "Name": g.name, "Status": g.groupStatus(), "PodStatus": status}
 }
 
 func stateOf(s corev1.ContainerState) object {
@@ -175,7 +175,7 @@ func stateOf(s corev1.ContainerState) object {
 		out["Waiting"] = object{"Reason": w.Reason, "Message": w.Message}
 	}
 	if r := s.Running; r != nil {
-		out["Running"] = object{"StartedAtstartedAt": stamp(r.StartedAt.Time)} // the service's own spelling
+		out["Running"] = object{"StartedAtstartedAt": formatTime(r.StartedAt.Time)} // the service's own spelling
 	}
 	if t := s.Terminated; t != nil {
 		out["Terminated"] = object{
@@ -186,8 +186,8 @@ func stateOf(s corev1.ContainerState) object {
 	return out
 }
 
-// described returns a state in the form of DescribeContainerGroups.
-func described(s corev1.ContainerState) object {
+// describeState returns a state in the form of DescribeContainerGroups.
+func describeState(s corev1.ContainerState) object {
 	switch {
 	case s.Terminated != nil:
 		t := s.Terminated
@@ -207,23 +207,23 @@ func stampOf(t metav1.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return stamp(t.Time)
+	return formatTime(t.Time)
 }
 
-// stamp formats a time like the service, to the second.
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// formatTime formats a time like the service, to the second.
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // maxMetrics is the maximum number of groups in a request:
 // alibabacloud.com/help/en/eci/developer-reference/api-eci-2018-08-08-describemulticontainergroupmetric,
 // 2025-10-17.
 const maxMetrics = 20
 
-// metrics returns the newest record of each group. The answer has the names of the vendor's client (npm
+// answerMetrics returns the newest record of each group. The answer has the names of the vendor's client (npm
 // @alicloud/eci20180808 2.0.3).
-func (s *Server) metrics(r *http.Request, form url.Values) (object, error) {
+func (s *Server) answerMetrics(r *http.Request, form url.Values) (object, error) {
 	var ids []string
 	if err := json.Unmarshal([]byte(form.Get("ContainerGroupIds")), &ids); err != nil || len(ids) == 0 || len(ids) > maxMetrics {
-		return nil, fail(http.StatusBadRequest, "InvalidParameter", "ContainerGroupIds: want a JSON list of 1 to %d", maxMetrics)
+		return nil, newFailure(http.StatusBadRequest, "InvalidParameter", "ContainerGroupIds: want a JSON list of 1 to %d", maxMetrics)
 	}
 	out := []object{}
 	for _, id := range ids {

@@ -34,30 +34,30 @@ const (
 	sessionFor = 30 * time.Second
 )
 
-// log answers DescribeContainerLog: the newest lines.
-func (s *Server) log(r *http.Request, form url.Values) (object, error) {
-	g, err := s.find(form)
+// answerLog answers DescribeContainerLog: the newest lines.
+func (s *Server) answerLog(r *http.Request, form url.Values) (object, error) {
+	g, err := s.findGroup(form)
 	if err != nil {
 		return nil, err
 	}
 	f := fields(form)
 	tail := defaultLines
-	if f.has("Tail") {
-		tail = int(f.number("Tail"))
+	if f.hasField("Tail") {
+		tail = int(f.numberOf("Tail"))
 	}
 	if tail < 1 || tail > mostLines {
-		return nil, fail(http.StatusBadRequest, "InvalidParameter", "Tail: want 1 to %d", mostLines)
+		return nil, newFailure(http.StatusBadRequest, "InvalidParameter", "Tail: want 1 to %d", mostLines)
 	}
-	opts := api.ContainerLogOpts{Tail: tail, Timestamps: f.is("Timestamps"), Previous: f.is("LastTime"), LimitBytes: int(f.number("LimitBytes")), SinceSeconds: int(f.number("SinceSeconds"))}
-	if text := f.text("StartTime"); text != "" {
+	opts := api.ContainerLogOpts{Tail: tail, Timestamps: f.isTrue("Timestamps"), Previous: f.isTrue("LastTime"), LimitBytes: int(f.numberOf("LimitBytes")), SinceSeconds: int(f.numberOf("SinceSeconds"))}
+	if text := f.textOf("StartTime"); text != "" {
 		if opts.SinceTime, err = time.Parse(time.RFC3339, text); err != nil {
-			return nil, fail(http.StatusBadRequest, "InvalidParameter", "StartTime: want a time of RFC 3339")
+			return nil, newFailure(http.StatusBadRequest, "InvalidParameter", "StartTime: want a time of RFC 3339")
 		}
 	}
 	runner, ns, name := s.Fleet.Runner(s.Run(g.id))
-	log, err := runner.GetContainerLogs(r.Context(), ns, name, f.text("ContainerName"), opts)
+	log, err := runner.GetContainerLogs(r.Context(), ns, name, f.textOf("ContainerName"), opts)
 	if errdefs.IsNotFound(err) || errdefs.IsInvalidInput(err) {
-		return nil, fail(http.StatusBadRequest, "InvalidParameter", "%v", err)
+		return nil, newFailure(http.StatusBadRequest, "InvalidParameter", "%v", err)
 	}
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (s *Server) log(r *http.Request, form url.Values) (object, error) {
 	if len(data) > mostBytes {
 		data = data[len(data)-mostBytes:]
 	}
-	return object{"ContainerName": f.text("ContainerName"), "Content": string(data)}, nil
+	return object{"ContainerName": f.textOf("ContainerName"), "Content": string(data)}, nil
 }
 
 // session is a requested command.
@@ -81,34 +81,34 @@ type session struct {
 	ends             time.Time
 }
 
-// exec answers ExecContainerCommand.
-func (s *Server) exec(r *http.Request, form url.Values) (object, error) {
-	g, err := s.find(form)
+// openExec answers ExecContainerCommand.
+func (s *Server) openExec(r *http.Request, form url.Values) (object, error) {
+	g, err := s.findGroup(form)
 	if err != nil {
 		return nil, err
 	}
 	f := fields(form)
-	c := &session{group: s.Run(g.id), container: f.text("ContainerName"), tty: f.is("TTY"), stdin: f.text("Stdin") != "false", ends: time.Now().Add(sessionFor)}
-	if err := json.Unmarshal([]byte(f.text("Command")), &c.command); err != nil || len(c.command) == 0 || len(c.command) > mostWords {
-		return nil, fail(http.StatusBadRequest, "InvalidParameter.ValueExceeded", "Command: want a JSON array of up to %d", mostWords)
+	c := &session{group: s.Run(g.id), container: f.textOf("ContainerName"), tty: f.isTrue("TTY"), stdin: f.textOf("Stdin") != "false", ends: time.Now().Add(sessionFor)}
+	if err := json.Unmarshal([]byte(f.textOf("Command")), &c.command); err != nil || len(c.command) == 0 || len(c.command) > mostWords {
+		return nil, newFailure(http.StatusBadRequest, "InvalidParameter.ValueExceeded", "Command: want a JSON array of up to %d", mostWords)
 	}
 	for _, word := range c.command {
 		if len([]rune(word)) > longestWord {
-			return nil, fail(http.StatusBadRequest, "InvalidParameter.ValueExceeded", "Command: a word has more than %d characters", longestWord)
+			return nil, newFailure(http.StatusBadRequest, "InvalidParameter.ValueExceeded", "Command: a word has more than %d characters", longestWord)
 		}
 	}
-	if n := len(f.text("Command")); n > longestCommand {
-		return nil, fail(http.StatusBadRequest, "InvalidParameter.ValueExceeded", "Command: it has %d bytes, and may have %d", n, longestCommand)
+	if n := len(f.textOf("Command")); n > longestCommand {
+		return nil, newFailure(http.StatusBadRequest, "InvalidParameter.ValueExceeded", "Command: it has %d bytes, and may have %d", n, longestCommand)
 	}
-	if f.is("Sync") {
+	if f.isTrue("Sync") {
 		if c.tty {
-			return nil, fail(http.StatusBadRequest, "InvalidParameter", "Sync: not with TTY")
+			return nil, newFailure(http.StatusBadRequest, "InvalidParameter", "Sync: not with TTY")
 		}
 		var out bytes.Buffer
 		err := s.run(r.Context(), c, &streams{out: &out, err: &out})
 		var exit utilexec.ExitError
 		if err != nil && !errors.As(err, &exit) {
-			return nil, fail(http.StatusBadRequest, "IncorrectStatus", "%v", err)
+			return nil, newFailure(http.StatusBadRequest, "IncorrectStatus", "%v", err)
 		}
 		return object{"SyncResponse": out.String()}, nil
 	}

@@ -25,7 +25,7 @@ func TestCommandsHaveALimit(t *testing.T) {
 		"a longer word":    {`["` + strings.Repeat("x", 257) + `"]`, false},
 	} {
 		form := url.Values{"ContainerGroupId": {"eci-1"}, "ContainerName": {"c"}, "Command": {c.command}}
-		if _, err := s.exec(httptest.NewRequest(http.MethodPost, "/", nil), form); (err == nil) != c.ok {
+		if _, err := s.openExec(httptest.NewRequest(http.MethodPost, "/", nil), form); (err == nil) != c.ok {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

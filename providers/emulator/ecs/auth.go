@@ -31,8 +31,8 @@ type gate struct {
 	now    func() time.Time
 }
 
-// refuses returns the code and the message of the error of a request, or "" if the request is admitted.
-func (g gate) refuses(r *http.Request, body []byte, service string) (code, message string) {
+// refuseReason returns the code and the message of the error of a request, or "" if the request is admitted.
+func (g gate) refuseReason(r *http.Request, body []byte, service string) (code, message string) {
 	rest, ok := strings.CutPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 ")
 	said := map[string]string{}
 	for part := range strings.SplitSeq(rest, ",") {
@@ -53,15 +53,15 @@ func (g gate) refuses(r *http.Request, body []byte, service string) (code, messa
 		return "InvalidSignatureException", "Signature expired: " + r.Header.Get("X-Amz-Date") + " is now earlier than " + g.now().UTC().Format("20060102T150405Z")
 	case scope != at.Format("20060102")+"/"+g.region+"/"+service+"/aws4_request":
 		return "InvalidSignatureException", "Credential should be scoped to a valid region."
-	case !hmac.Equal([]byte(said["Signature"]), []byte(signature(r, body, strings.Split(said["SignedHeaders"], ";"), scope, key.Secret))):
+	case !hmac.Equal([]byte(said["Signature"]), []byte(requestSignature(r, body, strings.Split(said["SignedHeaders"], ";"), scope, key.Secret))):
 		return "InvalidSignatureException", "The request signature we calculated does not match the signature you provided."
 	}
 	return "", ""
 }
 
-// signature returns the signature of a request over these headers, or "" if a required header is missing among
+// requestSignature returns the signature of a request over these headers, or "" if a required header is missing among
 // them.
-func signature(r *http.Request, body []byte, signed []string, scope, secret string) string {
+func requestSignature(r *http.Request, body []byte, signed []string, scope, secret string) string {
 	for name := range r.Header {
 		if name = strings.ToLower(name); strings.HasPrefix(name, "x-amz-") && !slices.Contains(signed, name) {
 			return ""
@@ -79,7 +79,7 @@ func signature(r *http.Request, body []byte, signed []string, scope, secret stri
 		case "content-length":
 			value = r.Header.Get("Content-Length")
 			if value == "" {
-				value = length(body)
+				value = lengthOf(body)
 			}
 		}
 		headers.WriteString(name + ":" + strings.Join(strings.Fields(value), " ") + "\n")
@@ -94,12 +94,12 @@ func signature(r *http.Request, body []byte, signed []string, scope, secret stri
 	sum = sha256.Sum256([]byte(request))
 	key := []byte("AWS4" + secret)
 	for part := range strings.SplitSeq(scope, "/") {
-		key = mac(key, part)
+		key = hmacOf(key, part)
 	}
-	return hex.EncodeToString(mac(key, "AWS4-HMAC-SHA256\n"+r.Header.Get("X-Amz-Date")+"\n"+scope+"\n"+hex.EncodeToString(sum[:])))
+	return hex.EncodeToString(hmacOf(key, "AWS4-HMAC-SHA256\n"+r.Header.Get("X-Amz-Date")+"\n"+scope+"\n"+hex.EncodeToString(sum[:])))
 }
 
-func mac(key []byte, text string) []byte {
+func hmacOf(key []byte, text string) []byte {
 	m := hmac.New(sha256.New, key)
 	m.Write([]byte(text)) // never fails
 	return m.Sum(nil)

@@ -14,7 +14,7 @@ func (s *Server) Stale(on bool) {
 	defer s.mu.Unlock()
 	s.stale = nil
 	if on {
-		all := s.lists()
+		all := s.sortTasks()
 		s.stale = &all
 	}
 }
@@ -25,7 +25,7 @@ func (s *Server) Running(key, value string) (ids []string) {
 	defer s.mu.Unlock()
 	for _, id := range s.order {
 		t := s.tasks[id]
-		s.settle(t)
+		s.settleTask(t)
 		if !t.stopped.IsZero() {
 			continue
 		}
@@ -46,7 +46,7 @@ func (s *Server) Lose(id string) error {
 		s.mu.Unlock()
 		return errdefs.NotFoundf("there is no task %s", id)
 	}
-	s.drop(t)
+	s.dropTask(t)
 	s.mu.Unlock()
 	return s.fleet.Stop(s.ctx, id, 0)
 }
@@ -56,8 +56,8 @@ func (s *Server) Interrupt(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.tasks[id]; t != nil {
-		s.halt(t, "SpotInterruption", "Your Spot Task was interrupted.")
-		s.tell(t)
+		s.haltTask(t, "SpotInterruption", "Your Spot Task was interrupted.")
+		s.sendState(t)
 	}
 }
 
@@ -73,11 +73,11 @@ func (s *Server) Left() map[string][]string {
 	left := map[string][]string{}
 	add := func(kind, name string) { left[kind] = append(left[kind], name) }
 	for id, t := range s.tasks {
-		if s.settle(t); t.stopped.IsZero() {
+		if s.settleTask(t); t.stopped.IsZero() {
 			add("tasks", id)
 		}
 	}
-	s.purge()
+	s.purgeDefinitions()
 	for _, revisions := range s.definitions {
 		for _, d := range revisions {
 			if d != nil {

@@ -36,12 +36,12 @@ type dataChannel struct {
 
 func newDataChannel(conn *websocket.Conn) *dataChannel {
 	d := &dataChannel{conn: conn, unsaid: map[int64][]byte{}, ended: make(chan struct{})}
-	go d.again()
+	go d.resendPayloads()
 	return d
 }
 
-// message encodes a message.
-func message(kind string, number int64, payloadType uint32, payload []byte) []byte {
+// encodeMessage encodes a message.
+func encodeMessage(kind string, number int64, payloadType uint32, payload []byte) []byte {
 	out := make([]byte, header, header+len(payload))
 	binary.BigEndian.PutUint32(out, 116)
 	copy(out[4:36], fmt.Sprintf("%-32s", kind))
@@ -56,11 +56,11 @@ func message(kind string, number int64, payloadType uint32, payload []byte) []by
 	return append(out, payload...)
 }
 
-// send sends a payload, and repeats it until it is acknowledged.
-func (d *dataChannel) send(payloadType uint32, payload []byte) {
+// sendPayload sends a payload, and repeats it until it is acknowledged.
+func (d *dataChannel) sendPayload(payloadType uint32, payload []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m := message("output_stream_data", d.number, payloadType, payload)
+	m := encodeMessage("output_stream_data", d.number, payloadType, payload)
 	d.unsaid[d.number] = m
 	if d.number != 3 { // message 3 gets lost
 		_ = d.conn.WriteMessage(websocket.BinaryMessage, m) // the reader sees an end
@@ -71,13 +71,13 @@ func (d *dataChannel) send(payloadType uint32, payload []byte) {
 // Write implements io.Writer: output, in pieces.
 func (d *dataChannel) Write(data []byte) (int, error) {
 	for part := range slices.Chunk(data, 1024) {
-		d.send(1, part)
+		d.sendPayload(1, part)
 	}
 	return len(data), nil
 }
 
-// again sends unacknowledged messages again.
-func (d *dataChannel) again() {
+// resendPayloads sends unacknowledged messages again.
+func (d *dataChannel) resendPayloads() {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -129,7 +129,7 @@ func (d *dataChannel) read(take func(payloadType uint32, payload []byte) bool) {
 		case "input_stream_data":
 			ack, _ := json.Marshal(map[string]any{"AcknowledgedMessageType": "input_stream_data", "AcknowledgedMessageSequenceNumber": number, "IsSequentialMessage": true})
 			d.mu.Lock()
-			_ = d.conn.WriteMessage(websocket.BinaryMessage, message("acknowledge", 0, 0, ack)) // the reader sees an end
+			_ = d.conn.WriteMessage(websocket.BinaryMessage, encodeMessage("acknowledge", 0, 0, ack)) // the reader sees an end
 			d.mu.Unlock()
 			early[number] = m
 			for m := early[d.next]; m != nil; m = early[d.next] {
@@ -165,6 +165,6 @@ func (d *dataChannel) close(said string) {
 	}
 	data, _ := json.Marshal(map[string]any{"MessageType": "channel_closed", "SchemaVersion": 1, "Output": said})
 	d.mu.Lock()
-	_ = d.conn.WriteMessage(websocket.BinaryMessage, message("channel_closed", 0, 0, data)) // the reader sees an end
+	_ = d.conn.WriteMessage(websocket.BinaryMessage, encodeMessage("channel_closed", 0, 0, data)) // the reader sees an end
 	d.mu.Unlock()
 }

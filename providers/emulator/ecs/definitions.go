@@ -75,12 +75,12 @@ type containerDefinition struct {
 	LinuxParameters                *struct{ Capabilities struct{ Add, Drop []string } }
 }
 
-func (d *definition) vcpus() float64 {
+func (d *definition) vcpuCount() float64 {
 	n, _ := strconv.Atoi(d.CPU) // check has validated the number
 	return float64(n) / 1024
 }
 
-func (c containerDefinition) essential() bool { return c.Essential == nil || *c.Essential }
+func (c containerDefinition) isEssential() bool { return c.Essential == nil || *c.Essential }
 
 // waitsForEnd reports whether a container waits for the end of the named container, whatever its exit code.
 func (d *definition) waitsForEnd(name string) bool {
@@ -98,8 +98,8 @@ var memory = map[string][3]int{
 	"8192": {16384, 61440, 4096}, "16384": {32768, 122880, 8192},
 }
 
-// buyable reports whether Fargate has a size.
-func buyable(cpu, mib string) bool {
+// hasSize reports whether Fargate has a size.
+func hasSize(cpu, mib string) bool {
 	if cpu == "256" {
 		return slices.Contains([]string{"512", "1024", "2048"}, mib)
 	}
@@ -108,8 +108,8 @@ func buyable(cpu, mib string) bool {
 	return ok && err == nil && n >= m[0] && n <= m[1] && (n-m[0])%m[2] == 0
 }
 
-// check refuses a definition for the reasons of ECS that are not in the shapes.
-func (d *definition) check() error {
+// checkRules refuses a definition for the reasons of ECS that are not in the shapes.
+func (d *definition) checkRules() error {
 	wrong := func(format string, args ...any) error {
 		return refusal{"ClientException", fmt.Sprintf(format, args...)}
 	}
@@ -118,7 +118,7 @@ func (d *definition) check() error {
 			return wrong("%s", problem)
 		}
 	}
-	if !slices.ContainsFunc(d.ContainerDefinitions, containerDefinition.essential) {
+	if !slices.ContainsFunc(d.ContainerDefinitions, containerDefinition.isEssential) {
 		return wrong("a task definition must have at least one essential container")
 	}
 	for _, v := range d.Volumes {
@@ -151,8 +151,8 @@ func (d *definition) check() error {
 	return nil
 }
 
-// unconfigured returns the problem of a volume that is not configured as its definition requires, or "".
-func (d *definition) unconfigured(at []volumeConfiguration) string {
+// volumeProblem returns the problem of a volume that is not configured as its definition requires, or "".
+func (d *definition) volumeProblem(at []volumeConfiguration) string {
 	for _, v := range d.Volumes {
 		if has := slices.ContainsFunc(at, func(c volumeConfiguration) bool { return c.Name == v.Name }); has != v.ConfiguredAtLaunch {
 			return "The volume configurations must name the volumes that are configured at launch, and no others: " + v.Name
@@ -178,7 +178,7 @@ func (s *Server) registerTaskDefinition(body []byte) (any, error) {
 	if err := json.Unmarshal(body, d); err != nil {
 		return nil, err
 	}
-	if err := d.check(); err != nil {
+	if err := d.checkRules(); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(body, &d.raw); err != nil {
@@ -191,27 +191,27 @@ func (s *Server) registerTaskDefinition(body []byte) (any, error) {
 	}
 	revisions := append(s.definitions[d.Family], d)
 	s.definitions[d.Family] = revisions
-	d.arn = s.arn("ecs", "task-definition/"+d.Family+":"+strconv.Itoa(len(revisions)))
-	d.raw["taskDefinitionArn"], d.raw["revision"], d.raw["status"], d.raw["registeredAt"] = d.arn, len(revisions), active, unix(time.Now())
+	d.arn = s.arnOf("ecs", "task-definition/"+d.Family+":"+strconv.Itoa(len(revisions)))
+	d.raw["taskDefinitionArn"], d.raw["revision"], d.raw["status"], d.raw["registeredAt"] = d.arn, len(revisions), active, unixTime(time.Now())
 	return map[string]any{"taskDefinition": d.raw}, nil
 }
 
-// unix returns a time in the form of the service.
-func unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+// unixTime returns a time in the form of the service.
+func unixTime(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// status returns the state of a revision.
-func (d *definition) status() string { return d.raw["status"].(string) }
+// revisionStatus returns the state of a revision.
+func (d *definition) revisionStatus() string { return d.raw["status"].(string) }
 
-// definition finds a definition by its family, by family and revision, or by ARN. A family alone means its
+// findDefinition finds a definition by its family, by family and revision, or by ARN. A family alone means its
 // newest active revision. The caller holds s.mu.
-func (s *Server) definition(said string) *definition {
-	s.purge()
+func (s *Server) findDefinition(said string) *definition {
+	s.purgeDefinitions()
 	name := said[strings.LastIndex(said, "/")+1:]
 	family, revision, _ := strings.Cut(name, ":")
 	revisions := s.definitions[family]
 	if revision == "" {
 		for _, d := range slices.Backward(revisions) {
-			if d != nil && d.status() == active {
+			if d != nil && d.revisionStatus() == active {
 				return d
 			}
 		}
@@ -232,7 +232,7 @@ func (s *Server) describeTaskDefinition(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	d := s.definition(in.TaskDefinition)
+	d := s.findDefinition(in.TaskDefinition)
 	if d == nil {
 		return nil, refusal{"ClientException", "Unable to describe task definition."}
 	}
@@ -251,14 +251,14 @@ func (s *Server) deregisterTaskDefinition(body []byte) (any, error) {
 	if !strings.Contains(in.TaskDefinition[strings.LastIndex(in.TaskDefinition, "/")+1:], ":") {
 		return nil, refusal{"ClientException", "Unable to describe task definition: want family and revision."}
 	}
-	d := s.definition(in.TaskDefinition)
+	d := s.findDefinition(in.TaskDefinition)
 	switch {
 	case d == nil:
 		return nil, refusal{"ClientException", "Unable to describe task definition."}
-	case d.status() != active:
+	case d.revisionStatus() != active:
 		return nil, refusal{"ClientException", "The specified task definition is inactive. You can only deregister active task definitions."}
 	}
-	d.raw["status"], d.raw["deregisteredAt"] = inactive, unix(time.Now())
+	d.raw["status"], d.raw["deregisteredAt"] = inactive, unixTime(time.Now())
 	return map[string]any{"taskDefinition": d.raw}, nil
 }
 
@@ -276,26 +276,26 @@ func (s *Server) deleteTaskDefinitions(body []byte) (any, error) {
 	done, failures := []any{}, []any{}
 	fail := func(arn, reason string) { failures = append(failures, map[string]string{"arn": arn, "reason": reason}) }
 	for _, said := range in.TaskDefinitions {
-		d := s.definition(said)
+		d := s.findDefinition(said)
 		switch {
 		case !strings.Contains(said[strings.LastIndex(said, "/")+1:], ":"), d == nil:
 			fail(said, "The specified task definition does not exist. Specify a valid account, family, revision and try again.")
-		case d.status() == active:
+		case d.revisionStatus() == active:
 			fail(said, "The specified task definition is still in ACTIVE status. Please deregister the target and try again.")
 		default:
 			d.raw["status"] = deleting
 			done = append(done, d.raw)
 		}
 	}
-	s.purge()
+	s.purgeDefinitions()
 	return map[string]any{"taskDefinitions": done, "failures": failures}, nil
 }
 
-// purge forgets deleted revisions without tasks. The caller holds s.mu.
-func (s *Server) purge() {
+// purgeDefinitions forgets deleted revisions without tasks. The caller holds s.mu.
+func (s *Server) purgeDefinitions() {
 	for _, revisions := range s.definitions {
 		for i, d := range revisions {
-			if d != nil && d.status() == deleting && d.users == 0 {
+			if d != nil && d.revisionStatus() == deleting && d.users == 0 {
 				revisions[i] = nil
 			}
 		}
@@ -326,7 +326,7 @@ func (s *Server) listTaskDefinitionFamilies(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	s.purge()
+	s.purgeDefinitions()
 	names := []string{}
 	for family, revisions := range s.definitions {
 		revisions = slices.DeleteFunc(slices.Clone(revisions), func(d *definition) bool { return d == nil })
@@ -334,7 +334,7 @@ func (s *Server) listTaskDefinitionFamilies(body []byte) (any, error) {
 			continue
 		}
 		of := inactive
-		if slices.ContainsFunc(revisions, func(d *definition) bool { return d.status() == active }) {
+		if slices.ContainsFunc(revisions, func(d *definition) bool { return d.revisionStatus() == active }) {
 			of = active
 		}
 		if in.Status == "" || in.Status == "ALL" || in.Status == of {
@@ -359,11 +359,11 @@ func (s *Server) listTaskDefinitions(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	s.purge()
+	s.purgeDefinitions()
 	arns := []string{}
 	for family, revisions := range s.definitions {
 		for _, d := range revisions {
-			if d != nil && (in.FamilyPrefix == "" || family == in.FamilyPrefix) && d.status() == cmp.Or(in.Status, active) {
+			if d != nil && (in.FamilyPrefix == "" || family == in.FamilyPrefix) && d.revisionStatus() == cmp.Or(in.Status, active) {
 				arns = append(arns, d.arn)
 			}
 		}

@@ -134,7 +134,7 @@ func TestGate(t *testing.T) {
 		g := gate{keys: map[string]Key{"AKIDEXAMPLE": {Secret: "SKEXAMPLE/+="}}, region: "eu-central-1", now: func() time.Time { return at }}
 		r := signed()
 		c.change(r, &g)
-		if got, message := g.refuses(r, []byte(c.body), "ecs"); got != c.want {
+		if got, message := g.refuseReason(r, []byte(c.body), "ecs"); got != c.want {
 			t.Errorf("%s: got %q (%s), want %q", c.name, got, message, c.want)
 		}
 	}

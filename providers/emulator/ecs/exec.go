@@ -41,11 +41,11 @@ func (s *Server) executeCommand(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	if _, err := s.cluster(in.Cluster); err != nil {
+	if _, err := s.clusterName(in.Cluster); err != nil {
 		return nil, err
 	}
-	t := s.task(in.Task)
-	words, err := split(in.Command)
+	t := s.findTask(in.Task)
+	words, err := splitCommand(in.Command)
 	switch {
 	case t == nil || t.started.IsZero() || !t.stopping.IsZero():
 		return nil, refusal{"InvalidParameterException", "The referenced task does not run."}
@@ -55,7 +55,7 @@ func (s *Server) executeCommand(body []byte) (any, error) {
 		return nil, refusal{"InvalidParameterException", "The execute command failed because execute command was not enabled when the task was run."}
 	case err != nil || len(words) == 0:
 		return nil, refusal{"InvalidParameterException", "command: want words, quoted as for a shell"}
-	case t.of(in.Container) == nil:
+	case t.containerStatus(in.Container) == nil:
 		return nil, refusal{"InvalidParameterException", "The task has no container " + in.Container}
 	}
 	id := "ecs-execute-command-" + strings.ToLower(rand.Text())
@@ -66,8 +66,8 @@ func (s *Server) executeCommand(body []byte) (any, error) {
 	}, nil
 }
 
-// split splits a command as the agent does: at blanks, with quotes as in a shell.
-func split(text string) (words []string, err error) {
+// splitCommand splits a command as the agent does: at blanks, with quotes as in a shell.
+func splitCommand(text string) (words []string, err error) {
 	var word strings.Builder
 	quote, inside := rune(0), false
 	for _, r := range text {
@@ -100,8 +100,8 @@ func split(text string) (words []string, err error) {
 	return words, nil
 }
 
-// channel serves the data channel of a session.
-func (s *Server) channel(w http.ResponseWriter, r *http.Request) {
+// serveChannel serves the data channel of a session.
+func (s *Server) serveChannel(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimPrefix(r.URL.Path, channelPath)
 	s.mu.Lock()
 	c := s.sessions[id]
@@ -159,25 +159,25 @@ func (s *Server) channel(w http.ResponseWriter, r *http.Request) {
 					return end()
 				}
 			case 3:
-				t.resize(data)
+				t.sendSize(data)
 			case 10: // a flag to end the session
 				return end()
 			}
 			return true
 		})
 	}()
-	d.send(5, []byte(`{"AgentVersion":"3.1.1260.0","RequestedClientActions":[{"ActionType":"SessionType","ActionParameters":{"SessionType":"InteractiveCommands"}}]}`))
+	d.sendPayload(5, []byte(`{"AgentVersion":"3.1.1260.0","RequestedClientActions":[{"ActionType":"SessionType","ActionParameters":{"SessionType":"InteractiveCommands"}}]}`))
 	select {
 	case <-shaken:
 	case <-ctx.Done():
 		return
 	}
-	d.send(7, []byte(`{"HandshakeTimeToComplete":1000000,"CustomerMessage":""}`))
+	d.sendPayload(7, []byte(`{"HandshakeTimeToComplete":1000000,"CustomerMessage":""}`))
 	t.out = d
 	runner, namespace, name := s.fleet.Runner(c.task.id)
-	s.count(1)
+	s.countCommands(1)
 	err = runner.RunInContainer(ctx, namespace, name, c.container, c.command, t)
-	s.count(-1)
+	s.countCommands(-1)
 	said := ""
 	var exit utilexec.ExitError
 	if err != nil && !errors.As(err, &exit) { // a session reports no exit code
@@ -186,8 +186,8 @@ func (s *Server) channel(w http.ResponseWriter, r *http.Request) {
 	d.close(said)
 }
 
-// count adds to the number of running commands of sessions.
-func (s *Server) count(n int) {
+// countCommands adds to the number of running commands of sessions.
+func (s *Server) countCommands(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commands += n
@@ -229,7 +229,7 @@ func (t *terminal) TTY() bool { return true }
 // Resize implements api.AttachIO.
 func (t *terminal) Resize() <-chan api.TermSize { return t.sizes }
 
-func (t *terminal) resize(data []byte) {
+func (t *terminal) sendSize(data []byte) {
 	var size struct{ Cols, Rows uint16 }
 	if json.Unmarshal(data, &size) != nil {
 		return

@@ -41,32 +41,32 @@ func Check(operation string, body []byte) error {
 	if err := json.Unmarshal(body, &said); err != nil {
 		return fmt.Errorf("the body is no JSON: %w", err)
 	}
-	return fits(operation, fields, said)
+	return checkValue(operation, fields, said)
 }
 
-// fits walks the table along a value.
-func fits(at string, want, got any) error {
+// checkValue walks the table along a value.
+func checkValue(at string, want, got any) error {
 	switch want := want.(type) {
 	case map[string]any:
-		return object(at, want, got)
+		return checkObject(at, want, got)
 	case []any:
 		list, ok := got.([]any)
 		if !ok {
 			return fmt.Errorf("%s: want a list", at)
 		}
 		for i := range list {
-			if err := fits(at+"["+strconv.Itoa(i)+"]", want[0], list[i]); err != nil {
+			if err := checkValue(at+"["+strconv.Itoa(i)+"]", want[0], list[i]); err != nil {
 				return err
 			}
 		}
 		return nil
 	case string:
-		return scalar(at, want, got)
+		return checkScalar(at, want, got)
 	}
 	return fmt.Errorf("%s: the table has a %T", at, want)
 }
 
-func object(at string, want map[string]any, got any) error {
+func checkObject(at string, want map[string]any, got any) error {
 	fields, ok := got.(map[string]any)
 	if !ok {
 		return fmt.Errorf("%s: want an object", at)
@@ -81,7 +81,7 @@ func object(at string, want map[string]any, got any) error {
 		if inner == nil {
 			return fmt.Errorf("%s: there is no field %s", at, name)
 		}
-		if err := fits(at+"."+name, inner, fields[name]); err != nil {
+		if err := checkValue(at+"."+name, inner, fields[name]); err != nil {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func object(at string, want map[string]any, got any) error {
 	return nil
 }
 
-func scalar(at, want string, got any) error {
+func checkScalar(at, want string, got any) error {
 	if strings.Contains(want, "|") || !slices.Contains([]string{"string", "integer", "boolean", "blob"}, strings.Fields(want)[0]) {
 		if s, ok := got.(string); !ok || !slices.Contains(strings.Split(want, "|"), s) {
 			return fmt.Errorf("%s: want one of %s", at, want)

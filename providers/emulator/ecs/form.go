@@ -104,7 +104,7 @@ func (s *Server) describeSubnets(body []byte) (any, error) {
 	}
 	out := subnets{}
 	for _, id := range in.SubnetID {
-		if lacks(s.config.Subnets, id) {
+		if isMissing(s.config.Subnets, id) {
 			return nil, refusal{"InvalidSubnetID.NotFound", "The subnet ID '" + id + "' does not exist"}
 		}
 		out.Items = append(out.Items, struct {
@@ -123,7 +123,7 @@ func (s *Server) describeSecurityGroups(body []byte) (any, error) {
 		return nil, err
 	}
 	for _, id := range in.GroupID {
-		if lacks(s.config.SecurityGroups, id) {
+		if isMissing(s.config.SecurityGroups, id) {
 			return nil, refusal{"InvalidGroup.NotFound", "The security group '" + id + "' does not exist"}
 		}
 	}
@@ -132,15 +132,15 @@ func (s *Server) describeSecurityGroups(body []byte) (any, error) {
 	}{}, nil
 }
 
-// lacks reports whether something is not there; nil has all.
-func lacks(all []string, one string) bool { return all != nil && !slices.Contains(all, one) }
+// isMissing reports whether something is not there; nil has all.
+func isMissing(all []string, one string) bool { return all != nil && !slices.Contains(all, one) }
 
 func (s *Server) getRole(body []byte) (any, error) {
 	var in struct{ RoleName string }
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	if lacks(s.config.Roles, in.RoleName) {
+	if isMissing(s.config.Roles, in.RoleName) {
 		return nil, refusal{"NoSuchEntity", "The role with name " + in.RoleName + " cannot be found."}
 	}
 	trusts := "ecs-tasks.amazonaws.com"

@@ -21,7 +21,7 @@ func (s *Server) start(t *task) error {
 	for _, c := range t.definition.ContainerDefinitions {
 		k, err := s.run(c)
 		if err != nil {
-			s.halt(t, "TaskFailedToStart", "ResourceInitializationError: "+err.Error())
+			s.haltTask(t, "TaskFailedToStart", "ResourceInitializationError: "+err.Error())
 			return nil //nolint:nilerr // halt reports the error in the task
 		}
 		var after []string
@@ -39,7 +39,7 @@ func (s *Server) start(t *task) error {
 		}
 		restarts := s.config.Quick && c.RestartPolicy != nil && c.RestartPolicy.Enabled
 		switch {
-		case c.essential(), t.definition.waitsForEnd(c.Name):
+		case c.isEssential(), t.definition.waitsForEnd(c.Name):
 			spec.Containers = append(spec.Containers, k)
 			if restarts {
 				spec.RestartPolicy = corev1.RestartPolicyAlways
@@ -71,7 +71,7 @@ func (s *Server) run(c containerDefinition) (corev1.Container, error) {
 		k.Env = append(k.Env, corev1.EnvVar{Name: e.Name, Value: e.Value})
 	}
 	for _, e := range c.Secrets {
-		value, err := s.value(e.ValueFrom)
+		value, err := s.secretValue(e.ValueFrom)
 		if err != nil {
 			return k, err
 		}
@@ -90,12 +90,12 @@ func (s *Server) run(c containerDefinition) (corev1.Container, error) {
 			InitialDelaySeconds: h.StartPeriod, PeriodSeconds: h.Interval, TimeoutSeconds: h.Timeout, FailureThreshold: h.Retries, SuccessThreshold: 1,
 		}
 	}
-	k.SecurityContext = security(c)
+	k.SecurityContext = securityContext(c)
 	return k, nil
 }
 
-// security is the user and the root of a container.
-func security(c containerDefinition) *corev1.SecurityContext {
+// securityContext is the user and the root of a container.
+func securityContext(c containerDefinition) *corev1.SecurityContext {
 	out := &corev1.SecurityContext{}
 	if c.ReadonlyRootFilesystem {
 		yes := true

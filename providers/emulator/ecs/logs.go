@@ -23,10 +23,10 @@ type event struct {
 	IngestionTime int64  `json:"ingestionTime"`
 }
 
-// pump begins to copy the log of each new run. The caller holds s.mu.
-func (s *Server) pump(t *task) {
+// pumpLogs begins to copy the log of each new run. The caller holds s.mu.
+func (s *Server) pumpLogs(t *task) {
 	for _, c := range t.definition.ContainerDefinitions {
-		l, k := c.LogConfiguration, t.of(c.Name)
+		l, k := c.LogConfiguration, t.containerStatus(c.Name)
 		if l == nil || l.LogDriver != "awslogs" || k == nil || k.ContainerID == "" || k.State.Waiting != nil || !slices.Contains(s.config.LogGroups, l.Options["awslogs-group"]) {
 			continue
 		}
@@ -40,18 +40,18 @@ func (s *Server) pump(t *task) {
 		if s.streams[name] == nil {
 			s.streams[name] = &stream{}
 		}
-		go s.copy(t, c.Name, s.streams[name], done)
+		go s.copyLog(t, c.Name, s.streams[name], done)
 	}
 }
 
-// copy reads the log of a run to its end.
-func (s *Server) copy(t *task, container string, to *stream, done chan struct{}) {
+// copyLog reads the log of a run to its end.
+func (s *Server) copyLog(t *task, container string, to *stream, done chan struct{}) {
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		close(done)
-		s.settle(t)
-		s.tell(t)
+		s.settleTask(t)
+		s.sendState(t)
 	}()
 	runner, namespace, name := s.fleet.Runner(t.groupOf(container))
 	log, err := runner.GetContainerLogs(s.ctx, namespace, name, container, api.ContainerLogOpts{Follow: true, Timestamps: true})
@@ -164,7 +164,7 @@ func (s *Server) filterLogEvents(ctx context.Context, body []byte) (any, error) 
 	defer s.mu.Unlock()
 	cluster, found := strings.CutPrefix(in.LogGroupName, "/aws/ecs/containerinsights/")
 	cluster, inside := strings.CutSuffix(cluster, "/performance")
-	if _, err := s.cluster(cluster); err != nil || !found || !inside {
+	if _, err := s.clusterName(cluster); err != nil || !found || !inside {
 		return nil, refusal{"ResourceNotFoundException", "The specified log group does not exist."}
 	}
 	if in.FilterPattern != `{ $.Type = "Container" }` {

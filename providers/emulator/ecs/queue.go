@@ -30,12 +30,12 @@ type letter struct {
 	given         int       // how often
 }
 
-// tell sends the state of a task if it has changed. The caller holds s.mu.
-func (s *Server) tell(t *task) {
+// sendState sends the state of a task if it has changed. The caller holds s.mu.
+func (s *Server) sendState(t *task) {
 	if s.tasks[t.id] == nil {
 		return
 	}
-	shown := s.show(t, false)
+	shown := s.showTask(t, false)
 	state := []any{shown["lastStatus"], shown["desiredStatus"]}
 	for _, c := range shown["containers"].([]any) {
 		one := c.(map[string]any)
@@ -165,7 +165,7 @@ func (s *Server) getQueueAttributes(body []byte) (any, error) {
 	if err := s.queueOf(in.QueueURL); err != nil {
 		return nil, err
 	}
-	return map[string]any{"Attributes": map[string]string{"QueueArn": s.arn("sqs", queueName)}}, nil
+	return map[string]any{"Attributes": map[string]string{"QueueArn": s.arnOf("sqs", queueName)}}, nil
 }
 
 // Given returns how often waiting messages were delivered, for tests.

@@ -44,14 +44,14 @@ func (s *Server) createSecret(body []byte) (any, error) {
 		return nil, refusal{"InvalidParameterException", "want a text or bytes, at most 65536"}
 	}
 	s.last++ // a new secret of the same name has another ARN
-	made := &secret{arn: s.arn("secretsmanager", fmt.Sprintf("secret:%s-%06d", in.Name, s.last%1000000)), text: in.SecretString, binary: in.SecretBinary, tags: in.Tags}
+	made := &secret{arn: s.arnOf("secretsmanager", fmt.Sprintf("secret:%s-%06d", in.Name, s.last%1000000)), text: in.SecretString, binary: in.SecretBinary, tags: in.Tags}
 	made.created, made.changed = time.Now(), time.Now()
 	s.secrets[in.Name] = made
 	return map[string]any{"ARN": made.arn, "Name": in.Name}, nil
 }
 
-// find returns a secret by name or ARN. The caller holds s.mu.
-func (s *Server) find(id string) (*secret, error) {
+// findSecret returns a secret by name or ARN. The caller holds s.mu.
+func (s *Server) findSecret(id string) (*secret, error) {
 	for name, one := range s.secrets {
 		if name == id || one.arn == id {
 			return one, nil
@@ -60,9 +60,9 @@ func (s *Server) find(id string) (*secret, error) {
 	return nil, refusal{"ResourceNotFoundException", "Secrets Manager can't find the specified secret."}
 }
 
-// use returns a secret that is open to reads and writes. The caller holds s.mu.
-func (s *Server) use(id string) (*secret, error) {
-	one, err := s.find(id)
+// openSecret returns a secret that is open to reads and writes. The caller holds s.mu.
+func (s *Server) openSecret(id string) (*secret, error) {
+	one, err := s.findSecret(id)
 	if err == nil && one.leaving {
 		return nil, errLeaving
 	}
@@ -74,7 +74,7 @@ func (s *Server) describeSecret(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	one, err := s.find(in.SecretID)
+	one, err := s.findSecret(in.SecretID)
 	if err != nil {
 		return nil, err
 	}
@@ -86,11 +86,11 @@ func (s *Server) getSecretValue(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	one, err := s.use(in.SecretID)
+	one, err := s.openSecret(in.SecretID)
 	if err != nil {
 		return nil, err
 	}
-	one.access()
+	one.recordAccess()
 	out := map[string]any{"ARN": one.arn}
 	if one.binary != nil {
 		out["SecretBinary"] = one.binary
@@ -109,7 +109,7 @@ func (s *Server) putSecretValue(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	one, err := s.use(in.SecretID)
+	one, err := s.openSecret(in.SecretID)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (s *Server) deleteSecret(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	one, err := s.find(in.SecretID)
+	one, err := s.findSecret(in.SecretID)
 	if err != nil && !in.ForceDeleteWithoutRecovery {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (s *Server) restoreSecret(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	one, err := s.find(in.SecretID)
+	one, err := s.findSecret(in.SecretID)
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +157,8 @@ func (s *Server) restoreSecret(body []byte) (any, error) {
 	return map[string]any{"ARN": one.arn}, nil
 }
 
-// access records that a secret is read. The service reports only the day.
-func (s *secret) access() { s.accessed = time.Now().UTC().Truncate(24 * time.Hour) }
+// recordAccess records that a secret is read. The service reports only the day.
+func (s *secret) recordAccess() { s.accessed = time.Now().UTC().Truncate(24 * time.Hour) }
 
 // listSecrets filters by prefixes of names alone. The service may leave out changes of the last five minutes;
 // this server does not.
@@ -193,9 +193,9 @@ func (s *Server) listSecrets(body []byte) (any, error) {
 	list := []any{}
 	for _, name := range page {
 		one := s.secrets[name]
-		entry := map[string]any{"ARN": one.arn, "Name": name, "CreatedDate": unix(one.created), "LastChangedDate": unix(one.changed), "Tags": one.tags}
+		entry := map[string]any{"ARN": one.arn, "Name": name, "CreatedDate": unixTime(one.created), "LastChangedDate": unixTime(one.changed), "Tags": one.tags}
 		if !one.accessed.IsZero() {
-			entry["LastAccessedDate"] = unix(one.accessed)
+			entry["LastAccessedDate"] = unixTime(one.accessed)
 		}
 		list = append(list, entry)
 	}
@@ -218,22 +218,22 @@ func (s *Server) Secrets() (names []string) {
 	return names
 }
 
-// value returns the value of a secret in a definition. from has the ARN, a key of a JSON object, and nothing for
+// secretValue returns the value of a secret in a definition. from has the ARN, a key of a JSON object, and nothing for
 // stage and version. An ARN alone means the whole secret. The caller holds s.mu.
-func (s *Server) value(from string) (string, error) {
-	if one, err := s.find(from); err == nil && !one.leaving {
-		one.access()
+func (s *Server) secretValue(from string) (string, error) {
+	if one, err := s.findSecret(from); err == nil && !one.leaving {
+		one.recordAccess()
 		return one.text, nil
 	}
 	arn, key, ok := cutLast(strings.TrimSuffix(from, "::"))
 	if !ok {
 		return "", fmt.Errorf("secret %s: want an ARN with a key", from)
 	}
-	one, err := s.use(arn)
+	one, err := s.openSecret(arn)
 	if err != nil {
 		return "", err
 	}
-	one.access()
+	one.recordAccess()
 	values := map[string]string{}
 	if err := json.Unmarshal([]byte(one.text), &values); err != nil {
 		return "", fmt.Errorf("secret %s is no JSON object", arn)

@@ -119,7 +119,7 @@ func New(ctx context.Context, c Config) *Server {
 		streams: map[string]*stream{}, sessions: map[string]*session{}, limits: map[string]*limit{},
 	}
 	s.queue.more = make(chan struct{}, 1)
-	s.Front = emulator.NewFront(func(r *http.Request, body []byte) string { _, name := target(r, body); return name }, http.HandlerFunc(s.serve))
+	s.Front = emulator.NewFront(func(r *http.Request, body []byte) string { _, name := requestTarget(r, body); return name }, http.HandlerFunc(s.serveRequest))
 	return s
 }
 
@@ -128,8 +128,8 @@ var services = map[string]string{
 	"AmazonEC2ContainerServiceV20141113": "ecs", "secretsmanager": "secretsmanager", "Logs_20140328": "logs", "AmazonSQS": "sqs", "ServiceQuotasV20190624": "servicequotas",
 }
 
-// target returns the service and the operation of a request.
-func target(r *http.Request, body []byte) (service, operation string) {
+// requestTarget returns the service and the operation of a request.
+func requestTarget(r *http.Request, body []byte) (service, operation string) {
 	if strings.HasPrefix(r.URL.Path, channelPath) {
 		return "ssmmessages", "OpenDataChannel"
 	}
@@ -145,10 +145,10 @@ type refusal struct{ code, message string }
 
 func (r refusal) Error() string { return r.code + ": " + r.message }
 
-// serve answers a request without a fault.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+// serveRequest answers a request without a fault.
+func (s *Server) serveRequest(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, channelPath) {
-		s.channel(w, r)
+		s.serveChannel(w, r)
 		return
 	}
 	body, err := io.ReadAll(r.Body)
@@ -156,8 +156,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	service, operation := target(r, body)
-	out, err := s.answer(r, service, operation, body)
+	service, operation := requestTarget(r, body)
+	out, err := s.answerRequest(r, service, operation, body)
 	if r.Header.Get("Content-Type") == formType {
 		answerXML(w, service, out, err)
 		return
@@ -187,17 +187,17 @@ func Throttled(w http.ResponseWriter, _ *http.Request) {
 	Refuse(w, refusal{"ThrottlingException", "Rate exceeded"})
 }
 
-func (s *Server) answer(r *http.Request, service, operation string, body []byte) (out any, err error) {
+func (s *Server) answerRequest(r *http.Request, service, operation string, body []byte) (out any, err error) {
 	g := gate{keys: s.config.Keys, region: s.config.Region, now: s.config.Now}
 	if service == "iam" { // IAM is in one region
 		g.region = "us-east-1"
 	}
-	if code, message := g.refuses(r, body, service); code != "" {
+	if code, message := g.refuseReason(r, body, service); code != "" {
 		return nil, refusal{code, message}
 	}
 	_, rest, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
 	id, _, _ := strings.Cut(rest, "/")
-	if err := s.permits(s.config.Keys[id], service, operation, body); err != nil {
+	if err := s.checkPolicy(s.config.Keys[id], service, operation, body); err != nil {
 		return nil, err
 	}
 	if r.Header.Get("Content-Type") == formType {
@@ -212,7 +212,7 @@ func (s *Server) answer(r *http.Request, service, operation string, body []byte)
 		}
 		return nil, refusal{code, err.Error()}
 	}
-	if !s.spend(operation) {
+	if !s.spendRequest(operation) {
 		return nil, refusal{"ThrottlingException", "Rate exceeded"}
 	}
 	if operation == "ReceiveMessage" { // the request waits for messages
@@ -241,8 +241,8 @@ func (s *Server) answer(r *http.Request, service, operation string, body []byte)
 	return do(body)
 }
 
-// permits refuses an action that is not in the policy of a key.
-func (s *Server) permits(key Key, service, operation string, body []byte) error {
+// checkPolicy refuses an action that is not in the policy of a key.
+func (s *Server) checkPolicy(key Key, service, operation string, body []byte) error {
 	needs := []string{service + ":" + strings.TrimSuffix(operation, "Batch")}
 	if strings.Contains(string(body), `"tags":[`) || strings.Contains(string(body), `"Tags":[`) {
 		needs = append(needs, service+":TagResource")
@@ -271,7 +271,7 @@ func (s *Server) Limit(operation string, rate, burst float64) {
 	s.limits[operation] = &limit{rate: rate, burst: burst, have: burst, at: time.Now()}
 }
 
-func (s *Server) spend(operation string) bool {
+func (s *Server) spendRequest(operation string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.limits[operation]
@@ -288,13 +288,13 @@ func (s *Server) spend(operation string) bool {
 	return true
 }
 
-// arn returns the ARN of a thing of a service.
-func (s *Server) arn(service, of string) string {
+// arnOf returns the ARN of a thing of a service.
+func (s *Server) arnOf(service, of string) string {
 	return "arn:aws:" + service + ":" + s.config.Region + ":" + s.config.Account + ":" + of
 }
 
-// cluster returns the name of a cluster, and refuses an unknown one.
-func (s *Server) cluster(said string) (string, error) {
+// clusterName returns the name of a cluster, and refuses an unknown one.
+func (s *Server) clusterName(said string) (string, error) {
 	if said == "" {
 		said = "default"
 	}
@@ -312,16 +312,16 @@ func (s *Server) describeClusters(body []byte) (any, error) {
 	}
 	clusters, failures := []any{}, []any{}
 	for _, said := range in.Clusters {
-		name, err := s.cluster(said)
+		name, err := s.clusterName(said)
 		if err != nil {
-			failures = append(failures, map[string]string{"arn": s.arn("ecs", "cluster/"+said), "reason": "MISSING"})
+			failures = append(failures, map[string]string{"arn": s.arnOf("ecs", "cluster/"+said), "reason": "MISSING"})
 			continue
 		}
 		clusters = append(clusters, map[string]any{
-			"clusterName": name, "clusterArn": s.arn("ecs", "cluster/"+name), "status": "ACTIVE", "capacityProviders": append([]string{}, s.config.CapacityProviders...),
+			"clusterName": name, "clusterArn": s.arnOf("ecs", "cluster/"+name), "status": "ACTIVE", "capacityProviders": append([]string{}, s.config.CapacityProviders...),
 		})
 	}
 	return map[string]any{"clusters": clusters, "failures": failures}, nil
 }
 
-func length(body []byte) string { return strconv.Itoa(len(body)) }
+func lengthOf(body []byte) string { return strconv.Itoa(len(body)) }

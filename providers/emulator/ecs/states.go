@@ -31,14 +31,14 @@ func (s *Server) Report(pod *corev1.Pod) {
 		} else {
 			t.status = *pod.Status.DeepCopy()
 		}
-		s.pump(t)
-		s.settle(t)
-		s.tell(t)
+		s.pumpLogs(t)
+		s.settleTask(t)
+		s.sendState(t)
 	}
 }
 
-// of returns the status of a container, or nil if it is unknown.
-func (t *task) of(name string) *corev1.ContainerStatus {
+// containerStatus returns the status of a container, or nil if it is unknown.
+func (t *task) containerStatus(name string) *corev1.ContainerStatus {
 	lists := [][]corev1.ContainerStatus{t.status.InitContainerStatuses, t.status.ContainerStatuses}
 	if t.late != nil {
 		lists = append(lists, t.late.status.ContainerStatuses)
@@ -53,9 +53,9 @@ func (t *task) of(name string) *corev1.ContainerStatus {
 	return nil
 }
 
-// end returns how the container ended for good, or nil while it runs or is about to run.
-func (t *task) end(c containerDefinition) *corev1.ContainerStateTerminated {
-	k := t.of(c.Name)
+// containerEnd returns how the container ended for good, or nil while it runs or is about to run.
+func (t *task) containerEnd(c containerDefinition) *corev1.ContainerStateTerminated {
+	k := t.containerStatus(c.Name)
 	switch {
 	case k == nil:
 		return nil
@@ -69,36 +69,36 @@ func (t *task) end(c containerDefinition) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// began reports whether a container has run.
-func (t *task) began(c containerDefinition) bool {
-	k := t.of(c.Name)
+// hasBegun reports whether a container has run.
+func (t *task) hasBegun(c containerDefinition) bool {
+	k := t.containerStatus(c.Name)
 	return k != nil && (k.State.Running != nil || k.State.Terminated != nil || k.LastTerminationState.Terminated != nil)
 }
 
 // startError is the reason of a container that the runner could not start.
 const startError = "StartError"
 
-// settle moves a task on by the states of its containers. The caller holds s.mu.
-func (s *Server) settle(t *task) {
+// settleTask moves a task on by the states of its containers. The caller holds s.mu.
+func (s *Server) settleTask(t *task) {
 	if !t.stopped.IsZero() {
 		return
 	}
 	began, over, running := true, true, 0
 	for _, c := range t.definition.ContainerDefinitions {
-		began = began && t.began(c)
-		end := t.end(c)
-		if k := t.of(c.Name); k != nil && k.State.Running != nil {
+		began = began && t.hasBegun(c)
+		end := t.containerEnd(c)
+		if k := t.containerStatus(c.Name); k != nil && k.State.Running != nil {
 			running++
 		}
-		over = over && (end != nil || !t.began(c))
+		over = over && (end != nil || !t.hasBegun(c))
 		switch {
 		case end == nil:
-		case c.essential() && end.Reason == startError:
-			s.halt(t, "TaskFailedToStart", "Task failed to start")
-		case c.essential():
-			s.halt(t, "EssentialContainerExited", "Essential container in task exited")
+		case c.isEssential() && end.Reason == startError:
+			s.haltTask(t, "TaskFailedToStart", "Task failed to start")
+		case c.isEssential():
+			s.haltTask(t, "EssentialContainerExited", "Essential container in task exited")
 		case end.ExitCode != 0 && t.waitedFor(c.Name):
-			s.halt(t, "TaskFailedToStart", fmt.Sprintf("Container %s exited with %d, and others wait for its success", c.Name, end.ExitCode))
+			s.haltTask(t, "TaskFailedToStart", fmt.Sprintf("Container %s exited with %d, and others wait for its success", c.Name, end.ExitCode))
 		}
 	}
 	if began && t.started.IsZero() {
@@ -114,7 +114,7 @@ func (s *Server) settle(t *task) {
 	if t.gone.IsZero() && s.isGone(t) {
 		t.gone = time.Now()
 	}
-	quiet := !slices.ContainsFunc(t.logs(), func(done chan struct{}) bool {
+	quiet := !slices.ContainsFunc(t.logPumps(), func(done chan struct{}) bool {
 		select {
 		case <-done:
 			return false
@@ -129,7 +129,7 @@ func (s *Server) settle(t *task) {
 	}
 }
 
-func (t *task) logs() (all []chan struct{}) {
+func (t *task) logPumps() (all []chan struct{}) {
 	for _, done := range t.pumps {
 		all = append(all, done)
 	}
@@ -137,7 +137,7 @@ func (t *task) logs() (all []chan struct{}) {
 }
 
 func (t *task) anyBegan() bool {
-	return slices.ContainsFunc(t.definition.ContainerDefinitions, t.began)
+	return slices.ContainsFunc(t.definition.ContainerDefinitions, t.hasBegun)
 }
 
 // waitedFor reports whether another container waits for the success of the named container.
@@ -155,7 +155,7 @@ func (s *Server) startLate(t *task) {
 		return
 	}
 	for _, c := range t.definition.ContainerDefinitions {
-		if slices.Contains(t.late.after, c.Name) && t.end(c) == nil {
+		if slices.Contains(t.late.after, c.Name) && t.containerEnd(c) == nil {
 			return
 		}
 	}
@@ -166,7 +166,7 @@ func (s *Server) startLate(t *task) {
 		s.mu.Lock()
 		stopping := !t.stopping.IsZero()
 		if err != nil {
-			s.halt(t, "TaskFailedToStart", "ResourceInitializationError: "+err.Error())
+			s.haltTask(t, "TaskFailedToStart", "ResourceInitializationError: "+err.Error())
 		}
 		s.mu.Unlock()
 		if err == nil && stopping {
@@ -189,8 +189,8 @@ func (s *Server) isGone(t *task) bool {
 	return true
 }
 
-// halt lets a task stop. The first reason counts. The caller holds s.mu.
-func (s *Server) halt(t *task, code, reason string) {
+// haltTask lets a task stop. The first reason counts. The caller holds s.mu.
+func (s *Server) haltTask(t *task, code, reason string) {
 	if !t.stopping.IsZero() {
 		return
 	}
@@ -225,11 +225,11 @@ func (s *Server) pumpsOf(t *task) []chan struct{} {
 	if t.stopCode == "UserInitiated" {
 		return nil
 	}
-	return t.logs()
+	return t.logPumps()
 }
 
-// show returns a task as the service shows it. The caller holds s.mu.
-func (s *Server) show(t *task, tags bool) map[string]any {
+// showTask returns a task as the service shows it. The caller holds s.mu.
+func (s *Server) showTask(t *task, tags bool) map[string]any {
 	at := func(when time.Time) any {
 		if when.IsZero() {
 			return nil
@@ -250,7 +250,7 @@ func (s *Server) show(t *task, tags bool) map[string]any {
 		state = "PENDING"
 	}
 	out := map[string]any{
-		"taskArn": t.arn, "clusterArn": s.arn("ecs", "cluster/"+t.cluster), "taskDefinitionArn": t.definition.arn, "lastStatus": state, "launchType": "FARGATE",
+		"taskArn": t.arn, "clusterArn": s.arnOf("ecs", "cluster/"+t.cluster), "taskDefinitionArn": t.definition.arn, "lastStatus": state, "launchType": "FARGATE",
 		"cpu": t.definition.CPU, "memory": t.definition.Memory, "startedBy": t.startedBy, "group": t.group, "enableExecuteCommand": t.exec, "createdAt": at(t.created),
 	}
 	if !t.stopping.IsZero() {
@@ -281,16 +281,16 @@ func (s *Server) show(t *task, tags bool) map[string]any {
 	}
 	containers := []any{}
 	for _, c := range t.definition.ContainerDefinitions {
-		containers = append(containers, s.container(t, c))
+		containers = append(containers, s.showContainer(t, c))
 	}
 	out["containers"] = containers
 	return out
 }
 
-func (s *Server) container(t *task, c containerDefinition) map[string]any {
-	k, end := t.of(c.Name), t.end(c)
+func (s *Server) showContainer(t *task, c containerDefinition) map[string]any {
+	k, end := t.containerStatus(c.Name), t.containerEnd(c)
 	out := map[string]any{"name": c.Name, "image": c.Image, "taskArn": t.arn, "lastStatus": "PENDING", "healthStatus": "UNKNOWN"}
-	if t.began(c) {
+	if t.hasBegun(c) {
 		sum := sha256.Sum256([]byte(t.id + c.Name))
 		out["runtimeId"] = t.id + "-" + hex.EncodeToString(sum[:5])
 		out["lastStatus"] = "RUNNING"

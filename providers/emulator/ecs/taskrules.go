@@ -47,28 +47,28 @@ const maxGroup = 255
 // taskRules are the published rules. The first rule that a request breaks refuses it.
 var taskRules = []taskRule{
 	{"docs.aws.amazon.com: API_RunTask.html (launchType)", "2026-11-28", func(_ []string, in *taskRequest) string {
-		return said(in.LaunchType != "" && len(in.CapacityProviderStrategy) > 0, "Specifying both a launch type and capacity provider strategy is not supported. Remove one and try again.")
+		return textIf(in.LaunchType != "" && len(in.CapacityProviderStrategy) > 0, "Specifying both a launch type and capacity provider strategy is not supported. Remove one and try again.")
 	}},
 	// Without both, the default strategy of the cluster counts, and after it the launch type EC2. Clusters here
 	// have no default strategy.
 	{"docs.aws.amazon.com: API_RunTask.html (capacityProviderStrategy)", "2026-11-28", func(_ []string, in *taskRequest) string {
-		return said(in.LaunchType != "FARGATE" && len(in.CapacityProviderStrategy) == 0, "No Container Instances were found in your cluster.")
+		return textIf(in.LaunchType != "FARGATE" && len(in.CapacityProviderStrategy) == 0, "No Container Instances were found in your cluster.")
 	}},
 	{"dask/dask-cloudprovider#328", "2021-12-20", func(providers []string, in *taskRequest) string {
-		return said(slices.ContainsFunc(in.CapacityProviderStrategy, func(i struct{ CapacityProvider string }) bool {
+		return textIf(slices.ContainsFunc(in.CapacityProviderStrategy, func(i struct{ CapacityProvider string }) bool {
 			return !slices.Contains(providers, i.CapacityProvider)
 		}),
 			"The specified capacity provider strategy cannot contain a capacity provider that is not associated with the cluster. Associate the capacity provider with the cluster or specify a valid capacity provider and try again.")
 	}},
 	{"docs.aws.amazon.com: task-groups.html", "2026-11-28", func(_ []string, in *taskRequest) string {
-		return said(len(in.Group) > maxGroup, "Group name is longer than %d characters.", maxGroup)
+		return textIf(len(in.Group) > maxGroup, "Group name is longer than %d characters.", maxGroup)
 	}},
 	{"docs.aws.amazon.com: API_RunTask.html (volumeConfigurations)", "2026-11-28", func(_ []string, in *taskRequest) string {
-		return said(len(in.VolumeConfigurations) > 1, "Only one volume can be configured at launch.")
+		return textIf(len(in.VolumeConfigurations) > 1, "Only one volume can be configured at launch.")
 	}},
 	{"docs.aws.amazon.com: API_TaskManagedEBSVolumeConfiguration.html", "2026-11-28", func(_ []string, in *taskRequest) string {
 		for _, v := range in.VolumeConfigurations {
-			if problem := v.broken(); problem != "" {
+			if problem := v.brokenRule(); problem != "" {
 				return "Volume '" + v.Name + "': " + problem
 			}
 		}
@@ -81,8 +81,8 @@ var ebsSizes = map[string][2]int{
 	"gp2": {1, 16384}, "gp3": {1, 16384}, "io1": {4, 16384}, "io2": {4, 16384}, "sc1": {125, 16384}, "st1": {125, 16384}, "standard": {1, 1024},
 }
 
-// broken returns the rule that a volume breaks, or "".
-func (v volumeConfiguration) broken() string {
+// brokenRule returns the rule that a volume breaks, or "".
+func (v volumeConfiguration) brokenRule() string {
 	e := v.ManagedEBSVolume
 	if e == nil {
 		return "managedEBSVolume is required."

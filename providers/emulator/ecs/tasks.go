@@ -60,7 +60,7 @@ func (s *Server) runTask(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	cluster, err := s.cluster(in.Cluster)
+	cluster, err := s.clusterName(in.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -68,14 +68,14 @@ func (s *Server) runTask(body []byte) (any, error) {
 		if !bytes.Equal(old.request, body) {
 			return nil, refusal{"ConflictException", "The client token was used with other parameters."}
 		}
-		return map[string]any{"tasks": []any{s.show(old, false)}, "failures": []any{}}, nil
+		return map[string]any{"tasks": []any{s.showTask(old, false)}, "failures": []any{}}, nil
 	}
-	d := s.definition(in.TaskDefinition)
+	d := s.findDefinition(in.TaskDefinition)
 	n := in.NetworkConfiguration
 	switch {
 	case d == nil:
 		return nil, refusal{"ClientException", "TaskDefinition not found."}
-	case d.status() != active:
+	case d.revisionStatus() != active:
 		return nil, refusal{"ClientException", "TaskDefinition is inactive"}
 	case len(in.ClientToken) > 64 || len(in.StartedBy) > 128 || len(in.Tags) > 50 || in.Count != nil && *in.Count != 1:
 		return nil, refusal{"InvalidParameterException", "want a token of at most 64, a startedBy of at most 128 and at most 50 tags, for one task"}
@@ -87,20 +87,20 @@ func (s *Server) runTask(body []byte) (any, error) {
 			return nil, refusal{"InvalidParameterException", problem}
 		}
 	}
-	if problem := d.unconfigured(in.VolumeConfigurations); problem != "" {
+	if problem := d.volumeProblem(in.VolumeConfigurations); problem != "" {
 		return nil, refusal{"InvalidParameterException", problem}
 	}
 	for _, id := range n.AwsvpcConfiguration.Subnets {
-		if lacks(s.config.Subnets, id) {
+		if isMissing(s.config.Subnets, id) {
 			return nil, refusal{"InvalidParameterException", "Error retrieving subnet information for [" + id + "]: The subnet ID '" + id + "' does not exist (ErrorCode: InvalidSubnetID.NotFound)"}
 		}
 	}
 	for _, id := range n.AwsvpcConfiguration.SecurityGroups {
-		if lacks(s.config.SecurityGroups, id) {
+		if isMissing(s.config.SecurityGroups, id) {
 			return nil, refusal{"InvalidParameterException", "Error retrieving security group information for [" + id + "]: The security group '" + id + "' does not exist (ErrorCode: InvalidGroup.NotFound)"}
 		}
 	}
-	if s.vcpus()+d.vcpus() > float64(s.config.VCPUs) {
+	if s.usedVCPUs()+d.vcpuCount() > float64(s.config.VCPUs) {
 		return nil, refusal{"ClientException", "You've reached the limit on the number of vCPUs you can run concurrently"}
 	}
 	if in.EnableExecuteCommand && d.TaskRoleArn == "" {
@@ -111,7 +111,7 @@ func (s *Server) runTask(body []byte) (any, error) {
 		id: fmt.Sprintf("%032x", s.last), cluster: cluster, startedBy: in.StartedBy, definition: d, request: body, tags: in.Tags, exec: in.EnableExecuteCommand,
 		created: time.Now(), pumps: map[string]chan struct{}{}, group: cmp.Or(in.Group, "family:"+d.Family),
 	}
-	t.arn = s.arn("ecs", "task/"+cluster+"/"+t.id)
+	t.arn = s.arnOf("ecs", "task/"+cluster+"/"+t.id)
 	if err := s.start(t); err != nil {
 		return nil, err
 	}
@@ -124,15 +124,15 @@ func (s *Server) runTask(body []byte) (any, error) {
 	if in.ClientToken != "" {
 		s.tokens[in.ClientToken] = t
 	}
-	s.tell(t)
-	return map[string]any{"tasks": []any{s.show(t, true)}, "failures": []any{}}, nil
+	s.sendState(t)
+	return map[string]any{"tasks": []any{s.showTask(t, true)}, "failures": []any{}}, nil
 }
 
-// vcpus returns the virtual CPUs of all tasks that have not stopped. The caller holds s.mu.
-func (s *Server) vcpus() (n float64) {
+// usedVCPUs returns the virtual CPUs of all tasks that have not stopped. The caller holds s.mu.
+func (s *Server) usedVCPUs() (n float64) {
 	for _, t := range s.tasks {
 		if t.stopped.IsZero() {
-			n += t.definition.vcpus()
+			n += t.definition.vcpuCount()
 		}
 	}
 	return n
@@ -140,22 +140,22 @@ func (s *Server) vcpus() (n float64) {
 
 // find returns a task by ID or ARN, or nil if the service does not have the task or does not show it yet. s.mu
 // is held.
-func (s *Server) task(said string) *task {
+func (s *Server) findTask(said string) *task {
 	id := said[max(0, len(said)-32):]
 	t := s.tasks[id]
 	if t == nil || time.Since(t.created) < s.config.Lag {
 		return nil
 	}
-	s.settle(t)
+	s.settleTask(t)
 	if !t.stopped.IsZero() && time.Since(t.stopped) > s.config.Keep {
-		s.drop(t)
+		s.dropTask(t)
 		return nil
 	}
 	return t
 }
 
-// drop forgets a task. The caller holds s.mu.
-func (s *Server) drop(t *task) {
+// dropTask forgets a task. The caller holds s.mu.
+func (s *Server) dropTask(t *task) {
 	if t.stopped.IsZero() {
 		t.definition.users--
 	}
@@ -168,10 +168,10 @@ func (s *Server) stopTask(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	if _, err := s.cluster(in.Cluster); err != nil {
+	if _, err := s.clusterName(in.Cluster); err != nil {
 		return nil, err
 	}
-	t := s.task(in.Task)
+	t := s.findTask(in.Task)
 	if t == nil {
 		return nil, refusal{"InvalidParameterException", "The referenced task was not found."}
 	}
@@ -179,10 +179,10 @@ func (s *Server) stopTask(body []byte) (any, error) {
 		return nil, refusal{"InvalidParameterException", "reason: want at most 1024 characters"}
 	}
 	t.untagged = true // API_StopTask of the service's reference, read on 2026-11-28: StopTask deletes the tags of the task
-	s.halt(t, "UserInitiated", in.Reason)
-	s.settle(t)
-	s.tell(t)
-	return map[string]any{"task": s.show(t, false)}, nil
+	s.haltTask(t, "UserInitiated", in.Reason)
+	s.settleTask(t)
+	s.sendState(t)
+	return map[string]any{"task": s.showTask(t, false)}, nil
 }
 
 func (s *Server) listTasks(body []byte) (any, error) {
@@ -193,13 +193,13 @@ func (s *Server) listTasks(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	if _, err := s.cluster(in.Cluster); err != nil {
+	if _, err := s.clusterName(in.Cluster); err != nil {
 		return nil, err
 	}
 	if in.StartedBy != "" && (in.DesiredStatus != "" || in.Family != "" || in.LaunchType != "") {
 		return nil, refusal{"InvalidParameterException", "startedBy must be the only filter"}
 	}
-	all := s.lists()
+	all := s.sortTasks()
 	if s.stale != nil {
 		all = *s.stale
 	}
@@ -227,11 +227,11 @@ func (s *Server) listTasks(body []byte) (any, error) {
 	return out, nil
 }
 
-// lists returns the tasks whose desired status is to run, and the tasks whose desired status is to stop. s.mu is
+// sortTasks returns the tasks whose desired status is to run, and the tasks whose desired status is to stop. s.mu is
 // held.
-func (s *Server) lists() (all listed) {
+func (s *Server) sortTasks() (all listed) {
 	for _, id := range slices.Clone(s.order) {
-		t := s.task(id)
+		t := s.findTask(id)
 		switch {
 		case t == nil:
 		case t.stopping.IsZero():
@@ -251,7 +251,7 @@ func (s *Server) describeTasks(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	name, err := s.cluster(in.Cluster)
+	name, err := s.clusterName(in.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -265,8 +265,8 @@ func (s *Server) describeTasks(body []byte) (any, error) {
 				return nil, refusal{"InvalidParameterException", "Invalid identifier: Identifier is for cluster " + of + ". Your cluster is " + name}
 			}
 		}
-		if t := s.task(said); t != nil {
-			tasks = append(tasks, s.show(t, slices.Contains(in.Include, "TAGS")))
+		if t := s.findTask(said); t != nil {
+			tasks = append(tasks, s.showTask(t, slices.Contains(in.Include, "TAGS")))
 		} else {
 			failures = append(failures, map[string]string{"arn": said, "reason": "MISSING"})
 		}

@@ -30,40 +30,40 @@ func (t *Tokens) Login(w http.ResponseWriter, r *http.Request) bool {
 	switch rest {
 	case "v2.0/.well-known/openid-configuration":
 		base := "https://" + r.Host + "/" + tenant
-		answer(w, http.StatusOK, map[string]any{
+		answerJSON(w, http.StatusOK, map[string]any{
 			"issuer": base + "/v2.0", "authorization_endpoint": base + "/oauth2/v2.0/authorize", "token_endpoint": base + "/oauth2/v2.0/token",
 			"device_authorization_endpoint": base + "/oauth2/v2.0/devicecode",
 		})
 	case "oauth2/v2.0/token":
-		t.token(w, r, tenant)
+		t.answerToken(w, r, tenant)
 	case "discovery/instance":
-		answer(w, http.StatusOK, map[string]any{
+		answerJSON(w, http.StatusOK, map[string]any{
 			"tenant_discovery_endpoint": "https://" + r.Host + "/" + t.principal.Tenant + "/v2.0/.well-known/openid-configuration", "api-version": "1.1",
 			"metadata": []any{map[string]any{"preferred_network": r.Host, "preferred_cache": r.Host, "aliases": []string{r.Host}}},
 		})
 	case "identity/oauth2/token":
-		t.machine(w, r)
+		t.answerMachine(w, r)
 	default:
 		return false
 	}
 	return true
 }
 
-// machine answers, for the managed identity, as the metadata service of each machine of Azure does.
-func (t *Tokens) machine(w http.ResponseWriter, r *http.Request) {
+// answerMachine answers, for the managed identity, as the metadata service of each machine of Azure does.
+func (t *Tokens) answerMachine(w http.ResponseWriter, r *http.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	q := r.URL.Query()
 	id := cmp.Or(q.Get("client_id"), q.Get("msi_res_id"))
 	known := t.principal.Machine && (id == "" || id == t.principal.Client) || id != "" && slices.Contains(t.Identities, id)
 	if r.Header.Get("Metadata") != "true" || !known {
-		answer(w, http.StatusBadRequest, map[string]string{"error": "invalid_request", "error_description": "Identity not found"})
+		answerJSON(w, http.StatusBadRequest, map[string]string{"error": "invalid_request", "error_description": "Identity not found"})
 		return
 	}
-	t.give(w, r.URL.Query().Get("resource"))
+	t.issueToken(w, r.URL.Query().Get("resource"))
 }
 
-func (t *Tokens) token(w http.ResponseWriter, r *http.Request, tenant string) {
+func (t *Tokens) answerToken(w http.ResponseWriter, r *http.Request, tenant string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	who, code := t.principal, ""
@@ -82,10 +82,10 @@ func (t *Tokens) token(w http.ResponseWriter, r *http.Request, tenant string) {
 		code = "AADSTS700213: No matching federated identity record found for presented assertion."
 	}
 	if code != "" {
-		answer(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client", "error_description": code + " Trace ID: 0 Correlation ID: 0"})
+		answerJSON(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client", "error_description": code + " Trace ID: 0 Correlation ID: 0"})
 		return
 	}
-	t.give(w, strings.TrimSuffix(r.PostForm.Get("scope"), "/.default"))
+	t.issueToken(w, strings.TrimSuffix(r.PostForm.Get("scope"), "/.default"))
 }
 
 // Tokens gives tokens, and knows them.
@@ -113,14 +113,14 @@ type pass struct {
 	audience string
 }
 
-// give answers with a token for an audience. The caller holds t.mu.
-func (t *Tokens) give(w http.ResponseWriter, audience string) {
+// issueToken answers with a token for an audience. The caller holds t.mu.
+func (t *Tokens) issueToken(w http.ResponseWriter, audience string) {
 	if first, _, several := strings.Cut(audience, "/.default "); several { // with openid and offline_access
 		audience = first
 	}
 	text := rand.Text()
 	t.tokens[text] = pass{time.Now().Add(t.TokenLife), strings.TrimSuffix(audience, "/")}
-	answer(w, http.StatusOK, map[string]any{
+	answerJSON(w, http.StatusOK, map[string]any{
 		"token_type": "Bearer", "access_token": text, "resource": audience, "expires_in": int(t.TokenLife.Seconds()), "ext_expires_in": int(t.TokenLife.Seconds()),
 		"expires_on": time.Now().Add(t.TokenLife).Unix(),
 	})
@@ -145,7 +145,7 @@ func (t *Tokens) Known(r *http.Request, audiences []string) (code, message strin
 	return "", ""
 }
 
-func answer(w http.ResponseWriter, status int, body any) {
+func answerJSON(w http.ResponseWriter, status int, body any) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		panic(err)
