@@ -44,7 +44,7 @@ func All() Declaration { return Only(Features()...) }
 // Lacks returns a declaration without the features; why is said to users in the place of a
 // general reason.
 func (d Declaration) Lacks(why string, without ...Feature) Declaration {
-	d = d.clone()
+	d = d.copyDeclaration()
 	for _, f := range without {
 		delete(d.has, f)
 		d.lack[f] = why
@@ -55,7 +55,7 @@ func (d Declaration) Lacks(why string, without ...Feature) Declaration {
 // LacksFields returns a declaration of the feature except for some of its fields. A field is the end of a path,
 // such as capabilities.drop.
 func (d Declaration) LacksFields(why string, of Feature, fields ...string) Declaration {
-	d = d.clone()
+	d = d.copyDeclaration()
 	for _, f := range fields {
 		d.parts[of] = append(slices.Clip(d.parts[of]), lackField{"." + f, why})
 	}
@@ -64,7 +64,7 @@ func (d Declaration) LacksFields(why string, of Feature, fields ...string) Decla
 
 // Note returns a declaration with the features, and a note about them for users.
 func (d Declaration) Note(note string, of ...Feature) Declaration {
-	d = d.clone()
+	d = d.copyDeclaration()
 	for _, f := range of {
 		delete(d.lack, f)
 		d.has[f] = note
@@ -72,7 +72,7 @@ func (d Declaration) Note(note string, of ...Feature) Declaration {
 	return d
 }
 
-func (d Declaration) clone() Declaration {
+func (d Declaration) copyDeclaration() Declaration {
 	out := Declaration{has: map[Feature]string{}, lack: map[Feature]string{}, parts: map[Feature][]lackField{}, accepted: map[Feature]bool{}}
 	maps.Copy(out.has, d.has)
 	maps.Copy(out.lack, d.lack)
@@ -122,15 +122,15 @@ func (u Unsupported) String() string { return u.Path + ": " + u.Why }
 // Check returns every unsupported field of a pod, or nil if the pod can run. It leaves out accepted fields; see
 // Unenforced.
 func (d Declaration) Check(pod *corev1.Pod) []Unsupported {
-	refused, _ := d.judge(pod)
+	refused, _ := d.judgePod(pod)
 	return refused
 }
 
-// judge returns the unsupported fields of a pod: refused fields, and unenforced fields.
-func (d Declaration) judge(pod *corev1.Pod) (refused, unenforced []Unsupported) {
+// judgePod returns the unsupported fields of a pod: refused fields, and unenforced fields.
+func (d Declaration) judgePod(pod *corev1.Pod) (refused, unenforced []Unsupported) {
 	for _, need := range Needs(pod) {
-		why, lacks := d.lacks(need)
-		if !lacks || last(refused).Path == need.Path || last(unenforced).Path == need.Path {
+		why, lacks := d.lacksNeed(need)
+		if !lacks || lastUnsupported(refused).Path == need.Path || lastUnsupported(unenforced).Path == need.Path {
 			continue // one reason for a field is enough
 		}
 		if d.accepted[need.Feature] && need.canBeLeftOut(pod) {
@@ -142,8 +142,8 @@ func (d Declaration) judge(pod *corev1.Pod) (refused, unenforced []Unsupported) 
 	return refused, unenforced
 }
 
-// lacks reports whether the backend does not have a field, and why.
-func (d Declaration) lacks(need Need) (why string, lacks bool) {
+// lacksNeed reports whether the backend does not have a field, and why.
+func (d Declaration) lacksNeed(need Need) (why string, lacks bool) {
 	if !d.Has(need.Feature) {
 		if why = d.lack[need.Feature]; why == "" {
 			why = fmt.Sprintf("the backend has no %s", need.Feature)
@@ -158,7 +158,7 @@ func (d Declaration) lacks(need Need) (why string, lacks bool) {
 	return "", false
 }
 
-func last(of []Unsupported) (u Unsupported) {
+func lastUnsupported(of []Unsupported) (u Unsupported) {
 	if len(of) > 0 {
 		u = of[len(of)-1]
 	}
@@ -167,10 +167,10 @@ func last(of []Unsupported) (u Unsupported) {
 
 // Message is one text about all of them, with the path of each field.
 func Message(all []Unsupported) string {
-	return "this node cannot run the pod: " + join(all)
+	return "this node cannot run the pod: " + joinTexts(all)
 }
 
-func join(all []Unsupported) string {
+func joinTexts(all []Unsupported) string {
 	texts := make([]string, len(all))
 	for i, u := range all {
 		texts[i] = u.String()

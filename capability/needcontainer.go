@@ -9,47 +9,47 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func (n *needs) container(c *corev1.Container, path *field.Path) {
+func (n *needs) addContainer(c *corev1.Container, path *field.Path) {
 	for i := range c.Ports {
-		n.port(&c.Ports[i], path.Child("ports").Index(i).Child("hostPort"))
+		n.addPort(&c.Ports[i], path.Child("ports").Index(i).Child("hostPort"))
 	}
 	for i := range c.Env {
 		from := c.Env[i].ValueFrom
-		n.when(from != nil && from.FileKeyRef != nil, EnvFiles, path.Child("env").Index(i).Child("valueFrom", "fileKeyRef"))
+		n.addIf(from != nil && from.FileKeyRef != nil, EnvFiles, path.Child("env").Index(i).Child("valueFrom", "fileKeyRef"))
 	}
-	n.when(len(c.Resources.Limits) > 0, ContainerLimits, path.Child("resources", "limits"))
-	n.when(len(c.Resources.Claims) > 0, ResourceClaims, path.Child("resources", "claims"))
-	n.when(len(c.RestartPolicyRules) > 0, ContainerRestartRules, path.Child("restartPolicyRules"))
+	n.addIf(len(c.Resources.Limits) > 0, ContainerLimits, path.Child("resources", "limits"))
+	n.addIf(len(c.Resources.Claims) > 0, ResourceClaims, path.Child("resources", "claims"))
+	n.addIf(len(c.RestartPolicyRules) > 0, ContainerRestartRules, path.Child("restartPolicyRules"))
 	for i := range c.VolumeMounts {
-		n.mount(&c.VolumeMounts[i], path.Child("volumeMounts").Index(i))
+		n.addMount(&c.VolumeMounts[i], path.Child("volumeMounts").Index(i))
 	}
-	n.when(len(c.VolumeDevices) > 0, BlockDevices, path.Child("volumeDevices"))
-	n.probe(c.LivenessProbe, path.Child("livenessProbe"))
-	n.probe(c.ReadinessProbe, path.Child("readinessProbe"))
-	n.probe(c.StartupProbe, path.Child("startupProbe"))
+	n.addIf(len(c.VolumeDevices) > 0, BlockDevices, path.Child("volumeDevices"))
+	n.addProbe(c.LivenessProbe, path.Child("livenessProbe"))
+	n.addProbe(c.ReadinessProbe, path.Child("readinessProbe"))
+	n.addProbe(c.StartupProbe, path.Child("startupProbe"))
 	if l := c.Lifecycle; l != nil {
-		n.when(l.PostStart != nil, PostStartHooks, path.Child("lifecycle", "postStart"))
-		n.when(l.PreStop != nil, PreStopHooks, path.Child("lifecycle", "preStop"))
-		n.when(l.StopSignal != nil, StopSignal, path.Child("lifecycle", "stopSignal"))
+		n.addIf(l.PostStart != nil, PostStartHooks, path.Child("lifecycle", "postStart"))
+		n.addIf(l.PreStop != nil, PreStopHooks, path.Child("lifecycle", "preStop"))
+		n.addIf(l.StopSignal != nil, StopSignal, path.Child("lifecycle", "stopSignal"))
 	}
-	n.when(c.TerminationMessagePath != "" && c.TerminationMessagePath != corev1.TerminationMessagePathDefault,
+	n.addIf(c.TerminationMessagePath != "" && c.TerminationMessagePath != corev1.TerminationMessagePathDefault,
 		TerminationMessages, path.Child("terminationMessagePath"))
-	n.when(c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError, TerminationMessages, path.Child("terminationMessagePolicy"))
-	n.when(c.Stdin, InteractiveContainers, path.Child("stdin"))
-	n.when(c.TTY, InteractiveContainers, path.Child("tty"))
+	n.addIf(c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError, TerminationMessages, path.Child("terminationMessagePolicy"))
+	n.addIf(c.Stdin, InteractiveContainers, path.Child("stdin"))
+	n.addIf(c.TTY, InteractiveContainers, path.Child("tty"))
 	if s := c.SecurityContext; s != nil {
 		n.containerSecurity(s, path.Child("securityContext"))
 	}
 }
 
-// port handles a port of the node. In a pod with the network of the node, every port is a host port, and the API
+// addPort handles a port of the node. In a pod with the network of the node, every port is a host port, and the API
 // server writes it into each: that pod asks for the network, and for no port besides.
-func (n *needs) port(p *corev1.ContainerPort, path *field.Path) {
-	n.when(p.HostPort != 0 && !n.hostNetwork, HostPorts, path)
-	n.when(p.HostPort != 0 && p.HostPort != p.ContainerPort, HostPortMapping, path)
+func (n *needs) addPort(p *corev1.ContainerPort, path *field.Path) {
+	n.addIf(p.HostPort != 0 && !n.hostNetwork, HostPorts, path)
+	n.addIf(p.HostPort != 0 && p.HostPort != p.ContainerPort, HostPortMapping, path)
 }
 
-func (n *needs) probe(p *corev1.Probe, path *field.Path) {
+func (n *needs) addProbe(p *corev1.Probe, path *field.Path) {
 	switch {
 	case p == nil:
 	case p.Exec != nil:
@@ -69,30 +69,30 @@ var bindMountOptions = func() []int {
 	return f.Index
 }()
 
-func (n *needs) mount(m *corev1.VolumeMount, path *field.Path) {
-	n.when(m.SubPath != "", SubPath, path.Child("subPath"))
-	n.when(m.SubPathExpr != "", SubPath, path.Child("subPathExpr"))
-	n.when(m.MountPropagation != nil && *m.MountPropagation != corev1.MountPropagationNone, MountPropagation, path.Child("mountPropagation"))
-	n.when(m.RecursiveReadOnly != nil && *m.RecursiveReadOnly == corev1.RecursiveReadOnlyEnabled, MountPropagation, path.Child("recursiveReadOnly"))
-	n.when(bindMountOptions != nil && reflect.ValueOf(m).Elem().FieldByIndex(bindMountOptions).Len() > 0, MountOptions, path.Child("bindMountOptions"))
+func (n *needs) addMount(m *corev1.VolumeMount, path *field.Path) {
+	n.addIf(m.SubPath != "", SubPath, path.Child("subPath"))
+	n.addIf(m.SubPathExpr != "", SubPath, path.Child("subPathExpr"))
+	n.addIf(m.MountPropagation != nil && *m.MountPropagation != corev1.MountPropagationNone, MountPropagation, path.Child("mountPropagation"))
+	n.addIf(m.RecursiveReadOnly != nil && *m.RecursiveReadOnly == corev1.RecursiveReadOnlyEnabled, MountPropagation, path.Child("recursiveReadOnly"))
+	n.addIf(bindMountOptions != nil && reflect.ValueOf(m).Elem().FieldByIndex(bindMountOptions).Len() > 0, MountOptions, path.Child("bindMountOptions"))
 }
 
 func (n *needs) containerSecurity(s *corev1.SecurityContext, path *field.Path) {
-	n.when(isTrue(s.Privileged), Privileged, path.Child("privileged"))
+	n.addIf(isTrue(s.Privileged), Privileged, path.Child("privileged"))
 	if c := s.Capabilities; c != nil {
-		n.when(len(c.Add) > 0, Capabilities, path.Child("capabilities", "add"))
-		n.when(len(c.Drop) > 0, Capabilities, path.Child("capabilities", "drop"))
+		n.addIf(len(c.Add) > 0, Capabilities, path.Child("capabilities", "add"))
+		n.addIf(len(c.Drop) > 0, Capabilities, path.Child("capabilities", "drop"))
 	}
-	n.when(s.RunAsUser != nil, RunAsUser, path.Child("runAsUser"))
-	n.when(s.RunAsGroup != nil, RunAsUser, path.Child("runAsGroup"))
-	n.when(isTrue(s.RunAsNonRoot), RunAsUser, path.Child("runAsNonRoot"))
-	n.when(isTrue(s.ReadOnlyRootFilesystem), ReadOnlyRoot, path.Child("readOnlyRootFilesystem"))
-	n.when(s.AllowPrivilegeEscalation != nil && !*s.AllowPrivilegeEscalation, NoNewPrivileges, path.Child("allowPrivilegeEscalation"))
-	n.when(s.ProcMount != nil && *s.ProcMount != corev1.DefaultProcMount, UnmaskedProc, path.Child("procMount"))
-	n.security(securityFields{s.SELinuxOptions, s.WindowsOptions, s.SeccompProfile, s.AppArmorProfile}, path)
+	n.addIf(s.RunAsUser != nil, RunAsUser, path.Child("runAsUser"))
+	n.addIf(s.RunAsGroup != nil, RunAsUser, path.Child("runAsGroup"))
+	n.addIf(isTrue(s.RunAsNonRoot), RunAsUser, path.Child("runAsNonRoot"))
+	n.addIf(isTrue(s.ReadOnlyRootFilesystem), ReadOnlyRoot, path.Child("readOnlyRootFilesystem"))
+	n.addIf(s.AllowPrivilegeEscalation != nil && !*s.AllowPrivilegeEscalation, NoNewPrivileges, path.Child("allowPrivilegeEscalation"))
+	n.addIf(s.ProcMount != nil && *s.ProcMount != corev1.DefaultProcMount, UnmaskedProc, path.Child("procMount"))
+	n.addSecurity(securityFields{s.SELinuxOptions, s.WindowsOptions, s.SeccompProfile, s.AppArmorProfile}, path)
 }
 
-func (n *needs) volume(v *corev1.Volume, path *field.Path) {
+func (n *needs) addVolume(v *corev1.Volume, path *field.Path) {
 	switch {
 	case v.EmptyDir != nil:
 		f := EmptyDir
@@ -109,7 +109,7 @@ func (n *needs) volume(v *corev1.Volume, path *field.Path) {
 	case v.DownwardAPI != nil:
 		n.add(ObjectVolumes, path.Child("downwardAPI"))
 	case v.Projected != nil:
-		n.projected(v.Projected, path.Child("projected"))
+		n.addProjected(v.Projected, path.Child("projected"))
 	case v.HostPath != nil:
 		n.add(HostPath, path.Child("hostPath"))
 	case v.Image != nil:
@@ -125,7 +125,7 @@ func (n *needs) volume(v *corev1.Volume, path *field.Path) {
 	}
 }
 
-func (n *needs) projected(v *corev1.ProjectedVolumeSource, path *field.Path) {
+func (n *needs) addProjected(v *corev1.ProjectedVolumeSource, path *field.Path) {
 	for i := range v.Sources {
 		s, at := &v.Sources[i], path.Child("sources").Index(i)
 		switch {

@@ -34,7 +34,7 @@ func Table(providers ...Named) string {
 	for _, e := range features {
 		fmt.Fprintf(&b, "| %s | %s |", e.feature, e.fields)
 		for _, p := range providers {
-			word, sign := p.support(e.feature)
+			word, sign := p.supportSign(e.feature)
 			if alone {
 				fmt.Fprintf(&b, " %s | %s |", word, p.Remark(e.feature))
 			} else {
@@ -46,8 +46,8 @@ func Table(providers ...Named) string {
 	return b.String()
 }
 
-// support returns the word and the sign for a feature.
-func (n Named) support(f Feature) (word, sign string) {
+// supportSign returns the word and the sign for a feature.
+func (n Named) supportSign(f Feature) (word, sign string) {
 	switch {
 	case !n.Has(f) && n.accepted[f]:
 		return "left out", "◐"

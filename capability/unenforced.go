@@ -34,7 +34,7 @@ func OwnMachine() []Feature { return []Feature{NoNewPrivileges, Seccomp, Capabil
 // fields: capabilities.add, and a profile of the type Localhost for Seccomp or AppArmor, because the profile was
 // written for this pod.
 func (d Declaration) Accept(features ...Feature) Declaration {
-	d = d.clone()
+	d = d.copyDeclaration()
 	clear(d.accepted)
 	for _, f := range features {
 		d.accepted[f] = slices.Contains(acceptable, f)
@@ -55,13 +55,13 @@ func (d Declaration) Accepted() []Feature {
 
 // Unenforced returns every accepted and ignored field of a pod, or nil.
 func (d Declaration) Unenforced(pod *corev1.Pod) []Unsupported {
-	_, unenforced := d.judge(pod)
+	_, unenforced := d.judgePod(pod)
 	return unenforced
 }
 
 // UnenforcedMessage is one text about all of them, with the path of each field.
 func UnenforcedMessage(all []Unsupported) string {
-	return "this node runs the pod without " + join(all)
+	return "this node runs the pod without " + joinTexts(all)
 }
 
 // LeaveOut removes the accepted and missing features from a private copy of a pod, so that a provider need not

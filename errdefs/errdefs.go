@@ -19,14 +19,14 @@ func (e kindError) Cause() error { return e.error }
 // Unwrap returns the error below the kind.
 func (e kindError) Unwrap() error { return e.error }
 
-// find reports whether an error in the tree of err has the method of kind T, and the answer of the first such
+// findKind reports whether an error in the tree of err has the method of kind T, and the answer of the first such
 // error in depth-first order. It follows both conventions of wrapping: Unwrap (single and multiple) and Cause.
-func find[T error](err error, answer func(T) bool) bool {
-	found, yes := search(err, answer)
+func findKind[T error](err error, answer func(T) bool) bool {
+	found, yes := searchTree(err, answer)
 	return found && yes
 }
 
-func search[T error](err error, answer func(T) bool) (found, yes bool) {
+func searchTree[T error](err error, answer func(T) bool) (found, yes bool) {
 	for err != nil {
 		if k, ok := err.(T); ok {
 			return true, answer(k)
@@ -38,7 +38,7 @@ func search[T error](err error, answer func(T) bool) (found, yes bool) {
 			err = e.Cause()
 		case interface{ Unwrap() []error }:
 			for _, branch := range e.Unwrap() {
-				if f, y := search(branch, answer); f {
+				if f, y := searchTree(branch, answer); f {
 					found, yes = true, yes || y
 				}
 			}

@@ -40,5 +40,5 @@ func AsInvalidInput(err error) error {
 // IsInvalidInput reports whether err is of the kind invalid-input. The outermost error that implements
 // ErrInvalidInput decides; of several joined errors, one is enough. It is false for nil.
 func IsInvalidInput(err error) bool {
-	return find(err, ErrInvalidInput.InvalidInput)
+	return findKind(err, ErrInvalidInput.InvalidInput)
 }

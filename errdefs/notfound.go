@@ -39,5 +39,5 @@ func AsNotFound(err error) error {
 // IsNotFound reports whether err is of the kind not-found. The outermost error that implements ErrNotFound
 // decides; of several joined errors, one is enough. It is false for nil.
 func IsNotFound(err error) bool {
-	return find(err, ErrNotFound.NotFound)
+	return findKind(err, ErrNotFound.NotFound)
 }

@@ -30,7 +30,7 @@ func RetryAfter(err error, d time.Duration) error {
 // RetryAfterOf returns the time until the next try after err, and false if err does not say. The outermost
 // ErrRetryAfter decides; of several joined errors, the longest time counts.
 func RetryAfterOf(err error) (after time.Duration, says bool) {
-	find(err, func(e ErrRetryAfter) bool {
+	findKind(err, func(e ErrRetryAfter) bool {
 		after = max(after, e.RetryAfter())
 		return after > 0
 	})

@@ -38,38 +38,38 @@ func New(fields log.Fields) log.Logger {
 
 func (a *adapter) Debug(args ...any) {
 	if v := klog.VDepth(a.depth, debugVerbosity); v.Enabled() {
-		v.InfoDepth(a.depth, a.line(args))
+		v.InfoDepth(a.depth, a.formatLine(args))
 	}
 }
 
 func (a *adapter) Debugf(format string, args ...any) {
 	if v := klog.VDepth(a.depth, debugVerbosity); v.Enabled() {
-		v.InfoDepth(a.depth, a.linef(format, args))
+		v.InfoDepth(a.depth, a.formatLinef(format, args))
 	}
 }
 
-func (a *adapter) Info(args ...any) { klog.InfoDepth(a.depth, a.line(args)) }
+func (a *adapter) Info(args ...any) { klog.InfoDepth(a.depth, a.formatLine(args)) }
 
 func (a *adapter) Infof(format string, args ...any) {
-	klog.InfoDepth(a.depth, a.linef(format, args))
+	klog.InfoDepth(a.depth, a.formatLinef(format, args))
 }
 
-func (a *adapter) Warn(args ...any) { klog.WarningDepth(a.depth, a.line(args)) }
+func (a *adapter) Warn(args ...any) { klog.WarningDepth(a.depth, a.formatLine(args)) }
 
 func (a *adapter) Warnf(format string, args ...any) {
-	klog.WarningDepth(a.depth, a.linef(format, args))
+	klog.WarningDepth(a.depth, a.formatLinef(format, args))
 }
 
-func (a *adapter) Error(args ...any) { klog.ErrorDepth(a.depth, a.line(args)) }
+func (a *adapter) Error(args ...any) { klog.ErrorDepth(a.depth, a.formatLine(args)) }
 
 func (a *adapter) Errorf(format string, args ...any) {
-	klog.ErrorDepth(a.depth, a.linef(format, args))
+	klog.ErrorDepth(a.depth, a.formatLinef(format, args))
 }
 
-func (a *adapter) Fatal(args ...any) { klog.FatalDepth(a.depth, a.line(args)) }
+func (a *adapter) Fatal(args ...any) { klog.FatalDepth(a.depth, a.formatLine(args)) }
 
 func (a *adapter) Fatalf(format string, args ...any) {
-	klog.FatalDepth(a.depth, a.linef(format, args))
+	klog.FatalDepth(a.depth, a.formatLinef(format, args))
 }
 
 func (a *adapter) WithField(key string, value any) log.Logger {
@@ -93,15 +93,15 @@ func (a *adapter) WithCallDepth(n int) log.Logger {
 	return &adapter{fields: a.fields, depth: a.depth + n}
 }
 
-func (a *adapter) line(args []any) string {
-	return fmt.Sprint(args...) + a.suffix()
+func (a *adapter) formatLine(args []any) string {
+	return fmt.Sprint(args...) + a.fieldSuffix()
 }
 
-func (a *adapter) linef(format string, args []any) string {
-	return fmt.Sprintf(format, args...) + a.suffix()
+func (a *adapter) formatLinef(format string, args []any) string {
+	return fmt.Sprintf(format, args...) + a.fieldSuffix()
 }
 
-func (a *adapter) suffix() string {
+func (a *adapter) fieldSuffix() string {
 	if len(a.fields) == 0 {
 		return ""
 	}

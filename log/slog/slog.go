@@ -51,47 +51,47 @@ func FromSlog(logger *slog.Logger) log.Logger {
 	return &adapter{base: logger, skip: ownFrames}
 }
 
-func (a *adapter) Debug(args ...any)                 { a.print(slog.LevelDebug, args) }
-func (a *adapter) Debugf(format string, args ...any) { a.printf(slog.LevelDebug, format, args) }
-func (a *adapter) Info(args ...any)                  { a.print(slog.LevelInfo, args) }
-func (a *adapter) Infof(format string, args ...any)  { a.printf(slog.LevelInfo, format, args) }
-func (a *adapter) Warn(args ...any)                  { a.print(slog.LevelWarn, args) }
-func (a *adapter) Warnf(format string, args ...any)  { a.printf(slog.LevelWarn, format, args) }
-func (a *adapter) Error(args ...any)                 { a.print(slog.LevelError, args) }
-func (a *adapter) Errorf(format string, args ...any) { a.printf(slog.LevelError, format, args) }
-func (a *adapter) Fatal(args ...any)                 { a.print(LevelFatal, args) }
-func (a *adapter) Fatalf(format string, args ...any) { a.printf(LevelFatal, format, args) }
+func (a *adapter) Debug(args ...any)                 { a.printLine(slog.LevelDebug, args) }
+func (a *adapter) Debugf(format string, args ...any) { a.printLinef(slog.LevelDebug, format, args) }
+func (a *adapter) Info(args ...any)                  { a.printLine(slog.LevelInfo, args) }
+func (a *adapter) Infof(format string, args ...any)  { a.printLinef(slog.LevelInfo, format, args) }
+func (a *adapter) Warn(args ...any)                  { a.printLine(slog.LevelWarn, args) }
+func (a *adapter) Warnf(format string, args ...any)  { a.printLinef(slog.LevelWarn, format, args) }
+func (a *adapter) Error(args ...any)                 { a.printLine(slog.LevelError, args) }
+func (a *adapter) Errorf(format string, args ...any) { a.printLinef(slog.LevelError, format, args) }
+func (a *adapter) Fatal(args ...any)                 { a.printLine(LevelFatal, args) }
+func (a *adapter) Fatalf(format string, args ...any) { a.printLinef(LevelFatal, format, args) }
 
-func (a *adapter) WithField(key string, value any) log.Logger { return a.with(key, value) }
+func (a *adapter) WithField(key string, value any) log.Logger { return a.withField(key, value) }
 
 func (a *adapter) WithFields(fields log.Fields) log.Logger {
 	next := a
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		next = next.with(key, fields[key])
+		next = next.withField(key, fields[key])
 	}
 	return next
 }
 
-func (a *adapter) with(key string, value any) *adapter {
+func (a *adapter) withField(key string, value any) *adapter {
 	return &adapter{base: a.base, skip: a.skip, parent: a, key: key, value: value}
 }
 
-// out returns the handler with the fields, in the order of their first values.
-func (a *adapter) out() slog.Handler {
+// fieldHandler returns the handler with the fields, in the order of their first values.
+func (a *adapter) fieldHandler() slog.Handler {
 	a.once.Do(func() {
 		a.handler = a.base.Handler()
-		if attrs := a.attrs(); len(attrs) > 0 {
+		if attrs := a.fieldAttrs(); len(attrs) > 0 {
 			a.handler = a.handler.WithAttrs(attrs)
 		}
 	})
 	return a.handler
 }
 
-func (a *adapter) attrs() (attrs []slog.Attr) {
+func (a *adapter) fieldAttrs() (attrs []slog.Attr) {
 	if a.parent == nil {
 		return nil
 	}
-	attrs = a.parent.attrs()
+	attrs = a.parent.fieldAttrs()
 	attr := slog.Any(a.key, a.value)
 	if i := slices.IndexFunc(attrs, func(b slog.Attr) bool { return b.Key == a.key }); i >= 0 {
 		attrs[i] = attr
@@ -109,8 +109,8 @@ func (a *adapter) WithCallDepth(n int) log.Logger {
 	return &adapter{base: a.base, skip: a.skip + n, parent: a.parent, key: a.key, value: a.value}
 }
 
-func (a *adapter) print(level slog.Level, args []any) {
-	if !a.out().Enabled(context.Background(), level) {
+func (a *adapter) printLine(level slog.Level, args []any) {
+	if !a.fieldHandler().Enabled(context.Background(), level) {
 		return
 	}
 	var pc [1]uintptr
@@ -118,8 +118,8 @@ func (a *adapter) print(level slog.Level, args []any) {
 	a.write(level, pc[0], fmt.Sprint(args...))
 }
 
-func (a *adapter) printf(level slog.Level, format string, args []any) {
-	if !a.out().Enabled(context.Background(), level) {
+func (a *adapter) printLinef(level slog.Level, format string, args []any) {
+	if !a.fieldHandler().Enabled(context.Background(), level) {
 		return
 	}
 	var pc [1]uintptr
@@ -130,5 +130,5 @@ func (a *adapter) printf(level slog.Level, format string, args []any) {
 func (a *adapter) write(level slog.Level, pc uintptr, message string) {
 	record := slog.NewRecord(time.Now(), level, message, pc)
 	// The error of a failed write has nowhere else to go.
-	_ = a.out().Handle(context.Background(), record)
+	_ = a.fieldHandler().Handle(context.Background(), record)
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-func attributes(fields log.Fields) []octrace.Attribute {
+func spanAttributes(fields log.Fields) []octrace.Attribute {
 	attrs := make([]octrace.Attribute, 0, len(fields)+1)
 	for key, value := range fields {
-		attrs = append(attrs, attribute(key, value))
+		attrs = append(attrs, spanAttribute(key, value))
 	}
 	return attrs
 }
 
-// attribute keeps numbers and booleans as such. Everything else, and a number outside of int64, is printed as in
+// spanAttribute keeps numbers and booleans as such. Everything else, and a number outside of int64, is printed as in
 // a log line.
-func attribute(key string, value any) octrace.Attribute {
+func spanAttribute(key string, value any) octrace.Attribute {
 	switch value.(type) {
 	case error, fmt.Stringer:
 		return octrace.StringAttribute(key, fmt.Sprint(value))

@@ -55,10 +55,10 @@ type backend struct{ *octrace.Span }
 
 func (b backend) Recording() bool { return b.IsRecordingEvents() }
 
-func (b backend) SetFields(fields log.Fields) { b.AddAttributes(attributes(fields)...) }
+func (b backend) SetFields(fields log.Fields) { b.AddAttributes(spanAttributes(fields)...) }
 
 // Annotate puts the level last, so that a field of the same name cannot hide it.
 func (b backend) Annotate(level, message string, fields log.Fields) {
-	attrs := append(attributes(fields), octrace.StringAttribute("level", level))
+	attrs := append(spanAttributes(fields), octrace.StringAttribute("level", level))
 	b.Span.Annotate(attrs, message)
 }

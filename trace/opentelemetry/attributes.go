@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-func attributes(fields log.Fields) []attribute.KeyValue {
+func spanAttributes(fields log.Fields) []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, len(fields)+1)
 	for key, value := range fields {
 		attrs = append(attrs, attribute.KeyValue{Key: attribute.Key(key), Value: attributeValue(value)})

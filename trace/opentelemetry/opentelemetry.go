@@ -53,10 +53,10 @@ func (s *span) SetStatus(err error) {
 		return
 	}
 	s.ot.SetStatus(codes.Error, err.Error())
-	s.ot.SetAttributes(attribute.String(errorTypeKey, kind(err)))
+	s.ot.SetAttributes(attribute.String(errorTypeKey, errorKind(err)))
 }
 
-func kind(err error) string {
+func errorKind(err error) string {
 	switch {
 	case errdefs.IsNotFound(err):
 		return "NotFound"
@@ -72,9 +72,9 @@ type backend struct{ oteltrace.Span }
 
 func (b backend) Recording() bool { return b.IsRecording() }
 
-func (b backend) SetFields(fields log.Fields) { b.SetAttributes(attributes(fields)...) }
+func (b backend) SetFields(fields log.Fields) { b.SetAttributes(spanAttributes(fields)...) }
 
 func (b backend) Annotate(level, message string, fields log.Fields) {
-	attrs := append(attributes(fields), attribute.String("level", level))
+	attrs := append(spanAttributes(fields), attribute.String("level", level))
 	b.AddEvent(message, oteltrace.WithAttributes(attrs...))
 }

@@ -27,34 +27,34 @@ type logger struct {
 	out     log.Logger // sink with fields and err
 }
 
-func (l *logger) Debug(args ...any) { l.record("debug", args); l.out.Debug(args...) }
-func (l *logger) Info(args ...any)  { l.record("info", args); l.out.Info(args...) }
-func (l *logger) Warn(args ...any)  { l.record("warn", args); l.out.Warn(args...) }
-func (l *logger) Error(args ...any) { l.record("error", args); l.out.Error(args...) }
-func (l *logger) Fatal(args ...any) { l.record("fatal", args); l.out.Fatal(args...) }
+func (l *logger) Debug(args ...any) { l.recordLine("debug", args); l.out.Debug(args...) }
+func (l *logger) Info(args ...any)  { l.recordLine("info", args); l.out.Info(args...) }
+func (l *logger) Warn(args ...any)  { l.recordLine("warn", args); l.out.Warn(args...) }
+func (l *logger) Error(args ...any) { l.recordLine("error", args); l.out.Error(args...) }
+func (l *logger) Fatal(args ...any) { l.recordLine("fatal", args); l.out.Fatal(args...) }
 
 func (l *logger) Debugf(format string, args ...any) {
-	l.recordf("debug", format, args)
+	l.recordLinef("debug", format, args)
 	l.out.Debugf(format, args...)
 }
 
 func (l *logger) Infof(format string, args ...any) {
-	l.recordf("info", format, args)
+	l.recordLinef("info", format, args)
 	l.out.Infof(format, args...)
 }
 
 func (l *logger) Warnf(format string, args ...any) {
-	l.recordf("warn", format, args)
+	l.recordLinef("warn", format, args)
 	l.out.Warnf(format, args...)
 }
 
 func (l *logger) Errorf(format string, args ...any) {
-	l.recordf("error", format, args)
+	l.recordLinef("error", format, args)
 	l.out.Errorf(format, args...)
 }
 
 func (l *logger) Fatalf(format string, args ...any) {
-	l.recordf("fatal", format, args)
+	l.recordLinef("fatal", format, args)
 	l.out.Fatalf(format, args...)
 }
 
@@ -64,21 +64,21 @@ func (l *logger) WithField(key string, value any) log.Logger {
 
 func (l *logger) WithFields(fields log.Fields) log.Logger {
 	next := *l
-	next.fields = merge(l.fields, fields)
-	next.open()
+	next.fields = mergeFields(l.fields, fields)
+	next.openSink()
 	return &next
 }
 
 func (l *logger) WithError(err error) log.Logger {
 	next := *l
 	next.err, next.withErr = err, true
-	next.open()
+	next.openSink()
 	return &next
 }
 
-// open starts again from the sink, so that a field set twice is written once even if the logging library keeps
+// openSink starts again from the sink, so that a field set twice is written once even if the logging library keeps
 // every value. The sink chooses the name of the error's field.
-func (l *logger) open() {
+func (l *logger) openSink() {
 	l.out = l.sink.WithFields(l.fields)
 	if l.withErr {
 		l.out = l.out.WithError(l.err)
@@ -88,21 +88,21 @@ func (l *logger) open() {
 	}
 }
 
-func (l *logger) record(level string, args []any) {
+func (l *logger) recordLine(level string, args []any) {
 	if l.backend.Recording() {
-		l.backend.Annotate(level, fmt.Sprint(args...), l.recorded())
+		l.backend.Annotate(level, fmt.Sprint(args...), l.recordedFields())
 	}
 }
 
-func (l *logger) recordf(level, format string, args []any) {
+func (l *logger) recordLinef(level, format string, args []any) {
 	if l.backend.Recording() {
-		l.backend.Annotate(level, fmt.Sprintf(format, args...), l.recorded())
+		l.backend.Annotate(level, fmt.Sprintf(format, args...), l.recordedFields())
 	}
 }
 
-func (l *logger) recorded() log.Fields {
+func (l *logger) recordedFields() log.Fields {
 	if !l.withErr {
 		return l.fields
 	}
-	return merge(l.fields, log.Fields{errorKey: l.err})
+	return mergeFields(l.fields, log.Fields{errorKey: l.err})
 }

@@ -73,8 +73,8 @@ func (s *Span) WithFields(ctx context.Context, fields log.Fields) context.Contex
 	return log.WithLogger(ctx, log.G(ctx).WithFields(fields))
 }
 
-// merge returns a map with the entries of both; entries of b override entries of a.
-func merge(a, b log.Fields) log.Fields {
+// mergeFields returns a map with the entries of both; entries of b override entries of a.
+func mergeFields(a, b log.Fields) log.Fields {
 	all := make(log.Fields, len(a)+len(b))
 	maps.Copy(all, a)
 	maps.Copy(all, b)
