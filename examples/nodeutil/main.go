@@ -52,14 +52,14 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, o); err != nil && !errors.Is(err, context.Canceled) {
+	if err := runNode(ctx, o); err != nil && !errors.Is(err, context.Canceled) {
 		log.G(ctx).Fatal(err)
 		os.Exit(1)
 	}
 }
 
-// run runs the node until ctx ends.
-func run(ctx context.Context, o options) error {
+// runNode runs the node until ctx ends.
+func runNode(ctx context.Context, o options) error {
 	client, err := nodeutil.ClientsetFromEnv(o.kubeconfig)
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 // UpdatePod takes over the new labels and annotations.
 func (p *provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	p.mu.Lock()
-	known, err := p.find(pod)
+	known, err := p.findPod(pod)
 	if err == nil {
 		pod.Status = known.Status
 		p.pods[pod.Namespace+"/"+pod.Name] = pod
@@ -63,8 +63,8 @@ func (p *provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// find returns the pod with this UID. A pod of the same name is another pod. The caller holds mu.
-func (p *provider) find(pod *corev1.Pod) (*corev1.Pod, error) {
+// findPod returns the pod with this UID. A pod of the same name is another pod. The caller holds mu.
+func (p *provider) findPod(pod *corev1.Pod) (*corev1.Pod, error) {
 	known, ok := p.pods[pod.Namespace+"/"+pod.Name]
 	if !ok || known.UID != pod.UID {
 		return nil, errdefs.NotFoundf("pod %s/%s with the UID %s is not known", pod.Namespace, pod.Name, pod.UID)
@@ -82,7 +82,7 @@ func (p *provider) set(pod *corev1.Pod) {
 // DeletePod "stops" the pod and reports that its containers have ended.
 func (p *provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	p.mu.Lock()
-	stopped, err := p.find(pod)
+	stopped, err := p.findPod(pod)
 	if err == nil {
 		delete(p.pods, pod.Namespace+"/"+pod.Name)
 	}

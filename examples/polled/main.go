@@ -33,13 +33,13 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *kubeconfig, *nodeName); err != nil && !errors.Is(err, context.Canceled) {
+	if err := runNode(ctx, *kubeconfig, *nodeName); err != nil && !errors.Is(err, context.Canceled) {
 		log.G(ctx).Fatal(err)
 	}
 }
 
-// run runs the node until ctx ends.
-func run(ctx context.Context, kubeconfig, nodeName string) error {
+// runNode runs the node until ctx ends.
+func runNode(ctx context.Context, kubeconfig, nodeName string) error {
 	n, err := nodeutil.NewNode(nodeName, newProvider, func(cfg *nodeutil.NodeConfig) error {
 		cfg.KubeconfigPath = kubeconfig
 		cfg.NumWorkers = 10

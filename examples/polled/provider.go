@@ -54,23 +54,23 @@ func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 func (p *provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.find(pod)
+	return p.checkJob(pod)
 }
 
 // DeletePod cancels a job.
 func (p *provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.find(pod); err != nil {
+	if err := p.checkJob(pod); err != nil {
 		return err
 	}
 	delete(p.jobs, pod.Namespace+"/"+pod.Name)
 	return nil
 }
 
-// find returns an error if the service has no job of the pod. A job of the same name and another UID is another
+// checkJob returns an error if the service has no job of the pod. A job of the same name and another UID is another
 // pod. The caller holds mu.
-func (p *provider) find(pod *corev1.Pod) error {
+func (p *provider) checkJob(pod *corev1.Pod) error {
 	if j, ok := p.jobs[pod.Namespace+"/"+pod.Name]; !ok || j.pod.UID != pod.UID {
 		return errdefs.NotFoundf("job %s/%s of the pod with the UID %s is not known", pod.Namespace, pod.Name, pod.UID)
 	}
@@ -85,7 +85,7 @@ func (p *provider) GetPod(_ context.Context, namespace, name string) (*corev1.Po
 	if !ok {
 		return nil, errdefs.NotFoundf("job %s/%s is not known", namespace, name)
 	}
-	return p.look(j, time.Now()), nil
+	return p.observeJob(j, time.Now()), nil
 }
 
 // GetPodStatus returns the status of a job. Polling calls it.
@@ -104,13 +104,13 @@ func (p *provider) GetPods(context.Context) ([]*corev1.Pod, error) {
 	now := time.Now()
 	all := make([]*corev1.Pod, 0, len(p.jobs))
 	for _, j := range p.jobs {
-		all = append(all, p.look(j, now))
+		all = append(all, p.observeJob(j, now))
 	}
 	return all, nil
 }
 
-// look works out how far a job is.
-func (p *provider) look(j *job, now time.Time) *corev1.Pod {
+// observeJob works out how far a job is.
+func (p *provider) observeJob(j *job, now time.Time) *corev1.Pod {
 	pod := j.pod.DeepCopy()
 	started := metav1.NewTime(j.submitted.Add(p.startUp))
 	running := !now.Before(started.Time)
@@ -122,14 +122,14 @@ func (p *provider) look(j *job, now time.Time) *corev1.Pod {
 	}
 	for _, c := range pod.Spec.Containers {
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name: c.Name, Image: c.Image, ContainerID: id(pod, c.Name, running), Ready: running, State: state,
+			Name: c.Name, Image: c.Image, ContainerID: containerID(pod, c.Name, running), Ready: running, State: state,
 		})
 	}
 	return pod
 }
 
-// id returns the ID of a container, which has an ID once it runs.
-func id(pod *corev1.Pod, container string, running bool) string {
+// containerID returns the ID of a container, which has an ID once it runs.
+func containerID(pod *corev1.Pod, container string, running bool) string {
 	if !running {
 		return ""
 	}

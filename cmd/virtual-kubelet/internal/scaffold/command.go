@@ -57,11 +57,11 @@ func (n New) Next() []string {
 	if n.Language == "python" {
 		tidy = "make tidy"
 	}
-	return []string{"cd " + quote(n.Dir) + " && " + tidy, "make contract"}
+	return []string{"cd " + quotePath(n.Dir) + " && " + tidy, "make contract"}
 }
 
-// quote makes a path one word of a shell.
-func quote(path string) string {
+// quotePath makes a path one word of a shell.
+func quotePath(path string) string {
 	if strings.IndexFunc(path, func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+", r)
 	}) < 0 {

@@ -23,8 +23,8 @@ type file struct {
 	mode fs.FileMode
 }
 
-// files are all files of the provider.
-func (n New) files() (all []file, err error) {
+// makeFiles are all files of the provider.
+func (n New) makeFiles() (all []file, err error) {
 	roots := []string{"both", map[string]string{"go": "vk-skeleton", "python": "python"}[n.Language]}
 	for _, root := range roots {
 		err := fs.WalkDir(templates, root, func(name string, entry fs.DirEntry, err error) error {
@@ -35,19 +35,19 @@ func (n New) files() (all []file, err error) {
 			if err != nil {
 				return err
 			}
-			all = append(all, n.file(strings.TrimPrefix(name, root+"/"), string(text)))
+			all = append(all, n.makeFile(strings.TrimPrefix(name, root+"/"), string(text)))
 			return nil
 		})
 		if err != nil {
 			return nil, fmt.Errorf("read the templates: %w", err)
 		}
 	}
-	mod, err := n.mod()
+	mod, err := n.makeGoMod()
 	return append(all, mod), err
 }
 
-// file makes a file of a template.
-func (n New) file(name, text string) file {
+// makeFile makes a file of a template.
+func (n New) makeFile(name, text string) file {
 	words := strings.NewReplacer(
 		placeOfTemplates, n.Module,
 		"skeleton", n.Name, "Skeleton", strings.ToUpper(n.Name[:1])+n.Name[1:], "SKELETON", strings.ToUpper(n.Name),
@@ -62,8 +62,8 @@ func (n New) file(name, text string) file {
 	return f
 }
 
-// mod returns the go.mod: of the provider in Go, or of the contract in Python.
-func (n New) mod() (f file, err error) {
+// makeGoMod returns the go.mod: of the provider in Go, or of the contract in Python.
+func (n New) makeGoMod() (f file, err error) {
 	f = file{path: "go.mod", mode: 0o644}
 	if n.Language == "go" {
 		f.text, err = n.Library.goMod(n.Module, "")

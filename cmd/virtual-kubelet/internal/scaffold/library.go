@@ -43,7 +43,7 @@ func FindLibrary(replace, version string, folders ...string) (Library, error) {
 		return Library{Version: version}, nil
 	}
 	for _, dir := range folders {
-		for ; dir != ""; dir = above(dir) {
+		for ; dir != ""; dir = parentFolder(dir) {
 			if moduleIn(dir) == libraryModule {
 				return Library{Tree: dir}, nil
 			}
@@ -52,8 +52,8 @@ func FindLibrary(replace, version string, folders ...string) (Library, error) {
 	return Library{}, fmt.Errorf("this program is no release (%s), and no clone of virtual-kubelet is around it: set --replace to the root of a clone, which the new module will be built with", version)
 }
 
-// above returns the folder that contains dir, or "" for the root.
-func above(dir string) string {
+// parentFolder returns the folder that contains dir, or "" for the root.
+func parentFolder(dir string) string {
 	if parent := filepath.Dir(dir); parent != dir {
 		return parent
 	}
@@ -99,7 +99,7 @@ func (l Library) goMod(path string, folders ...string) ([]byte, error) {
 		}
 		steps = append(steps, f.AddRequire(name, unreleased), f.AddReplace(name, "", filepath.Join(l.Tree, filepath.FromSlash(folder)), ""))
 	}
-	versions, err := l.versions()
+	versions, err := l.requiredVersions()
 	if err != nil {
 		return nil, fmt.Errorf("write go.mod of %s: %w", path, err)
 	}
@@ -122,10 +122,10 @@ func (l Library) goMod(path string, folders ...string) ([]byte, error) {
 	return []byte(head + strings.Replace("\n"+string(text), "\n\n\n", "\n\n", 1)), nil
 }
 
-// versions returns the modules required by the program of a tree, with their versions. A provider with the same
+// requiredVersions returns the modules required by the program of a tree, with their versions. A provider with the same
 // versions takes the compiled packages from the cache of Go. With the library alone, Go would select the oldest
 // versions and compile them again.
-func (l Library) versions() (list []module.Version, err error) {
+func (l Library) requiredVersions() (list []module.Version, err error) {
 	if l.Tree == "" {
 		return nil, nil
 	}

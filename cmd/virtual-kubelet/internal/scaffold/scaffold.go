@@ -32,18 +32,18 @@ func (n New) Write() (err error) {
 	if err := n.checkDir(); err != nil {
 		return err
 	}
-	files, err := n.files()
+	files, err := n.makeFiles()
 	if err != nil {
 		return err
 	}
-	if err := place(n.Dir, files); err != nil {
+	if err := placeFolder(n.Dir, files); err != nil {
 		return fmt.Errorf("write the provider to %s: %w", n.Dir, err)
 	}
 	return nil
 }
 
-// place makes a folder of files completely, or not at all: it is written beside its place, and renamed.
-func place(dir string, files []file) error {
+// placeFolder makes a folder of files completely, or not at all: it is written beside its place, and renamed.
+func placeFolder(dir string, files []file) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return err

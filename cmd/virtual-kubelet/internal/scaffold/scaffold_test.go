@@ -84,7 +84,7 @@ func TestWriteThatFailsLeavesNothing(t *testing.T) {
 			write(t, filepath.Join(dir, "vk-foo", "came-meanwhile"), "")
 		}
 		before := list(t, dir)
-		if err := place(filepath.Join(dir, "vk-foo"), files); err == nil {
+		if err := placeFolder(filepath.Join(dir, "vk-foo"), files); err == nil {
 			t.Errorf("%s: got no error", name)
 		}
 		if after := list(t, dir); !slices.Equal(after, before) {
@@ -205,7 +205,7 @@ func TestEveryPlaceToFillIsInTheReadme(t *testing.T) {
 	for _, language := range Languages {
 		t.Run(language, func(t *testing.T) {
 			n := New{Module: "example.com/me/vk-foo", Name: "foo", Language: language, Library: tree(t)}
-			files, err := n.files()
+			files, err := n.makeFiles()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -231,7 +231,7 @@ func TestEveryPlaceToFillIsInTheReadme(t *testing.T) {
 // TestProviderIsSixFiles: all that an author writes in Go, besides tests, and nothing of the service that it is tried on.
 func TestProviderIsSixFiles(t *testing.T) {
 	n := New{Module: "example.com/me/vk-foo", Name: "foo", Language: "go", Library: tree(t)}
-	files, err := n.files()
+	files, err := n.makeFiles()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestProviderIsSixFiles(t *testing.T) {
 func TestNothingIsLeftOfTheSkeleton(t *testing.T) {
 	for _, language := range Languages {
 		n := New{Module: "example.com/me/vk-skeletal", Name: "foo", Language: language, Library: tree(t)}
-		files, err := n.files()
+		files, err := n.makeFiles()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +277,7 @@ func TestWhatIsWrittenIsFormatted(t *testing.T) {
 		for _, module := range []string{"a.io/x", "zzz.example.com/some/where/vk-" + name} {
 			for _, language := range Languages {
 				n := New{Module: module, Name: name, Language: language, Library: tree(t)}
-				files, err := n.files()
+				files, err := n.makeFiles()
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -79,7 +79,7 @@ func (c *client) list(ctx context.Context, tags map[string]string) (all []group,
 			Groups []group `json:"groups"`
 			Next   string  `json:"next"`
 		}
-		if err := c.ask(ctx, "GET", "/v1/groups", query, nil, &page); err != nil {
+		if err := c.askService(ctx, "GET", "/v1/groups", query, nil, &page); err != nil {
 			return nil, err
 		}
 		all = append(all, page.Groups...)
@@ -90,33 +90,33 @@ func (c *client) list(ctx context.Context, tags map[string]string) (all []group,
 	}
 }
 
-func (c *client) create(ctx context.Context, name string, spec groupSpec) (made group, err error) {
-	return made, c.ask(ctx, "PUT", "/v1/groups/"+name, nil, spec, &made)
+func (c *client) createGroup(ctx context.Context, name string, spec groupSpec) (made group, err error) {
+	return made, c.askService(ctx, "PUT", "/v1/groups/"+name, nil, spec, &made)
 }
 
 func (c *client) get(ctx context.Context, name string) (found group, err error) {
-	return found, c.ask(ctx, "GET", "/v1/groups/"+name, nil, nil, &found)
+	return found, c.askService(ctx, "GET", "/v1/groups/"+name, nil, nil, &found)
 }
 
 func (c *client) stop(ctx context.Context, name string, grace time.Duration) error {
 	query := url.Values{"grace": {strconv.FormatFloat(grace.Seconds(), 'f', -1, 64)}}
-	_, err := c.call(ctx, "DELETE", "/v1/groups/"+name, query, nil)
+	_, err := c.callService(ctx, "DELETE", "/v1/groups/"+name, query, nil)
 	return err
 }
 
-// log returns the lines of a run since that time, each with its time.
-func (c *client) log(ctx context.Context, name, container string, previous bool, since time.Time) (string, error) {
+// readLog returns the lines of a run since that time, each with its time.
+func (c *client) readLog(ctx context.Context, name, container string, previous bool, since time.Time) (string, error) {
 	query := url.Values{"previous": {strconv.FormatBool(previous)}}
 	if !since.IsZero() {
 		query.Set("since", since.Format(time.RFC3339Nano))
 	}
-	text, err := c.call(ctx, "GET", "/v1/groups/"+name+"/containers/"+container+"/log", query, nil)
+	text, err := c.callService(ctx, "GET", "/v1/groups/"+name+"/containers/"+container+"/log", query, nil)
 	return string(text), err
 }
 
-// ask sends in, if it is not nil, and decodes the answer into out.
-func (c *client) ask(ctx context.Context, method, path string, query url.Values, in, out any) error {
-	text, err := c.call(ctx, method, path, query, in)
+// askService sends in, if it is not nil, and decodes the answer into out.
+func (c *client) askService(ctx context.Context, method, path string, query url.Values, in, out any) error {
+	text, err := c.callService(ctx, method, path, query, in)
 	if err != nil {
 		return err
 	}
@@ -126,8 +126,8 @@ func (c *client) ask(ctx context.Context, method, path string, query url.Values,
 	return nil
 }
 
-// call sends a request and returns the body of the answer.
-func (c *client) call(ctx context.Context, method, path string, query url.Values, in any) ([]byte, error) {
+// callService sends a request and returns the body of the answer.
+func (c *client) callService(ctx context.Context, method, path string, query url.Values, in any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var body io.Reader
@@ -142,7 +142,7 @@ func (c *client) call(ctx context.Context, method, path string, query url.Values
 	if err != nil {
 		return nil, err
 	}
-	r.Header = c.header(ctx)
+	r.Header = c.requestHeader(ctx)
 	answer, err := c.http.Do(r)
 	if err != nil {
 		return nil, err // it has the method and the URL
@@ -154,7 +154,7 @@ func (c *client) call(ctx context.Context, method, path string, query url.Values
 	return io.ReadAll(answer.Body)
 }
 
-func (c *client) header(ctx context.Context) http.Header {
+func (c *client) requestHeader(ctx context.Context) http.Header {
 	h := http.Header{}
 	if c.token.IsSet() {
 		h.Set("Authorization", "Bearer "+c.token.Value(ctx)) // the current value: a file may have changed
@@ -207,13 +207,13 @@ func isRefusal(err error) bool {
 	return errors.As(err, &said) && said.status < http.StatusInternalServerError && said.status != http.StatusRequestTimeout
 }
 
-// exec runs a command in a container by a websocket, and returns its exit code. The first byte of each message
+// execCommand runs a command in a container by a websocket, and returns its exit code. The first byte of each message
 // is its kind.
-func (c *client) exec(ctx context.Context, name, container string, command []string, attach api.AttachIO) (code int, err error) {
+func (c *client) execCommand(ctx context.Context, name, container string, command []string, attach api.AttachIO) (code int, err error) {
 	query := url.Values{"command": command, "stdin": {strconv.FormatBool(attach.Stdin() != nil)}, "tty": {strconv.FormatBool(attach.TTY())}}
 	address := "ws" + strings.TrimPrefix(c.endpoint, "http") + "/v1/groups/" + name + "/containers/" + container + "/exec?" + query.Encode()
 	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: requestTimeout}
-	conn, answer, err := dialer.DialContext(ctx, address, c.header(ctx))
+	conn, answer, err := dialer.DialContext(ctx, address, c.requestHeader(ctx))
 	if answer != nil {
 		defer answer.Body.Close()
 	}
@@ -241,17 +241,17 @@ func (c *client) exec(ctx context.Context, name, container string, command []str
 		}
 		switch message[0] {
 		case 'o':
-			write(attach.Stdout(), message[1:])
+			writeStream(attach.Stdout(), message[1:])
 		case 'e':
-			write(attach.Stderr(), message[1:])
+			writeStream(attach.Stderr(), message[1:])
 		case 'x':
 			return strconv.Atoi(string(message[1:]))
 		}
 	}
 }
 
-// write writes to a stream, if the caller asked for it. After the caller has left, its context ends the session.
-func write(w io.Writer, b []byte) {
+// writeStream writes to a stream, if the caller asked for it. After the caller has left, its context ends the session.
+func writeStream(w io.Writer, b []byte) {
 	if w != nil {
 		_, _ = w.Write(b)
 	}
@@ -263,7 +263,7 @@ type session struct {
 	conn *websocket.Conn // guarded by mu; one goroutine reads without it
 }
 
-func (s *session) send(kind byte, body []byte) error {
+func (s *session) sendMessage(kind byte, body []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conn.WriteMessage(websocket.BinaryMessage, append([]byte{kind}, body...))
@@ -273,11 +273,11 @@ func (s *session) sendInput(in io.Reader) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := in.Read(buffer)
-		if n > 0 && s.send('i', buffer[:n]) != nil {
+		if n > 0 && s.sendMessage('i', buffer[:n]) != nil {
 			return
 		}
 		if err != nil {
-			_ = s.send('i', nil) // the end of the input, if the session goes on
+			_ = s.sendMessage('i', nil) // the end of the input, if the session goes on
 			return
 		}
 	}
@@ -287,7 +287,7 @@ func (s *session) sendSizes(ctx context.Context, sizes <-chan api.TermSize) {
 	for {
 		select {
 		case size, more := <-sizes:
-			if !more || s.send('s', fmt.Appendf(nil, `{"rows":%d,"columns":%d}`, size.Height, size.Width)) != nil {
+			if !more || s.sendMessage('s', fmt.Appendf(nil, `{"rows":%d,"columns":%d}`, size.Height, size.Width)) != nil {
 				return
 			}
 		case <-ctx.Done():

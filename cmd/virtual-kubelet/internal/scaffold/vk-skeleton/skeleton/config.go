@@ -58,8 +58,8 @@ var format = config.Format[Config]{
 // no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// check returns all errors of a configuration.
-func (c Config) check() error {
+// checkFields returns all errors of a configuration.
+func (c Config) checkFields() error {
 	var wrong []error
 	if u, err := url.Parse(c.Endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		wrong = append(wrong, fmt.Errorf("endpoint is %q, want the URL of the service, such as https://skeleton.example", c.Endpoint))

@@ -24,7 +24,7 @@ func TestConfig(t *testing.T) {
 			}
 			c, err := LoadConfig(path)
 			if err == nil {
-				err = c.check()
+				err = c.checkFields()
 			}
 			if tt.want != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -45,7 +45,7 @@ func TestConfig(t *testing.T) {
 func TestExampleConfig(t *testing.T) {
 	c, err := LoadConfig("../config.yaml")
 	if err == nil {
-		err = c.check()
+		err = c.checkFields()
 	}
 	if err != nil {
 		t.Error(err)

@@ -71,7 +71,7 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 	}
 	return &providertest.Backend{
 		Open: func(context.Context) (node.PodLifecycleHandler, error) {
-			return newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, config), config.check()
+			return newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, config), config.checkFields()
 		},
 		Close: func() error {
 			server.Close()

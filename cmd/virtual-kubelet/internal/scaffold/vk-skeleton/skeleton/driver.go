@@ -40,7 +40,7 @@ func Provider() cli.Provider {
 		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err == nil {
-				err = config.check()
+				err = config.checkFields()
 			}
 			if err != nil {
 				return nil, err
@@ -53,13 +53,13 @@ func Provider() cli.Provider {
 		},
 		Check: func(path string) (func(*corev1.Pod) error, error) {
 			_, err := LoadConfig(path)
-			return check, err
+			return checkPod, err
 		},
 	}
 }
 
-// check refuses a pod that Create would refuse, as far as the pod alone shows it.
-func check(pod *corev1.Pod) error {
+// checkPod refuses a pod that Create would refuse, as far as the pod alone shows it.
+func checkPod(pod *corev1.Pod) error {
 	in, err := service.Unread(identity.Owner{}, pod)
 	if err == nil {
 		_, err = groupOf(in)
@@ -112,7 +112,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (group, error) 
 	if err != nil {
 		return group{}, service.NotMade(err)
 	}
-	made, err := d.client.create(ctx, in.Name, spec)
+	made, err := d.client.createGroup(ctx, in.Name, spec)
 	switch {
 	case isConflict(err): // a Secret in the environment of the pod has changed since the group was made
 		return group{}, service.AlreadyMade(err)
@@ -144,11 +144,11 @@ func (d *driver) Identify(g group) (poll.Identity, bool) {
 
 // Status implements service.Driver.
 func (d *driver) Status(pod *corev1.Pod, g group) corev1.PodStatus {
-	return podstatus.Status(pod, observed(g))
+	return podstatus.Status(pod, observedPod(g))
 }
 
 // Ended implements service.Ender: a stopped group stays in lists for a while.
-func (d *driver) Ended(g group) bool { return g.ended() }
+func (d *driver) Ended(g group) bool { return g.hasEnded() }
 
 // Logs implements service.LogReader.
 func (d *driver) Logs(ctx context.Context, of service.Target[group], opts api.ContainerLogOpts) (io.ReadCloser, error) {
@@ -156,7 +156,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[group], opts api.Co
 		Every: cmp.Or(d.every, 2*time.Second),
 		Ended: func() bool { return opts.Previous || d.runEnded(of) },
 		Read: func(ctx context.Context, since time.Time, _ bool) ([]logs.Line, error) {
-			text, err := d.client.log(ctx, of.Instance.Name, of.Container, opts.Previous, since)
+			text, err := d.client.readLog(ctx, of.Instance.Name, of.Container, opts.Previous, since)
 			return logs.Stamped(text), err
 		},
 	}.Open(ctx, opts, time.Now())
@@ -174,7 +174,7 @@ func (d *driver) runEnded(of service.Target[group]) bool {
 
 // Exec implements service.Executor.
 func (d *driver) Exec(ctx context.Context, in service.Target[group], command []string, attach api.AttachIO) error {
-	code, err := d.client.exec(ctx, in.Instance.Name, in.Container, command, attach)
+	code, err := d.client.execCommand(ctx, in.Instance.Name, in.Container, command, attach)
 	if err == nil && code != 0 {
 		err = utilexec.CodeExitError{Err: fmt.Errorf("the command ended with exit code %d", code), Code: code}
 	}

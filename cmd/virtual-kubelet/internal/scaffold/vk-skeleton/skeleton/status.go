@@ -12,13 +12,13 @@ const (
 	stateStopped  = "stopped"
 )
 
-// observed returns the service's state of a group, from which the kit makes the status of a pod. It is a pure
+// observedPod returns the service's state of a group, from which the kit makes the status of a pod. It is a pure
 // function.
 //
 // FILL(status): give every state of your service a line here and in the table of status_test.go, unknown ones
 // too. Never invent a value: an unknown exit code is not 0.
-func observed(g group) podstatus.Pod {
-	seen := podstatus.Pod{StartedAt: g.Created, Ended: g.ended()}
+func observedPod(g group) podstatus.Pod {
+	seen := podstatus.Pod{StartedAt: g.Created, Ended: g.hasEnded()}
 	if g.Address != "" {
 		seen.IPs = []string{g.Address}
 	}
@@ -28,8 +28,8 @@ func observed(g group) podstatus.Pod {
 	return seen
 }
 
-// ended reports whether no part of a group runs any more, and none will.
-func (g group) ended() bool {
+// hasEnded reports whether no part of a group runs any more, and none will.
+func (g group) hasEnded() bool {
 	for _, c := range g.Containers {
 		if c.State != stateStopped { // a container that waits for its next run has not ended
 			return false

@@ -47,9 +47,9 @@ func (p Process) Terminal() (size func() (rows, columns int, err error), resized
 	}, changed
 }
 
-// demo is the default behaviour of containers: they print their command without running it, and wait for their
+// runDemo is the default behaviour of containers: they print their command without running it, and wait for their
 // end.
-func demo(ctx context.Context, p Process) int32 {
+func runDemo(ctx context.Context, p Process) int32 {
 	fmt.Fprintf(p.Stdout, "this is the toy, which would run: %s\n", strings.Join(p.Command, " "))
 	if !p.Main {
 		return 0
@@ -74,10 +74,10 @@ type container struct {
 	log, last *runLog            // of the current run and of the run before; nil without a run
 }
 
-// live runs the container as often as the policy of its group demands.
-func (k *container) live() {
+// runContainer runs the container as often as the policy of its group demands.
+func (k *container) runContainer() {
 	delay := 10 * time.Millisecond
-	for k.once() {
+	for k.runOnce() {
 		timer := time.NewTimer(delay)
 		select {
 		case <-timer.C:
@@ -98,8 +98,8 @@ func (k *container) set(change func()) {
 	change()
 }
 
-// once runs the container once, and reports whether it must run again.
-func (k *container) once() (again bool) {
+// runOnce runs the container once, and reports whether it must run again.
+func (k *container) runOnce() (again bool) {
 	ctx, kill := context.WithCancel(k.group.ctx)
 	defer kill()
 	log := &runLog{}
@@ -114,7 +114,7 @@ func (k *container) once() (again bool) {
 		k.last, k.log, k.kill = k.log, log, kill
 	})
 	code := k.server.Work(ctx, Process{
-		Main: true, Command: k.spec.Command, Env: k.spec.Env, Stdout: log, Stderr: log, Stop: k.group.stop, Listen: k.group.listen,
+		Main: true, Command: k.spec.Command, Env: k.spec.Env, Stdout: log, Stderr: log, Stop: k.group.stop, Listen: k.group.openPort,
 	})
 	if ctx.Err() != nil {
 		code = killed
@@ -136,13 +136,13 @@ func (k *container) once() (again bool) {
 	return again
 }
 
-// runs reports whether the container runs.
-func (k *container) runs() (yes bool) {
+// isRunning reports whether the container runs.
+func (k *container) isRunning() (yes bool) {
 	k.set(func() { yes = k.now.State == stateRunning })
 	return yes
 }
 
-// listen opens a port of the group, at its address.
-func (g *group) listen(port int32) (net.Listener, error) {
+// openPort opens a port of the group, at its address.
+func (g *group) openPort(port int32) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(g.ctx, "tcp", net.JoinHostPort(g.address, strconv.Itoa(int(port))))
 }

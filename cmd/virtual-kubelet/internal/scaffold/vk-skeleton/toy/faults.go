@@ -7,7 +7,7 @@ package toy
 
 // Running returns the number of groups with a tag and a running container.
 func (s *Server) Running(key, value string) (n int) {
-	s.each(key, value, func(g *group) {
+	s.changeGroups(key, value, func(g *group) {
 		for _, k := range g.containers {
 			if k.now.State == stateRunning {
 				n++
@@ -20,7 +20,7 @@ func (s *Server) Running(key, value string) (n int) {
 
 // Kill ends a container as SIGKILL does.
 func (s *Server) Kill(key, value, name string) {
-	s.each(key, value, func(g *group) {
+	s.changeGroups(key, value, func(g *group) {
 		for _, k := range g.containers {
 			if k.spec.Name == name {
 				k.kill()
@@ -31,13 +31,13 @@ func (s *Server) Kill(key, value, name string) {
 
 // Lose lets groups vanish.
 func (s *Server) Lose(key, value string) {
-	s.each(key, value, func(g *group) {
+	s.changeGroups(key, value, func(g *group) {
 		g.kill()
-		s.drop(g)
+		s.dropGroup(g)
 	})
 }
 
-func (s *Server) each(key, value string, do func(*group)) {
+func (s *Server) changeGroups(key, value string, do func(*group)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.groups {

@@ -53,17 +53,17 @@ type group struct {
 
 // New returns a service without groups. It ends with ctx.
 func New(ctx context.Context) *Server {
-	s := &Server{ctx: ctx, Work: demo, groups: map[string]*group{}}
-	s.handle()
+	s := &Server{ctx: ctx, Work: runDemo, groups: map[string]*group{}}
+	s.addRoutes()
 	return s
 }
 
-// create makes a group, or returns the existing one; same reports whether the existing group has the same spec.
-func (s *Server) create(name string, spec Spec) (shown Group, made, same bool) {
+// createGroup makes a group, or returns the existing one; same reports whether the existing group has the same spec.
+func (s *Server) createGroup(name string, spec Spec) (shown Group, made, same bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g := s.groups[name]; g != nil {
-		return g.show(), false, reflect.DeepEqual(g.spec, spec)
+		return g.showGroup(), false, reflect.DeepEqual(g.spec, spec)
 	}
 	g := &group{
 		name: name, spec: spec, created: time.Now(), stop: make(chan struct{}), ended: make(chan struct{}),
@@ -75,17 +75,17 @@ func (s *Server) create(name string, spec Spec) (shown Group, made, same bool) {
 	for _, c := range spec.Containers {
 		k := &container{server: s, group: g, spec: c, now: Container{Name: c.Name, Image: c.Image, State: stateCreating}}
 		g.containers = append(g.containers, k)
-		living.Go(k.live)
+		living.Go(k.runContainer)
 	}
 	go func() {
 		living.Wait()
-		s.end(g)
+		s.endGroup(g)
 	}()
-	return g.show(), true, true
+	return g.showGroup(), true, true
 }
 
-// show returns a group for an answer. Server.mu is held.
-func (g *group) show() Group {
+// showGroup returns a group for an answer. Server.mu is held.
+func (g *group) showGroup() Group {
 	shown := Group{Name: g.name, Tags: g.spec.Tags, Created: g.created, Address: g.address}
 	for _, k := range g.containers {
 		shown.Containers = append(shown.Containers, k.now)
@@ -93,18 +93,18 @@ func (g *group) show() Group {
 	return shown
 }
 
-func (s *Server) show(name string) (Group, bool) {
+func (s *Server) findGroup(name string) (Group, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g := s.groups[name]; g != nil {
-		return g.show(), true
+		return g.showGroup(), true
 	}
 	return Group{}, false
 }
 
-// page returns the wanted groups after a name. If there are more, next is the name
+// listAfter returns the wanted groups after a name. If there are more, next is the name
 // before the next page.
-func (s *Server) page(want func(tags map[string]string) bool, after string) (groups []Group, next string) {
+func (s *Server) listAfter(want func(tags map[string]string) bool, after string) (groups []Group, next string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	groups = []Group{}
@@ -115,7 +115,7 @@ func (s *Server) page(want func(tags map[string]string) bool, after string) (gro
 		if len(groups) == mostGroups {
 			return groups, groups[mostGroups-1].Name
 		}
-		groups = append(groups, s.groups[name].show())
+		groups = append(groups, s.groups[name].showGroup())
 	}
 	return groups, ""
 }
@@ -131,7 +131,7 @@ func (s *Server) stop(name string, grace time.Duration) (known bool) {
 	}
 	select {
 	case <-g.ended:
-		s.drop(g)
+		s.dropGroup(g)
 		return true
 	default:
 	}
@@ -152,8 +152,8 @@ func (s *Server) stop(name string, grace time.Duration) (known bool) {
 	return true
 }
 
-// end records that a group has ended. A stopped group is removed after some time.
-func (s *Server) end(g *group) {
+// endGroup records that a group has ended. A stopped group is removed after some time.
+func (s *Server) endGroup(g *group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g.kill()
@@ -165,12 +165,12 @@ func (s *Server) end(g *group) {
 	time.AfterFunc(keptFor, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.drop(g)
+		s.dropGroup(g)
 	})
 }
 
-// drop removes a group. mu is held.
-func (s *Server) drop(g *group) {
+// dropGroup removes a group. mu is held.
+func (s *Server) dropGroup(g *group) {
 	if g.killer != nil {
 		g.killer.Stop()
 	}
@@ -179,8 +179,8 @@ func (s *Server) drop(g *group) {
 	}
 }
 
-// container returns a container of a group; nil if there is none.
-func (s *Server) container(name, of string) *container {
+// findContainer returns a container of a group; nil if there is none.
+func (s *Server) findContainer(name, of string) *container {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g := s.groups[name]; g != nil {

@@ -35,8 +35,8 @@ func (l *runLog) Write(b []byte) (int, error) {
 	}
 }
 
-// text returns the lines of that time and later, each with its time.
-func (l *runLog) text(since time.Time) (text []byte) {
+// textSince returns the lines of that time and later, each with its time.
+func (l *runLog) textSince(since time.Time) (text []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := l.done

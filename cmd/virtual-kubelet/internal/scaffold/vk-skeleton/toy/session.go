@@ -32,15 +32,15 @@ type Size struct {
 	Columns int `json:"columns"`
 }
 
-// exec runs a command in a running container. It ends with the container, or when the caller goes away.
-func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
-	k := s.container(r.PathValue("group"), r.PathValue("container"))
+// execCommand runs a command in a running container. It ends with the container, or when the caller goes away.
+func (s *Server) execCommand(w http.ResponseWriter, r *http.Request) {
+	k := s.findContainer(r.PathValue("group"), r.PathValue("container"))
 	switch {
 	case k == nil:
-		refuse(w, http.StatusNotFound, "there is no such container")
+		refuseRequest(w, http.StatusNotFound, "there is no such container")
 		return
-	case !k.runs():
-		refuse(w, http.StatusBadRequest, "the container does not run")
+	case !k.isRunning():
+		refuseRequest(w, http.StatusBadRequest, "the container does not run")
 		return
 	}
 	conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
@@ -52,7 +52,7 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	q, out := r.URL.Query(), &output{conn: conn}
 	p := Process{
-		Command: q["command"], Env: k.spec.Env, Stdout: out.stream(messageStdout), Stderr: out.stream(messageStderr), Stop: k.group.stop, Listen: k.group.listen,
+		Command: q["command"], Env: k.spec.Env, Stdout: out.streamOf(messageStdout), Stderr: out.streamOf(messageStderr), Stop: k.group.stop, Listen: k.group.openPort,
 	}
 	in, typed := io.Pipe()
 	if q.Get("stdin") == "true" {
@@ -68,7 +68,7 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 		defer cancel() // the caller has gone, or the command has ended
 		defer close(sizes)
 		defer close(input)
-		receive(ctx, conn, input, sizes)
+		receiveMessages(ctx, conn, input, sizes)
 	})
 	reading.Go(func() {
 		for b := range input {
@@ -86,11 +86,11 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	if ctx.Err() != nil {
 		code = killed
 	}
-	_, _ = out.stream(messageExit).Write(strconv.AppendInt(nil, int64(code), 10)) // the caller may have gone
+	_, _ = out.streamOf(messageExit).Write(strconv.AppendInt(nil, int64(code), 10)) // the caller may have gone
 }
 
-// receive reads the caller's messages until the caller is gone.
-func receive(ctx context.Context, conn *websocket.Conn, input chan<- []byte, sizes chan<- Size) {
+// receiveMessages reads the caller's messages until the caller is gone.
+func receiveMessages(ctx context.Context, conn *websocket.Conn, input chan<- []byte, sizes chan<- Size) {
 	for {
 		_, message, err := conn.ReadMessage()
 		if err != nil || len(message) == 0 {
@@ -121,7 +121,7 @@ type output struct {
 	conn *websocket.Conn // guarded by mu
 }
 
-func (o *output) stream(kind byte) io.Writer { return stream{o, kind} }
+func (o *output) streamOf(kind byte) io.Writer { return stream{o, kind} }
 
 type stream struct {
 	*output
