@@ -21,10 +21,10 @@ import (
 func aciService(_ context.Context, b behind) service {
 	const subscription, subnet = "00000000-0000-0000-0000-000000000001", "/resourceGroups/pods/providers/Microsoft.Network/virtualNetworks/net/subnets/pods"
 	who := aci.Principal{Tenant: "tenant-emulated", Client: "client-emulated", Secret: rand.Text()}
-	s := aci.New(b.fleet(), aci.Place{Subscription: subscription, ResourceGroup: "pods", Region: "westeurope"}, who)
+	s := aci.New(b.sharedFleet(), aci.Place{Subscription: subscription, ResourceGroup: "pods", Region: "westeurope"}, who)
 	s.Subnets = []string{"/subscriptions/" + subscription + subnet}
 	return service{
-		Handler: s, report: b.fleet().Report, operation: func(r *http.Request) string { return aci.Operation(r, nil) }, made: aciMade, left: s.Left,
+		Handler: s, report: b.sharedFleet().Report, operation: func(r *http.Request) string { return aci.Operation(r, nil) }, made: aciMade, left: s.Left,
 		groupOf: func(id string) string { return id[:strings.LastIndex(id, "-")] }, // a new group of the same name has another number
 		settings: func(url, caFile string) string {
 			return fmt.Sprintf(`apiVersion: aci.virtual-kubelet.io/v1alpha1

@@ -42,7 +42,7 @@ func azurebatchService(ctx context.Context, b behind) service {
 	programs.store = s.Store
 	s.Lag = late
 	return service{
-		Handler: s, report: programs.report, left: func() map[string][]string { return azurebatchLeft(s) }, operation: func(r *http.Request) string { return azurebatch.Operation(r, nil) },
+		Handler: s, report: programs.takeReport, left: func() map[string][]string { return azurebatchLeft(s) }, operation: func(r *http.Request) string { return azurebatch.Operation(r, nil) },
 		made: azurebatchMade, wait: s.Wait,
 		settings: func(url, caFile string) string {
 			machines.Env = []string{"AZURE_POD_IDENTITY_AUTHORITY_HOST=" + url, "SSL_CERT_FILE=" + caFile}
@@ -91,8 +91,8 @@ type tasks struct {
 	reports map[string]chan *corev1.Pod // guarded by mu; running tasks by their IDs, which are also the names of their pods
 }
 
-// report takes a report of the runner.
-func (t *tasks) report(pod *corev1.Pod) {
+// takeReport takes a report of the runner.
+func (t *tasks) takeReport(pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if reports := t.reports[pod.Name]; reports != nil {

@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// certify makes a certificate for the loopback device, and writes it as its own authority. The key stays in
+// makeCertificate makes a certificate for the loopback device, and writes it as its own authority. The key stays in
 // memory.
-func certify(dir string) (config *tls.Config, caFile string, err error) {
+func makeCertificate(dir string) (config *tls.Config, caFile string, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, "", err

@@ -21,7 +21,7 @@ func eciService(_ context.Context, b behind) service {
 	id, secret := "LTAI"+rand.Text(), rand.Text()
 	s := &eci.Server{
 		Gate:   eci.Gate{Keys: map[string]eci.Key{id: {Secret: secret}}},
-		Region: "cn-hangzhou", VSwitches: []string{"vsw-emulated"}, SecurityGroups: []string{"sg-emulated"}, Fleet: b.fleet(),
+		Region: "cn-hangzhou", VSwitches: []string{"vsw-emulated"}, SecurityGroups: []string{"sg-emulated"}, Fleet: b.sharedFleet(),
 	}
 	return service{
 		Handler: s, report: s.Report, operation: func(r *http.Request) string { return eci.Operation(r, nil) }, made: eciMade, left: s.Left,

@@ -21,7 +21,7 @@ const logGroup = "/virtual-kubelet/demo"
 func fargateService(ctx context.Context, b behind) service {
 	id, secret := "AKIA"+rand.Text(), rand.Text()
 	s := ecs.New(ctx, ecs.Config{
-		Fleet: b.fleet(), Account: "123456789012", Subnets: []string{"subnet-emulated"}, SecurityGroups: []string{"sg-emulated"}, Roles: []string{"execution", "exec"}, Keys: map[string]ecs.Key{id: {Secret: secret}}, LogGroups: []string{logGroup}, Lag: late, Quick: true,
+		Fleet: b.sharedFleet(), Account: "123456789012", Subnets: []string{"subnet-emulated"}, SecurityGroups: []string{"sg-emulated"}, Roles: []string{"execution", "exec"}, Keys: map[string]ecs.Key{id: {Secret: secret}}, LogGroups: []string{logGroup}, Lag: late, Quick: true,
 	})
 	return service{
 		Handler: s, report: s.Report, plain: true, made: fargateMade, left: s.Left,

@@ -35,8 +35,8 @@ func (j *journal) write(format string, args ...any) {
 	_, _ = fmt.Fprintf(j.to, "%d.%06d "+format+"\n", append([]any{now.Unix(), now.Nanosecond() / 1000}, args...)...) // a failed write leaves the reader waiting
 }
 
-// left records the number of leftovers of each kind, and then of all kinds.
-func (j *journal) left(there map[string][]string) {
+// recordLeft records the number of leftovers of each kind, and then of all kinds.
+func (j *journal) recordLeft(there map[string][]string) {
 	all := 0
 	for _, kind := range slices.Sorted(maps.Keys(there)) {
 		j.write("left %s %d", strings.ReplaceAll(kind, " ", "-"), len(there[kind]))
@@ -45,8 +45,8 @@ func (j *journal) left(there map[string][]string) {
 	j.write("left all %d", all)
 }
 
-// of records the requests to a service, and the groups that they make.
-func (j *journal) of(s service, next http.Handler) http.Handler {
+// recordRequests records the requests to a service, and the groups that they make.
+func (j *journal) recordRequests(s service, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -67,8 +67,8 @@ func (j *journal) of(s service, next http.Handler) http.Handler {
 	})
 }
 
-// refusing returns the handler that answers, instead of the service, when requests are above a quota.
-func refusing(next http.HandlerFunc) http.HandlerFunc {
+// markRefused returns the handler that answers, instead of the service, when requests are above a quota.
+func markRefused(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if h, ok := w.(*heard); ok {
 			h.refused = true

@@ -76,8 +76,8 @@ type behind struct {
 	dir      string // the directory for data of the service
 }
 
-// fleet returns the fleet of a service without its own fleet.
-func (b behind) fleet() *emulator.Fleet { return b.groups }
+// sharedFleet returns the fleet of a service without its own fleet.
+func (b behind) sharedFleet() *emulator.Fleet { return b.groups }
 
 // services has the known services. A service may add itself.
 var services = map[string]func(context.Context, behind) service{"aci": aciService, "eci": eciService, "fargate": fargateService, "stackpath": stackpathService, "zun": zunService}
@@ -105,7 +105,7 @@ func main() {
 	if *simulate {
 		err = runSimulated(ctx, services[*name], *dir)
 	} else {
-		err = run(ctx, services[*name], *dir, *images)
+		err = runEmulator(ctx, services[*name], *dir, *images)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "emulate:", err)
@@ -113,8 +113,8 @@ func main() {
 	}
 }
 
-// run serves until ctx ends, and stops the containers then.
-func run(ctx context.Context, open func(context.Context, behind) service, dir, images string) error {
+// runEmulator serves until ctx ends, and stops the containers then.
+func runEmulator(ctx context.Context, open func(context.Context, behind) service, dir, images string) error {
 	settings := process.Config{StateDir: filepath.Join(dir, "process")}
 	if images != "" {
 		settings.Images = []string{images}
@@ -134,7 +134,7 @@ func run(ctx context.Context, open func(context.Context, behind) service, dir, i
 	runner.NotifyPods(background, s.report)
 	ended := make(chan error, 1)
 	go func() { ended <- runner.RunInBackground(background) }()
-	serveErr := serve(ctx, s, s, dir)
+	serveErr := serveHandler(ctx, s, s, dir)
 	stopAll(background, runner)
 	cancel()
 	if s.wait != nil {
@@ -152,36 +152,36 @@ func runSimulated(ctx context.Context, open func(context.Context, behind) servic
 	defer file.Close()
 	j := &journal{to: file}
 	var s service
-	runner := newSimulated(func(pod *corev1.Pod) { s.report(pod) }, func(what, id string) { j.write("%s %s", what, s.shown(id)) })
+	runner := newSimulated(func(pod *corev1.Pod) { s.report(pod) }, func(what, id string) { j.write("%s %s", what, s.shownID(id)) })
 	objects := &emulator.Objects{}
 	s = open(ctx, behind{runner, objects, emulator.NewFleet(runner, objects, late), "{cpu: 100000, memory: 400Ti, pods: 20000}", dir})
 	go func() { // ends with its input, or the program
 		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 			if lines.Text() == leftQuestion {
-				j.left(s.left())
+				j.recordLeft(s.left())
 			} else {
-				runner.end(lines.Text(), s.shown)
+				runner.endContainers(lines.Text(), s.shownID)
 			}
 		}
 	}()
-	return serve(ctx, s, j.of(s, emulator.NewRates(s.operation, s.rates, refusing(s.throttled), s)), dir)
+	return serveHandler(ctx, s, j.recordRequests(s, emulator.NewRates(s.operation, s.rates, markRefused(s.throttled), s)), dir)
 }
 
-// shown converts the ID of a group at the runner to the ID that made returns.
-func (s service) shown(id string) string {
+// shownID converts the ID of a group at the runner to the ID that made returns.
+func (s service) shownID(id string) string {
 	if s.groupOf == nil {
 		return id
 	}
 	return s.groupOf(id)
 }
 
-// serve listens on the loopback device, with h instead of the service.
-func serve(ctx context.Context, s service, h http.Handler, dir string) error {
+// serveHandler listens on the loopback device, with h instead of the service.
+func serveHandler(ctx context.Context, s service, h http.Handler, dir string) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	certificate, caFile, err := certify(dir)
+	certificate, caFile, err := makeCertificate(dir)
 	if err != nil {
 		return err
 	}
@@ -192,9 +192,9 @@ func serve(ctx context.Context, s service, h http.Handler, dir string) error {
 		url, listen = "http://"+l.Addr().String(), func() error { return server.Serve(l) }
 	}
 	go func() { failed <- listen() }()
-	err = replace(filepath.Join(dir, "provider.env"), strings.Join(append(slices.Clone(s.variables), ""), "\n"))
+	err = replaceFile(filepath.Join(dir, "provider.env"), strings.Join(append(slices.Clone(s.variables), ""), "\n"))
 	if err == nil {
-		err = replace(filepath.Join(dir, "provider.yaml"), s.settings(url, caFile))
+		err = replaceFile(filepath.Join(dir, "provider.yaml"), s.settings(url, caFile))
 	}
 	if err == nil {
 		select {
@@ -205,8 +205,8 @@ func serve(ctx context.Context, s service, h http.Handler, dir string) error {
 	return errors.Join(err, server.Close())
 }
 
-// replace writes a file at once, so that a waiting process reads all of it.
-func replace(file, text string) error {
+// replaceFile writes a file at once, so that a waiting process reads all of it.
+func replaceFile(file, text string) error {
 	if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
 		return err
 	}

@@ -65,13 +65,13 @@ func (s *simulated) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	s.mu.Lock()
 	s.pods[keyOf(pod)] = pod
 	s.mu.Unlock()
-	time.AfterFunc(startsAfter, func() { s.begin(keyOf(pod)) })
+	time.AfterFunc(startsAfter, func() { s.beginContainers(keyOf(pod)) })
 	return nil
 }
 
-// begin lets the containers run.
-func (s *simulated) begin(key types.NamespacedName) {
-	s.change(key, began, func(pod *corev1.Pod) bool {
+// beginContainers lets the containers run.
+func (s *simulated) beginContainers(key types.NamespacedName) {
+	s.changePod(key, began, func(pod *corev1.Pod) bool {
 		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil {
 			return false
 		}
@@ -85,9 +85,9 @@ func (s *simulated) begin(key types.NamespacedName) {
 	})
 }
 
-// end lets the containers of a group exit by themselves, with 0. shown converts the name of a group at the
+// endContainers lets the containers of a group exit by themselves, with 0. shown converts the name of a group at the
 // runner to id.
-func (s *simulated) end(id string, shown func(string) string) {
+func (s *simulated) endContainers(id string, shown func(string) string) {
 	s.mu.Lock()
 	var found types.NamespacedName
 	for key := range s.pods {
@@ -96,17 +96,17 @@ func (s *simulated) end(id string, shown func(string) string) {
 		}
 	}
 	s.mu.Unlock()
-	s.change(found, ended, func(pod *corev1.Pod) bool {
+	s.changePod(found, ended, func(pod *corev1.Pod) bool {
 		if pod.Status.Phase != corev1.PodRunning {
 			return false
 		}
-		exit(pod, 0, corev1.PodSucceeded)
+		recordExit(pod, 0, corev1.PodSucceeded)
 		return true
 	})
 }
 
-// exit records that running containers have exited.
-func exit(pod *corev1.Pod, code int32, phase corev1.PodPhase) {
+// recordExit records that running containers have exited.
+func recordExit(pod *corev1.Pod, code int32, phase corev1.PodPhase) {
 	pod.Status.Phase = phase
 	for i := range pod.Status.ContainerStatuses {
 		c := &pod.Status.ContainerStatuses[i]
@@ -124,8 +124,8 @@ func exit(pod *corev1.Pod, code int32, phase corev1.PodPhase) {
 	}
 }
 
-// change replaces a pod, reports it and records the event, if do reports a change.
-func (s *simulated) change(key types.NamespacedName, what string, do func(*corev1.Pod) bool) {
+// changePod replaces a pod, reports it and records the event, if do reports a change.
+func (s *simulated) changePod(key types.NamespacedName, what string, do func(*corev1.Pod) bool) {
 	s.mu.Lock()
 	pod := s.pods[key]
 	if pod == nil {
@@ -174,7 +174,7 @@ func (s *simulated) remove(key types.NamespacedName) {
 	s.mu.Lock()
 	pod := s.pods[key].DeepCopy()
 	if pod.Status.Phase == corev1.PodRunning {
-		exit(pod, 143, corev1.PodFailed)
+		recordExit(pod, 143, corev1.PodFailed)
 	}
 	delete(s.pods, key)
 	s.mu.Unlock()

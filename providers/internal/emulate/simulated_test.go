@@ -63,9 +63,9 @@ func TestGroupsAreSimulated(t *testing.T) {
 			t.Error("it does not run")
 		}
 		same := func(id string) string { return id }
-		s.end("ends", same)
-		s.end("ends", same)
-		s.end("never", same)
+		s.endContainers("ends", same)
+		s.endContainers("ends", same)
+		s.endContainers("never", same)
 		if g, _ := fleet.Get(ctx, "ends"); g.Status.Phase != corev1.PodSucceeded || g.Status.ContainerStatuses[0].State.Terminated == nil {
 			t.Errorf("what has ended is %+v", g.Status)
 		}
@@ -94,13 +94,13 @@ func TestJournal(t *testing.T) {
 		operation: func(*http.Request) string { return "Make" },
 		made:      func(_ *http.Request, body, answer []byte) (id, pod string) { return string(answer), string(body) },
 	}
-	h := j.of(s, emulator.NewRates(s.operation, []emulator.Rate{{Operations: []string{"Make"}, Burst: 1}},
-		refusing(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }),
+	h := j.recordRequests(s, emulator.NewRates(s.operation, []emulator.Rate{{Operations: []string{"Make"}, Burst: 1}},
+		markRefused(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }),
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("g1")) })))
 	for range 2 {
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("pod-1")))
 	}
-	j.left(map[string][]string{"log streams": {"a", "b"}, "groups": nil})
+	j.recordLeft(map[string][]string{"log streams": {"a", "b"}, "groups": nil})
 	if !regexp.MustCompile(`^\d+\.\d{6} request Make 200\n\d+\.\d{6} made g1 pod-1\n\d+\.\d{6} request Make refused\n\d+\.\d{6} left groups 0\n\d+\.\d{6} left log-streams 2\n\d+\.\d{6} left all 2\n$`).Match(text.Bytes()) {
 		t.Errorf("got %s", text.String())
 	}

@@ -18,7 +18,7 @@ import (
 
 // stackpathService returns StackPath Edge Compute, with a new client, and its console on a separate port.
 func stackpathService(ctx context.Context, b behind) service {
-	s := &stackpath.Server{Stack: "stack-emulated", ClientID: "client-emulated", ClientSecret: rand.Text(), Cities: []string{"ORD"}, MostItems: 1000, Fleet: b.fleet()}
+	s := &stackpath.Server{Stack: "stack-emulated", ClientID: "client-emulated", ClientSecret: rand.Text(), Cities: []string{"ORD"}, MostItems: 1000, Fleet: b.sharedFleet()}
 	console, address := stackpath.NewConsole(s), ""
 	if l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
 		fmt.Fprintln(os.Stderr, "emulate: there is no console:", err)

@@ -21,7 +21,7 @@ func zunService(ctx context.Context, b behind) service {
 	secret := rand.Text()
 	s := &zun.Server{
 		Gate:  zun.Gate{Applications: map[string]string{"app-emulated": secret}, Region: "RegionOne"},
-		Fleet: b.fleet(), Context: ctx, Slow: 100 * time.Millisecond, Networks: []string{"pods"},
+		Fleet: b.sharedFleet(), Context: ctx, Slow: 100 * time.Millisecond, Networks: []string{"pods"},
 	}
 	return service{
 		Handler: s, report: s.Report, operation: func(r *http.Request) string { return zun.Operation(r, nil) }, made: zunMade, left: s.Left,

@@ -71,7 +71,7 @@ func valueOf(decoded any) (v Value, err error) {
 // Text sets a text.
 func Text(into *string) Setter {
 	return func(v Value) (err error) {
-		*into, err = v.one("a text")
+		*into, err = v.oneText("a text")
 		return err
 	}
 }
@@ -87,7 +87,7 @@ func List(into *[]string) Setter {
 // Bool sets a boolean.
 func Bool(into *bool) Setter {
 	return func(v Value) error {
-		text, err := v.one("true or false")
+		text, err := v.oneText("true or false")
 		if err == nil {
 			*into, err = strconv.ParseBool(text)
 		}
@@ -101,7 +101,7 @@ func Bool(into *bool) Setter {
 // Quantity sets an amount.
 func Quantity(into *resource.Quantity) Setter {
 	return func(v Value) error {
-		text, err := v.one("an amount")
+		text, err := v.oneText("an amount")
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func Resource(list corev1.ResourceList, name corev1.ResourceName) Setter {
 
 // Linux refuses other operating systems.
 func Linux(v Value) error {
-	if text, err := v.one("Linux"); err != nil || text != "Linux" {
+	if text, err := v.oneText("Linux"); err != nil || text != "Linux" {
 		return fmt.Errorf("%q: pods of this provider run on Linux", text)
 	}
 	return nil
@@ -136,7 +136,7 @@ func Ignore(Value) error { return nil }
 // Gone refuses every value, with advice.
 func Gone(instead string) Setter { return func(Value) error { return errors.New(instead) } }
 
-func (v Value) one(want string) (string, error) {
+func (v Value) oneText(want string) (string, error) {
 	if v.isList || len(v.texts) != 1 {
 		return "", fmt.Errorf("want %s, not a list", want)
 	}

@@ -62,7 +62,7 @@ type Cluster struct {
 // Available returns the reason why no cluster can be started here; nil if there is none.
 func Available() error {
 	for _, program := range []string{"slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo", "munged"} {
-		if _, err := find(program); err != nil {
+		if _, err := findProgram(program); err != nil {
 			return fmt.Errorf("%s is not installed: apt-get install slurm-wlm munge", program)
 		}
 	}
@@ -72,7 +72,7 @@ func Available() error {
 	return nil
 }
 
-func find(program string) (string, error) {
+func findProgram(program string) (string, error) {
 	if path, err := exec.LookPath(program); err == nil {
 		return path, nil
 	}
@@ -82,9 +82,9 @@ func find(program string) (string, error) {
 // Program returns the path of a program of Slurm. Without it the test is skipped, or fails if VK_REQUIRE_SLURM is 1.
 func Program(t testing.TB, name string) string {
 	t.Helper()
-	path, err := find(name)
+	path, err := findProgram(name)
 	if err != nil {
-		skip(t, err)
+		skipTest(t, err)
 	}
 	return path
 }
@@ -94,14 +94,14 @@ func Program(t testing.TB, name string) string {
 func Start(t testing.TB, options Options) *Cluster {
 	t.Helper()
 	if err := Available(); err != nil {
-		skip(t, err)
+		skipTest(t, err)
 	}
 	if options.REST {
 		if err := findREST(); err != nil {
-			skip(t, err)
+			skipTest(t, err)
 		}
 	}
-	c, err := open(options)
+	c, err := openCluster(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,12 +111,12 @@ func Start(t testing.TB, options Options) *Cluster {
 		}
 	})
 	if err := c.start(t.Context()); err != nil {
-		t.Fatalf("start Slurm: %v\n%s", err, c.tail())
+		t.Fatalf("start Slurm: %v\n%s", err, c.logTail())
 	}
 	return c
 }
 
-func open(o Options) (*Cluster, error) {
+func openCluster(o Options) (*Cluster, error) {
 	if o.Nodes == 0 {
 		o.Nodes = 2
 	}
@@ -149,7 +149,7 @@ func open(o Options) (*Cluster, error) {
 	if err := os.WriteFile(filepath.Join(dir, "prolog"), []byte(prolog), 0o755); err != nil { //nolint:gosec // a program must be executable
 		return nil, err
 	}
-	text, err := c.conf()
+	text, err := c.slurmConf()
 	if err != nil {
 		return nil, err
 	}
@@ -161,9 +161,9 @@ func open(o Options) (*Cluster, error) {
 	return c, os.WriteFile(c.Conf, []byte(text), 0o644) //nolint:gosec // the file has no secrets
 }
 
-// conf returns slurm.conf. A machine busy with the tests must not look lost: by default the controller ends a
+// slurmConf returns slurm.conf. A machine busy with the tests must not look lost: by default the controller ends a
 // job, as NODE_FAIL, if its node does not know it 10 s after its start.
-func (c *Cluster) conf() (string, error) {
+func (c *Cluster) slurmConf() (string, error) {
 	ports, err := freePorts(c.options.Nodes + 1)
 	if err != nil {
 		return "", err
@@ -244,9 +244,9 @@ func freePorts(n int) (ports []int, err error) {
 	return ports, nil
 }
 
-// daemon starts a program in the foreground.
-func (c *Cluster) daemon(program string, args ...string) (*exec.Cmd, error) {
-	path, err := find(program)
+// startDaemon starts a program in the foreground.
+func (c *Cluster) startDaemon(program string, args ...string) (*exec.Cmd, error) {
+	path, err := findProgram(program)
 	if err != nil {
 		return nil, err
 	}
@@ -257,12 +257,12 @@ func (c *Cluster) daemon(program string, args ...string) (*exec.Cmd, error) {
 }
 
 func (c *Cluster) start(ctx context.Context) (err error) {
-	c.munged, err = c.daemon("munged", "--foreground", "--force", "--num-threads=2", "--key-file="+c.Dir+"/munge.key", "--socket="+c.Dir+"/munge",
+	c.munged, err = c.startDaemon("munged", "--foreground", "--force", "--num-threads=2", "--key-file="+c.Dir+"/munge.key", "--socket="+c.Dir+"/munge",
 		"--pid-file="+c.Dir+"/munge.pid", "--seed-file="+c.Dir+"/munge.seed", "--log-file="+c.Dir+"/munge.log")
 	if err != nil {
 		return err
 	}
-	err = wait(ctx, "munged", func() bool { _, err := os.Stat(c.Dir + "/munge"); return err == nil })
+	err = awaitReady(ctx, "munged", func() bool { _, err := os.Stat(c.Dir + "/munge"); return err == nil })
 	if err == nil {
 		err = c.StartController(ctx)
 	}
@@ -279,27 +279,27 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 
 // StartController starts the controller, and waits until it answers.
 func (c *Cluster) StartController(ctx context.Context) (err error) {
-	if c.control, err = c.daemon("slurmctld", "-D", "-f", c.Conf); err != nil {
+	if c.control, err = c.startDaemon("slurmctld", "-D", "-f", c.Conf); err != nil {
 		return err
 	}
-	return wait(ctx, "slurmctld", func() bool { _, err := c.Run(ctx, "squeue"); return err == nil })
+	return awaitReady(ctx, "slurmctld", func() bool { _, err := c.Run(ctx, "squeue"); return err == nil })
 }
 
 // StopController kills the controller. Jobs go on.
-func (c *Cluster) StopController() { end(c.control, syscall.SIGKILL) }
+func (c *Cluster) StopController() { endDaemon(c.control, syscall.SIGKILL) }
 
 // StartNode starts the daemon of a node.
 func (c *Cluster) StartNode(name string) (err error) {
-	c.nodes[name], err = c.daemon("slurmd", "-D", "-N", name, "-f", c.Conf)
+	c.nodes[name], err = c.startDaemon("slurmd", "-D", "-N", name, "-f", c.Conf)
 	return err
 }
 
 // KillNode kills the daemon of a node, as when the machine is lost. The processes of its jobs go on until the test ends.
-func (c *Cluster) KillNode(name string) { end(c.nodes[name], syscall.SIGKILL) }
+func (c *Cluster) KillNode(name string) { endDaemon(c.nodes[name], syscall.SIGKILL) }
 
 // AwaitNodes waits until all nodes can take jobs.
 func (c *Cluster) AwaitNodes(ctx context.Context) error {
-	return wait(ctx, "nodes", func() bool {
+	return awaitReady(ctx, "nodes", func() bool {
 		out, err := c.Run(ctx, "sinfo", "--noheader", "--Node", "--partition=main", "--format=%T")
 		n := strings.Count(out, "idle") + strings.Count(out, "mixed") + strings.Count(out, "allocated")
 		return err == nil && n == c.options.Nodes && !strings.Contains(out, "*")
@@ -319,8 +319,8 @@ func (c *Cluster) Run(ctx context.Context, name string, args ...string) (string,
 
 const patience = 30 * time.Second
 
-// wait waits until ok.
-func wait(ctx context.Context, what string, ok func() bool) error {
+// awaitReady waits until ok.
+func awaitReady(ctx context.Context, what string, ok func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for !ok() {
@@ -333,8 +333,8 @@ func wait(ctx context.Context, what string, ok func() bool) error {
 	return nil
 }
 
-// end ends a daemon.
-func end(cmd *exec.Cmd, sig syscall.Signal) {
+// endDaemon ends a daemon.
+func endDaemon(cmd *exec.Cmd, sig syscall.Signal) {
 	if cmd == nil || cmd.Process == nil || cmd.ProcessState != nil {
 		return
 	}
@@ -350,15 +350,15 @@ func (c *Cluster) close() error {
 		_, _ = c.Run(ctx, "scancel", "--signal=KILL", "--full", "--state="+state) // the daemons may be gone
 		_, _ = c.Run(ctx, "scancel", "--state="+state)
 	}
-	_ = wait(ctx, "jobs", func() bool {
+	_ = awaitReady(ctx, "jobs", func() bool {
 		out, err := c.Run(ctx, "squeue", "--noheader", "--all", "--format=%i")
 		return err != nil || strings.TrimSpace(out) == ""
 	})
 	for _, n := range c.nodes {
-		end(n, syscall.SIGTERM)
+		endDaemon(n, syscall.SIGTERM)
 	}
-	end(c.control, syscall.SIGTERM)
-	end(c.munged, syscall.SIGTERM)
+	endDaemon(c.control, syscall.SIGTERM)
+	endDaemon(c.munged, syscall.SIGTERM)
 	c.killSteps()
 	left, _ := os.ReadDir(filepath.Join(c.Dir, "tmp"))
 	for _, e := range left {
@@ -389,8 +389,8 @@ func (c *Cluster) killSteps() {
 	}
 }
 
-// tail returns the last lines of the daemons' logs.
-func (c *Cluster) tail() string {
+// logTail returns the last lines of the daemons' logs.
+func (c *Cluster) logTail() string {
 	var b strings.Builder
 	logs, _ := filepath.Glob(filepath.Join(c.Dir, "*.log"))
 	for _, path := range logs {

@@ -24,7 +24,7 @@ var jwtPlugins = []string{"/usr/lib/*/slurm*/auth_jwt.so", "/usr/lib*/slurm*/aut
 
 // findREST returns an error if slurmrestd or the plugin for its tokens is missing.
 func findREST() error {
-	if _, err := find("slurmrestd"); err != nil {
+	if _, err := findProgram("slurmrestd"); err != nil {
 		return errors.New("slurmrestd is not installed: apt-get install slurmrestd slurm-wlm-jwt-plugin")
 	}
 	for _, pattern := range jwtPlugins {
@@ -39,7 +39,7 @@ func findREST() error {
 // Options.REST.
 func (c *Cluster) StartREST(t testing.TB) (url string) {
 	t.Helper()
-	path, err := find("slurmrestd")
+	path, err := findProgram("slurmrestd")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,8 @@ func (c *Cluster) StartREST(t testing.TB) (url string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { end(cmd, syscall.SIGTERM) })
-	if err := wait(t.Context(), "slurmrestd", func() bool {
+	t.Cleanup(func() { endDaemon(cmd, syscall.SIGTERM) })
+	if err := awaitReady(t.Context(), "slurmrestd", func() bool {
 		conn, err := net.Dial("tcp", address) //nolint:noctx // the address needs no lookup of a name
 		if err == nil {
 			_ = conn.Close()
@@ -67,8 +67,8 @@ func (c *Cluster) StartREST(t testing.TB) (url string) {
 	return "http://" + address
 }
 
-// skip skips a test, or fails it if VK_REQUIRE_SLURM is 1.
-func skip(t testing.TB, why error) {
+// skipTest skips a test, or fails it if VK_REQUIRE_SLURM is 1.
+func skipTest(t testing.TB, why error) {
 	t.Helper()
 	if os.Getenv("VK_REQUIRE_SLURM") == "1" {
 		t.Fatal(why)

@@ -32,7 +32,7 @@ type SSHServer struct {
 func StartSSH(t testing.TB) *SSHServer {
 	t.Helper()
 	for _, program := range []string{"sshd", "ssh", "ssh-keygen"} {
-		if _, err := find(program); err != nil {
+		if _, err := findProgram(program); err != nil {
 			if os.Getenv("VK_REQUIRE_SLURM") == "1" {
 				t.Fatalf("%s is not installed: apt-get install openssh-server", program)
 			}
@@ -41,7 +41,7 @@ func StartSSH(t testing.TB) *SSHServer {
 	}
 	s := &SSHServer{dir: t.TempDir()}
 	s.Key, s.KnownHosts = filepath.Join(s.dir, "user"), filepath.Join(s.dir, "known")
-	if err := s.prepare(t.Context()); err != nil {
+	if err := s.prepareFiles(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Start(t.Context()); err != nil {
@@ -60,7 +60,7 @@ func (s *SSHServer) NewKey(ctx context.Context, name string) (string, error) {
 	return path, nil
 }
 
-func (s *SSHServer) prepare(ctx context.Context) error {
+func (s *SSHServer) prepareFiles(ctx context.Context) error {
 	for _, name := range []string{"host", "user"} {
 		if _, err := s.NewKey(ctx, name); err != nil {
 			return err
@@ -102,7 +102,7 @@ func (s *SSHServer) Know(key, path string) error {
 
 // Start starts the server, and waits until it listens.
 func (s *SSHServer) Start(ctx context.Context) error {
-	path, err := find("sshd")
+	path, err := findProgram("sshd")
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (s *SSHServer) Start(ctx context.Context) error {
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
-	return wait(ctx, "sshd", func() bool {
+	return awaitReady(ctx, "sshd", func() bool {
 		conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port))) //nolint:noctx // a dial on this machine does not block
 		if err == nil {
 			_ = conn.Close()
@@ -122,4 +122,4 @@ func (s *SSHServer) Start(ctx context.Context) error {
 }
 
 // Stop ends the server. Sessions go on until their clients end them.
-func (s *SSHServer) Stop() { end(s.cmd, syscall.SIGTERM) }
+func (s *SSHServer) Stop() { endDaemon(s.cmd, syscall.SIGTERM) }
