@@ -19,8 +19,8 @@ func newAddresses(prefix netip.Prefix) *addresses {
 	return &addresses{prefix: prefix, next: prefix.Addr().Next(), used: map[netip.Addr]bool{}}
 }
 
-// take returns a free address. It goes round the network, so that an address is not used again soon.
-func (a *addresses) take() (netip.Addr, error) {
+// takeAddress returns a free address. It goes round the network, so that an address is not used again soon.
+func (a *addresses) takeAddress() (netip.Addr, error) {
 	for first := a.next; ; {
 		addr := a.next
 		a.next = a.next.Next()
@@ -37,8 +37,8 @@ func (a *addresses) take() (netip.Addr, error) {
 	}
 }
 
-// claim takes the address in text and reports whether the address was free.
-func (a *addresses) claim(text string) (netip.Addr, bool) {
+// claimAddress takes the address in text and reports whether the address was free.
+func (a *addresses) claimAddress(text string) (netip.Addr, bool) {
 	addr, err := netip.ParseAddr(text)
 	if err != nil || !a.prefix.Contains(addr) || a.used[addr] {
 		return netip.Addr{}, false
@@ -47,5 +47,5 @@ func (a *addresses) claim(text string) (netip.Addr, bool) {
 	return addr, true
 }
 
-// release gives an address back.
-func (a *addresses) release(addr netip.Addr) { delete(a.used, addr) }
+// releaseAddress gives an address back.
+func (a *addresses) releaseAddress(addr netip.Addr) { delete(a.used, addr) }

@@ -34,8 +34,8 @@ func (a *agenda) Pop() any {
 	return s
 }
 
-// plan sets the time of the next report of s; zero means never.
-func (a *agenda) plan(s *simulated, due time.Time) {
+// planReport sets the time of the next report of s; zero means never.
+func (a *agenda) planReport(s *simulated, due time.Time) {
 	switch {
 	case due.IsZero() && s.index >= 0:
 		heap.Remove(a, s.index)

@@ -22,13 +22,13 @@ func (p *provider) AttachToContainer(ctx context.Context, namespace, podName, co
 		return errors.Join(err, log.Close())
 	}
 	if attach.Stdin() == nil {
-		sh, _, _, err := p.shell(ctx, namespace, podName, containerName, attach)
+		sh, _, _, err := p.openShell(ctx, namespace, podName, containerName, attach)
 		if err != nil {
 			return err
 		}
 		return show(sh, true) // to its last line
 	}
-	err := p.session(ctx, namespace, podName, containerName, attach, func(sh *shell) error {
+	err := p.runSession(ctx, namespace, podName, containerName, attach, func(sh *shell) error {
 		if err := show(sh, false); err != nil {
 			return err
 		}

@@ -64,8 +64,8 @@ func LoadConfig(path, nodeName string) (Config, error) {
 	}.Load(path)
 }
 
-// complete fills the defaults of c and refuses invalid configurations.
-func (c Config) complete() (Config, netip.Prefix, error) {
+// withDefaults fills the defaults of c and refuses invalid configurations.
+func (c Config) withDefaults() (Config, netip.Prefix, error) {
 	defaults := DefaultConfig()
 	if c.PodCIDR == "" {
 		c.PodCIDR = defaults.PodCIDR
@@ -78,7 +78,7 @@ func (c Config) complete() (Config, netip.Prefix, error) {
 		capacity[name] = quantity
 	}
 	c.Capacity = capacity
-	if err := c.Defaults.validate(); err != nil {
+	if err := c.Defaults.checkValues(); err != nil {
 		return c, netip.Prefix{}, fmt.Errorf("mock provider: defaults: %w", err)
 	}
 	prefix, err := netip.ParsePrefix(c.PodCIDR)

@@ -18,10 +18,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// contract prepares the contract tests to run without images. The simulation takes the place of the backend, so
+// prepareContract prepares the contract tests to run without images. The simulation takes the place of the backend, so
 // the provider outlives the daemon.
-func contract(h *providertest.Harness) {
-	h.Container, h.Command, h.OwnLog, h.Except = simulate, simulatedCommand, true, notSimulated
+func prepareContract(h *providertest.Harness) {
+	h.Container, h.Command, h.OwnLog, h.Except = annotatePod, simulatedCommand, true, notSimulated
 	h.Subject.Image = ""
 	backend := h.Backend
 	h.Backend = func(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
@@ -65,8 +65,8 @@ var notSimulated = map[string]string{
 	"settings/restart-rules": "restart rules of containers are not simulated",
 }
 
-// simulate sets the annotations of a pod to the given program. All containers of a pod share its life.
-func simulate(pod *corev1.Pod, c *corev1.Container, p program.Program) error {
+// annotatePod sets the annotations of a pod to the given program. All containers of a pod share its life.
+func annotatePod(pod *corev1.Pod, c *corev1.Container, p program.Program) error {
 	plan := program.Program{Stay: p.Stay, Exit: p.Exit, Deaf: p.Deaf}
 	plan.Print, plan.Tick = p.Print, p.Tick // a simulated container writes lines of its own
 	if !reflect.DeepEqual(p, plan) {

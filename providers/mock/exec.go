@@ -20,23 +20,23 @@ import (
 
 // RunInContainer runs a command in a container, with a small shell and no file system. An unknown command ends with exit code 127. A command whose container ends returns 137.
 func (p *provider) RunInContainer(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error {
-	err := p.session(ctx, namespace, podName, containerName, attach, func(sh *shell) error { return sh.run(cmd) })
+	err := p.runSession(ctx, namespace, podName, containerName, attach, func(sh *shell) error { return sh.run(cmd) })
 	if errors.Is(err, errRunEnded) {
 		return exec.CodeExitError{Err: fmt.Errorf("the container ended: %w", err), Code: killed}
 	}
 	return err
 }
 
-// shell returns a shell in a running container, with its pod and the current run of the pod.
-func (p *provider) shell(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) (sh *shell, s *simulated, run int32, err error) {
+// openShell returns a shell in a running container, with its pod and the current run of the pod.
+func (p *provider) openShell(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) (sh *shell, s *simulated, run int32, err error) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s, container, err := p.container(namespace, podName, containerName, now)
+	s, container, err := p.findContainer(namespace, podName, containerName, now)
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	m := s.life.at(now)
+	m := s.life.momentAt(now)
 	if m.stage != running {
 		return nil, nil, 0, errdefs.InvalidInputf("container %q of pod %s/%s is not running", containerName, namespace, podName)
 	}
@@ -45,7 +45,7 @@ func (p *provider) shell(ctx context.Context, namespace, podName, containerName 
 		hostname = s.pod.Name
 	}
 	sh = &shell{
-		ctx: ctx, env: environment(container, hostname), hostname: hostname,
+		ctx: ctx, env: shellEnvironment(container, hostname), hostname: hostname,
 		stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
 	}
 	if in := attach.Stdin(); in != nil {
@@ -69,9 +69,9 @@ func (p *provider) shell(ctx context.Context, namespace, podName, containerName 
 	return sh, s, m.run, nil
 }
 
-// environment returns the output of env: the variables of every container, and the variables of the spec as
+// shellEnvironment returns the output of env: the variables of every container, and the variables of the spec as
 // resolved for the provider.
-func environment(container *corev1.Container, hostname string) []string {
+func shellEnvironment(container *corev1.Container, hostname string) []string {
 	env := []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOSTNAME=" + hostname,

@@ -61,17 +61,17 @@ type moment struct {
 // killed is the exit code of a process ended by SIGKILL.
 const killed = 137
 
-// at returns the state of the pod at now.
-func (l *life) at(now time.Time) moment {
+// momentAt returns the state of the pod at now.
+func (l *life) momentAt(now time.Time) moment {
 	if l.stop == nil {
-		return l.undisturbed(now)
+		return l.undisturbedAt(now)
 	}
 	if now.Before(l.stop.at) {
-		m := l.undisturbed(now)
-		m.next = earliest(m.next, l.stop.at)
+		m := l.undisturbedAt(now)
+		m.next = earlierOf(m.next, l.stop.at)
 		return m
 	}
-	m := l.undisturbed(l.stop.at)
+	m := l.undisturbedAt(l.stop.at)
 	m.stopped, m.next = true, time.Time{}
 	if m.stage == exited || l.stop.natural && m.stage == restarting {
 		m.stage = exited
@@ -86,8 +86,8 @@ func (l *life) at(now time.Time) moment {
 	return m
 }
 
-// undisturbed is like at, for a pod that is not deleted.
-func (l *life) undisturbed(now time.Time) moment {
+// undisturbedAt is like at, for a pod that is not deleted.
+func (l *life) undisturbedAt(now time.Time) moment {
 	b := l.behavior
 	start := l.created.Add(b.StartDelay.Duration)
 	if now.Before(start) {
@@ -95,18 +95,18 @@ func (l *life) undisturbed(now time.Time) moment {
 	}
 	runFor := b.RunFor.Duration
 	if runFor == 0 {
-		return run(0, start, time.Time{}, b, now)
+		return momentInRun(0, start, time.Time{}, b, now)
 	}
-	if !l.restarts() {
-		return run(0, start, start.Add(runFor), b, now)
+	if !l.restartsContainers() {
+		return momentInRun(0, start, start.Add(runFor), b, now)
 	}
 	cycle := runFor + b.restartDelay()
 	n := int64(now.Sub(start) / cycle)
 	begin := start.Add(time.Duration(n) * cycle)
-	m := run(int32(min(n, 1<<31-1)), begin, begin.Add(runFor), b, now)
+	m := momentInRun(int32(min(n, 1<<31-1)), begin, begin.Add(runFor), b, now)
 	m.begun = start
 	if n > 0 {
-		last := run(m.run-1, begin.Add(-cycle), begin.Add(runFor-cycle), b, begin)
+		last := momentInRun(m.run-1, begin.Add(-cycle), begin.Add(runFor-cycle), b, begin)
 		m.last = &last
 	}
 	if m.stage == exited {
@@ -115,8 +115,8 @@ func (l *life) undisturbed(now time.Time) moment {
 	return m
 }
 
-// run returns the moment now within the n-th run.
-func run(n int32, started, finished time.Time, b Behavior, now time.Time) moment {
+// momentInRun returns the moment now within the n-th run.
+func momentInRun(n int32, started, finished time.Time, b Behavior, now time.Time) moment {
 	m := moment{
 		stage: running, run: n, begun: started, started: started, finished: finished,
 		ready: started.Add(b.ReadyDelay.Duration),
@@ -127,15 +127,15 @@ func run(n int32, started, finished time.Time, b Behavior, now time.Time) moment
 	if finished.IsZero() {
 		return m
 	}
-	m.next = earliest(m.next, finished)
+	m.next = earlierOf(m.next, finished)
 	if !now.Before(finished) {
 		m.stage, m.exitCode, m.next = exited, b.ExitCode, time.Time{}
 	}
 	return m
 }
 
-// restarts reports whether an exited container is started again.
-func (l *life) restarts() bool {
+// restartsContainers reports whether an exited container is started again.
+func (l *life) restartsContainers() bool {
 	switch l.policy {
 	case corev1.RestartPolicyNever:
 		return false
@@ -145,10 +145,10 @@ func (l *life) restarts() bool {
 	return true
 }
 
-// end makes the containers stop, as asked at now. An earlier request stays in force
+// stopContainers makes the containers stop, as asked at now. An earlier request stays in force
 // when it ends the pod sooner.
-func (l *life) end(now time.Time, grace time.Duration) {
-	m := l.at(now)
+func (l *life) stopContainers(now time.Time, grace time.Duration) {
+	m := l.momentAt(now)
 	next := stop{at: now.Add(l.behavior.DeleteDelay.Duration), exitCode: l.behavior.StopExitCode}
 	if graceEnd := now.Add(grace); graceEnd.Before(next.at) || grace == 0 {
 		next = stop{at: graceEnd, exitCode: killed}
@@ -164,8 +164,8 @@ func (l *life) end(now time.Time, grace time.Duration) {
 	}
 }
 
-// earliest returns the earlier of two times, where zero means never.
-func earliest(a, b time.Time) time.Time {
+// earlierOf returns the earlier of two times, where zero means never.
+func earlierOf(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

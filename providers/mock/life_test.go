@@ -51,7 +51,7 @@ func TestLife(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			l := plan(tc.policy, tc.exitCode)
 			now := l.created.Add(time.Duration(tc.at) * time.Second)
-			m := l.at(now)
+			m := l.momentAt(now)
 			got := want{m.stage, m.run, readyAt(m, now), phaseOf(m), 0}
 			if !m.next.IsZero() {
 				got.next = int(m.next.Sub(l.created) / time.Second)
@@ -86,14 +86,14 @@ func TestLifeOfDeletedPod(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			l := plan(corev1.RestartPolicyAlways, 9)
 			for _, d := range tc.deletes {
-				l.end(l.created.Add(time.Duration(d[0])*time.Second), time.Duration(d[1])*time.Second)
+				l.stopContainers(l.created.Add(time.Duration(d[0])*time.Second), time.Duration(d[1])*time.Second)
 			}
 			stops := l.created.Add(time.Duration(tc.want.stops) * time.Second)
-			if m := l.at(stops.Add(-1)); m.stopped || (tc.want.stops > tc.deletes[0][0] && !m.next.Equal(stops) && m.next.After(stops)) {
+			if m := l.momentAt(stops.Add(-1)); m.stopped || (tc.want.stops > tc.deletes[0][0] && !m.next.Equal(stops) && m.next.After(stops)) {
 				t.Errorf("just before: got %+v, want not stopped, and a change at the latest when it stops", m)
 			}
 			for _, later := range []time.Duration{0, time.Hour} {
-				m := l.at(stops.Add(later))
+				m := l.momentAt(stops.Add(later))
 				if !m.stopped || m.stage != exited || m.exitCode != tc.want.exitCode || phaseOf(m) != tc.want.phase || !m.next.IsZero() {
 					t.Errorf("%s after the stop: got %+v (%s), want %+v", later, m, phaseOf(m), tc.want)
 				}
@@ -105,9 +105,9 @@ func TestLifeOfDeletedPod(t *testing.T) {
 func TestCompletedPodStaysCompletedWhenDeleted(t *testing.T) {
 	l := plan(corev1.RestartPolicyNever, 0)
 	now := l.created.Add(time.Minute)
-	before := l.at(now)
-	l.end(now, 30*time.Second)
-	after := l.at(now)
+	before := l.momentAt(now)
+	l.stopContainers(now, 30*time.Second)
+	after := l.momentAt(now)
 	if !after.stopped || after.exitCode != before.exitCode || !after.finished.Equal(before.finished) {
 		t.Errorf("got %+v, want what it was before: %+v", after, before)
 	}

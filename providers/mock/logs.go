@@ -23,12 +23,12 @@ const logLimit = 10_000
 func (p *provider) GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
 	now := time.Now()
 	p.mu.Lock()
-	s, _, err := p.container(namespace, podName, containerName, now)
+	s, _, err := p.findContainer(namespace, podName, containerName, now)
 	if err != nil {
 		p.mu.Unlock()
 		return nil, err
 	}
-	m, uid := s.life.at(now), s.pod.UID
+	m, uid := s.life.momentAt(now), s.pod.UID
 	p.mu.Unlock()
 
 	name := fmt.Sprintf("pod %s/%s container %s", namespace, podName, containerName)
@@ -45,22 +45,22 @@ func (p *provider) GetContainerLogs(ctx context.Context, namespace, podName, con
 		return nil, errdefs.InvalidInputf("%s is waiting to start: ContainerCreating", name)
 	}
 	l := &lines{name: name, moment: m, now: now}
-	l.next = max(0, l.count()-logLimit)
+	l.next = max(0, l.lineCount()-logLimit)
 	if opts.Follow {
-		l.look = func(now time.Time) (moment, bool) { return p.look(namespace, podName, uid, now) }
+		l.look = func(now time.Time) (moment, bool) { return p.currentMoment(namespace, podName, uid, now) }
 	}
 	return logs.NewReader(ctx, l, opts, now), nil
 }
 
-// look returns the state of a pod, and false if the pod is gone.
-func (p *provider) look(namespace, name string, uid types.UID, now time.Time) (moment, bool) {
+// currentMoment returns the state of a pod, and false if the pod is gone.
+func (p *provider) currentMoment(namespace, name string, uid types.UID, now time.Time) (moment, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.find(namespace, name, now)
+	s := p.findPod(namespace, name, now)
 	if s == nil || s.pod.UID != uid {
 		return moment{}, false
 	}
-	return s.life.at(now), true
+	return s.life.momentAt(now), true
 }
 
 // lines holds the log lines of one run of a container. Line 0 reports the start, line n reports n seconds of
@@ -74,22 +74,22 @@ type lines struct {
 	look func(now time.Time) (moment, bool) // set only to follow
 }
 
-// count is how many lines there are.
-func (l *lines) count() int {
-	if end, over := l.end(); over {
+// lineCount is how many lines there are.
+func (l *lines) lineCount() int {
+	if end, over := l.endTime(); over {
 		return int(end.Sub(l.moment.started)/time.Second) + 2
 	}
 	return max(0, int(l.now.Sub(l.moment.started)/time.Second)+1)
 }
 
-// end is when the run ended, if it did.
-func (l *lines) end() (time.Time, bool) {
+// endTime is when the run ended, if it did.
+func (l *lines) endTime() (time.Time, bool) {
 	return l.moment.finished, l.moment.stage == exited || l.moment.stage == restarting
 }
 
-// at returns the time and the text of line n.
-func (l *lines) at(n int) (time.Time, string) {
-	if end, over := l.end(); over && n == l.count()-1 {
+// lineAt returns the time and the text of line n.
+func (l *lines) lineAt(n int) (time.Time, string) {
+	if end, over := l.endTime(); over && n == l.lineCount()-1 {
 		return end, fmt.Sprintf("%s ended with exit code %d", l.name, l.moment.exitCode)
 	}
 	when := l.moment.started.Add(time.Duration(n) * time.Second)
@@ -102,7 +102,7 @@ func (l *lines) at(n int) (time.Time, string) {
 // Next returns the available lines. If there are none, Next waits for the next line, or until the run or the pod
 // has ended.
 func (l *lines) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
-	for l.next >= l.count() {
+	for l.next >= l.lineCount() {
 		if !wait {
 			return nil, io.EOF
 		}
@@ -111,8 +111,8 @@ func (l *lines) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 		}
 	}
 	var all []logs.Line
-	for ; l.next < l.count(); l.next++ {
-		when, text := l.at(l.next)
+	for ; l.next < l.lineCount(); l.next++ {
+		when, text := l.lineAt(l.next)
 		all = append(all, logs.Line{At: when, Text: []byte(text + "\n")})
 	}
 	return all, nil
@@ -120,10 +120,10 @@ func (l *lines) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 
 // wait waits for the next line; the end of the run or of the pod is io.EOF.
 func (l *lines) wait(ctx context.Context) error {
-	if _, over := l.end(); over || l.look == nil {
+	if _, over := l.endTime(); over || l.look == nil {
 		return io.EOF
 	}
-	next, _ := l.at(l.next)
+	next, _ := l.lineAt(l.next)
 	timer := time.NewTimer(max(0, time.Until(next)))
 	defer timer.Stop()
 	select {

@@ -89,14 +89,14 @@ func (b Behavior) forPod(pod *corev1.Pod) (Behavior, error) {
 		}
 		b.FailCreate = text == "true"
 	}
-	if err := b.validate(); err != nil {
+	if err := b.checkValues(); err != nil {
 		return b, errdefs.InvalidInputf("annotations of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return b, nil
 }
 
-// validate refuses negative durations and exit codes that no process has.
-func (b Behavior) validate() error {
+// checkValues refuses negative durations and exit codes that no process has.
+func (b Behavior) checkValues() error {
 	for _, f := range []struct {
 		name  string
 		value time.Duration

@@ -20,7 +20,7 @@ import (
 // PortForward serves HTTP on every port that a container of the pod declares. It answers any request with one
 // line that names the pod and the port.
 func (p *provider) PortForward(ctx context.Context, namespace, pod string, port int32, stream io.ReadWriteCloser) error {
-	if err := p.listens(namespace, pod, port); err != nil {
+	if err := p.checkPort(namespace, pod, port); err != nil {
 		return err
 	}
 	// A read on the stream ends only when the stream does.
@@ -52,8 +52,8 @@ func (p *provider) PortForward(ctx context.Context, namespace, pod string, port 
 	}
 }
 
-// listens refuses connections that a real container would refuse.
-func (p *provider) listens(namespace, pod string, port int32) error {
+// checkPort refuses connections that a real container would refuse.
+func (p *provider) checkPort(namespace, pod string, port int32) error {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,7 @@ func (p *provider) listens(namespace, pod string, port int32) error {
 	if err != nil {
 		return err
 	}
-	if s.life.at(now).stage != running {
+	if s.life.momentAt(now).stage != running {
 		return errdefs.InvalidInputf("pod %s/%s is not running", namespace, pod)
 	}
 	for _, list := range [][]corev1.Container{s.pod.Spec.Containers, s.pod.Spec.InitContainers} {

@@ -24,7 +24,7 @@ var readme string
 
 // Provider returns the provider mock. It declares no capabilities: it runs nothing, and takes every pod.
 func Provider() cli.Provider {
-	return cli.Provider{Name: "mock", Readme: readme, Contract: contract, New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+	return cli.Provider{Name: "mock", Readme: readme, Contract: prepareContract, New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 		config, err := LoadConfig(in.ConfigPath, in.NodeName)
 		if err != nil {
 			return nil, err
@@ -55,7 +55,7 @@ type provider struct {
 // New returns a provider for a configuration without a file. New fills the defaults of the configuration and
 // refuses an invalid one.
 func New(_ context.Context, in cli.ProviderInput, config Config) (*provider, error) {
-	config, prefix, err := config.complete()
+	config, prefix, err := config.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -81,13 +81,13 @@ func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s := p.find(pod.Namespace, pod.Name, now); s != nil && !s.life.at(now).stopped {
+	if s := p.findPod(pod.Namespace, pod.Name, now); s != nil && !s.life.momentAt(now).stopped {
 		if s.pod.UID == pod.UID {
 			return nil
 		}
 		return errdefs.InvalidInputf("the pod with UID %s has this name until it is deleted", s.pod.UID)
 	} else if s != nil {
-		p.forget(s)
+		p.forgetPod(s)
 	}
 	s := &simulated{
 		pod:   pod, // a private copy
@@ -97,7 +97,7 @@ func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	if err := p.assignAddress(s); err != nil {
 		return err
 	}
-	p.pods[key(pod.Namespace, pod.Name)] = s
+	p.pods[podKey(pod.Namespace, pod.Name)] = s
 	p.reportAt(s, now)
 	return nil
 }
@@ -133,7 +133,7 @@ func (p *provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	if s.pod.UID != pod.UID {
 		return notFound(pod.Namespace, pod.Name)
 	}
-	s.life.end(now, podspec.Grace(pod))
+	s.life.stopContainers(now, podspec.Grace(pod))
 	if s.asked != nil {
 		close(s.asked)
 		s.asked = nil
@@ -155,7 +155,7 @@ func (p *provider) GetPod(_ context.Context, namespace, name string) (*corev1.Po
 	if err != nil {
 		return nil, err
 	}
-	return p.snapshot(s, now), nil
+	return p.podAt(s, now), nil
 }
 
 // GetPodStatus returns the status of a pod, or an error of the kind not-found.
@@ -174,8 +174,8 @@ func (p *provider) GetPods(context.Context) ([]*corev1.Pod, error) {
 	defer p.mu.Unlock()
 	pods := make([]*corev1.Pod, 0, len(p.pods))
 	for name := range p.pods {
-		if s := p.find(name.Namespace, name.Name, now); s != nil {
-			pods = append(pods, p.snapshot(s, now))
+		if s := p.findPod(name.Namespace, name.Name, now); s != nil {
+			pods = append(pods, p.podAt(s, now))
 		}
 	}
 	return pods, nil
@@ -185,6 +185,6 @@ func notFound(namespace, name string) error {
 	return errdefs.NotFoundf("pod %s/%s is not here", namespace, name)
 }
 
-func key(namespace, name string) types.NamespacedName {
+func podKey(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }

@@ -52,11 +52,11 @@ func (p *provider) sendDue() {
 		return
 	}
 	r.sending = true
-	go p.send(r)
+	go p.sendReports(r)
 }
 
-// send sends the due reports.
-func (p *provider) send(r *reporter) {
+// sendReports sends the due reports.
+func (p *provider) sendReports(r *reporter) {
 	for {
 		p.mu.Lock()
 		var pod *corev1.Pod
@@ -83,16 +83,16 @@ func (p *provider) nextReport(now time.Time) *corev1.Pod {
 	if s.due.After(now) {
 		return nil
 	}
-	m := s.life.at(now)
-	p.agenda.plan(s, m.next)
+	m := s.life.momentAt(now)
+	p.agenda.planReport(s, m.next)
 	if m.stopped {
-		p.forget(s)
+		p.forgetPod(s)
 	}
-	return p.snapshot(s, now)
+	return p.podAt(s, now)
 }
 
 // reportAt requests a report of s at due. The caller holds provider.mu.
 func (p *provider) reportAt(s *simulated, due time.Time) {
-	p.agenda.plan(s, due)
+	p.agenda.planReport(s, due)
 	p.sendDue()
 }

@@ -15,11 +15,11 @@ import (
 // errRunEnded is the error of a session whose container has ended.
 var errRunEnded = errors.New("the container has ended")
 
-// session calls do with a shell in a running container. The session ends with the container, as if killed, even
+// runSession calls do with a shell in a running container. The session ends with the container, as if killed, even
 // while the shell waits.
-func (p *provider) session(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO, do func(*shell) error) error {
+func (p *provider) runSession(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO, do func(*shell) error) error {
 	ctx, end := context.WithCancelCause(ctx)
-	sh, s, run, err := p.shell(ctx, namespace, podName, containerName, attach)
+	sh, s, run, err := p.openShell(ctx, namespace, podName, containerName, attach)
 	if err != nil {
 		end(nil)
 		return err
@@ -44,7 +44,7 @@ func (p *provider) awaitEnd(ctx context.Context, s *simulated, run int32) bool {
 	for {
 		p.mu.Lock()
 		now := time.Now()
-		m := s.life.at(now)
+		m := s.life.momentAt(now)
 		if s.asked == nil {
 			s.asked = make(chan struct{})
 		}

@@ -34,8 +34,8 @@ const notFoundCode = 127
 // errExit ends a script whose exit command gave 0.
 var errExit = errors.New("exit")
 
-// fail writes a message to standard error and returns an error that carries the exit code to the client.
-func (sh *shell) fail(code int, format string, args ...any) error {
+// exitError writes a message to standard error and returns an error that carries the exit code to the client.
+func (sh *shell) exitError(code int, format string, args ...any) error {
 	if format != "" {
 		fmt.Fprintf(sh.stderr, format+"\n", args...)
 	}
@@ -60,7 +60,7 @@ func (sh *shell) run(argv []string) error {
 		return err
 	case "cat":
 		if len(args) > 0 {
-			return sh.fail(1, "cat: %s: No such file or directory", args[0])
+			return sh.exitError(1, "cat: %s: No such file or directory", args[0])
 		}
 		_, err := io.Copy(sh.stdout, sh.stdin)
 		return err
@@ -75,9 +75,9 @@ func (sh *shell) run(argv []string) error {
 	case "true":
 		return nil
 	case "false":
-		return sh.fail(1, "")
+		return sh.exitError(1, "")
 	}
-	return sh.fail(notFoundCode, "%s: not found; a simulated container knows: cat echo env false hostname sh sleep true", argv[0])
+	return sh.exitError(notFoundCode, "%s: not found; a simulated container knows: cat echo env false hostname sh sleep true", argv[0])
 }
 
 // runShell runs the script of `sh -c SCRIPT`, else the lines of standard input.
@@ -124,7 +124,7 @@ func (sh *shell) runScript(script string) error {
 			return sh.exit(words[1:])
 		}
 		for i := range words {
-			words[i] = os.Expand(words[i], sh.variable)
+			words[i] = os.Expand(words[i], sh.variableValue)
 		}
 		result = sh.run(words)
 	}
@@ -160,21 +160,21 @@ func (sh *shell) exit(args []string) error {
 	code, err := strconv.ParseUint(args[0], 10, 8)
 	switch {
 	case err != nil:
-		return sh.fail(2, "exit: %s: want a number from 0 to 255", args[0])
+		return sh.exitError(2, "exit: %s: want a number from 0 to 255", args[0])
 	case code == 0:
 		return errExit
 	}
-	return sh.fail(int(code), "")
+	return sh.exitError(int(code), "")
 }
 
 // sleep waits for a number of seconds.
 func (sh *shell) sleep(args []string) error {
 	if len(args) == 0 {
-		return sh.fail(1, "sleep: missing operand")
+		return sh.exitError(1, "sleep: missing operand")
 	}
 	seconds, err := strconv.ParseFloat(args[0], 64)
 	if err != nil || seconds < 0 {
-		return sh.fail(1, "sleep: invalid time interval %q", args[0])
+		return sh.exitError(1, "sleep: invalid time interval %q", args[0])
 	}
 	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
 	defer timer.Stop()
@@ -186,8 +186,8 @@ func (sh *shell) sleep(args []string) error {
 	}
 }
 
-// variable returns the last value of an environment variable.
-func (sh *shell) variable(name string) string {
+// variableValue returns the last value of an environment variable.
+func (sh *shell) variableValue(name string) string {
 	for i := len(sh.env) - 1; i >= 0; i-- {
 		if key, value, _ := strings.Cut(sh.env[i], "="); key == name {
 			return value

@@ -36,12 +36,12 @@ func TestSnapshotIsWhatAFreshOneWouldBe(t *testing.T) {
 					changed.Spec.Containers[0].Image = "other"
 					s.pod = changed
 				case 60:
-					s.life.end(now, 20*time.Second)
+					s.life.stopContainers(now, 20*time.Second)
 				case 70:
-					s.life.end(now, 0)
+					s.life.stopContainers(now, 0)
 				}
-				got := p.snapshot(s, now)
-				fresh := p.snapshot(&simulated{pod: s.pod, life: s.life}, now)
+				got := p.podAt(s, now)
+				fresh := p.podAt(&simulated{pod: s.pod, life: s.life}, now)
 				if !reflect.DeepEqual(got, fresh) {
 					t.Fatalf("after %v: got %+v, want %+v", now.Sub(begin), got.Status, fresh.Status)
 				}
@@ -56,6 +56,6 @@ func BenchmarkSnapshotAtRest(b *testing.B) {
 	now := time.Now().Add(time.Minute)
 	b.ReportAllocs()
 	for b.Loop() {
-		p.snapshot(s, now)
+		p.podAt(s, now)
 	}
 }

@@ -28,12 +28,12 @@ type simulated struct {
 	index int
 }
 
-// find returns the pod called namespace/name, or nil. A pod that has stopped after DeletePod is found until its
+// findPod returns the pod called namespace/name, or nil. A pod that has stopped after DeletePod is found until its
 // last report is sent. If nothing receives reports, it is not found. The caller holds provider.mu.
-func (p *provider) find(namespace, name string, now time.Time) *simulated {
-	s := p.pods[key(namespace, name)]
-	if s != nil && p.reporter == nil && s.life.at(now).stopped {
-		p.forget(s)
+func (p *provider) findPod(namespace, name string, now time.Time) *simulated {
+	s := p.pods[podKey(namespace, name)]
+	if s != nil && p.reporter == nil && s.life.momentAt(now).stopped {
+		p.forgetPod(s)
 		return nil
 	}
 	return s
@@ -41,14 +41,14 @@ func (p *provider) find(namespace, name string, now time.Time) *simulated {
 
 // get is find with an error of the kind not-found in the place of nil.
 func (p *provider) get(namespace, name string, now time.Time) (*simulated, error) {
-	if s := p.find(namespace, name, now); s != nil {
+	if s := p.findPod(namespace, name, now); s != nil {
 		return s, nil
 	}
 	return nil, notFound(namespace, name)
 }
 
-// container returns the pod and its container; both must be there.
-func (p *provider) container(namespace, name, container string, now time.Time) (*simulated, *corev1.Container, error) {
+// findContainer returns the pod and its container; both must be there.
+func (p *provider) findContainer(namespace, name, container string, now time.Time) (*simulated, *corev1.Container, error) {
 	s, err := p.get(namespace, name, now)
 	if err != nil {
 		return nil, nil, err
@@ -63,17 +63,17 @@ func (p *provider) container(namespace, name, container string, now time.Time) (
 	return nil, nil, errdefs.NotFoundf("pod %s/%s has no container %q", namespace, name, container)
 }
 
-// forget removes a pod and frees its address. A last report that is still due is sent all the same. The caller
+// forgetPod removes a pod and frees its address. A last report that is still due is sent all the same. The caller
 // holds provider.mu.
-func (p *provider) forget(s *simulated) {
-	name := key(s.pod.Namespace, s.pod.Name)
+func (p *provider) forgetPod(s *simulated) {
+	name := podKey(s.pod.Namespace, s.pod.Name)
 	if p.pods[name] != s {
 		return
 	}
 	delete(p.pods, name)
-	p.addresses.release(s.address)
+	p.addresses.releaseAddress(s.address)
 	if p.reporter == nil {
-		p.agenda.plan(s, time.Time{})
+		p.agenda.planReport(s, time.Time{})
 	}
 }
 
@@ -84,18 +84,18 @@ type shown struct {
 	from, until time.Time // until is zero for a form that does not change
 }
 
-// holds reports whether the pod looks the same at now.
-func (v *shown) holds(s *simulated, now time.Time) bool {
+// isCurrent reports whether the pod looks the same at now.
+func (v *shown) isCurrent(s *simulated, now time.Time) bool {
 	return v.pod == s.pod && v.stop == s.life.stop && !now.Before(v.from) && (v.until.IsZero() || now.Before(v.until))
 }
 
-// snapshot returns the pod at now. It returns the previous pod while nothing has changed. The stored pod never
+// podAt returns the pod at now. It returns the previous pod while nothing has changed. The stored pod never
 // changes, and callers that hand it out copy it. The caller holds provider.mu.
-func (p *provider) snapshot(s *simulated, now time.Time) *corev1.Pod {
-	if s.shown.holds(s, now) {
+func (p *provider) podAt(s *simulated, now time.Time) *corev1.Pod {
+	if s.shown.isCurrent(s, now) {
 		return s.pod
 	}
-	m := s.life.at(now)
+	m := s.life.momentAt(now)
 	pod := &corev1.Pod{TypeMeta: s.pod.TypeMeta, ObjectMeta: s.pod.ObjectMeta, Spec: s.pod.Spec}
 	pod.Status = statusOf(s.pod, s.life.created, m, p.in.InternalIP, p.podIP(s), now)
 	s.pod = pod // in place of the one before: a process may have a hundred thousand pods
@@ -125,11 +125,11 @@ func (p *provider) assignAddress(s *simulated) (err error) {
 		return nil
 	}
 	if resumed {
-		if addr, free := p.addresses.claim(status.PodIP); free {
+		if addr, free := p.addresses.claimAddress(status.PodIP); free {
 			s.address = addr
 			return nil
 		}
 	}
-	s.address, err = p.addresses.take()
+	s.address, err = p.addresses.takeAddress()
 	return err
 }

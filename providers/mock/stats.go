@@ -36,17 +36,17 @@ type podUsage struct {
 	containers     []usage
 }
 
-// usages returns the constant usage of the running pods: half of their requests.
-func (p *provider) usages(now time.Time) []podUsage {
+// podUsages returns the constant usage of the running pods: half of their requests.
+func (p *provider) podUsages(now time.Time) []podUsage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var pods []podUsage
 	for name := range p.pods {
-		s := p.find(name.Namespace, name.Name, now)
+		s := p.findPod(name.Namespace, name.Name, now)
 		if s == nil {
 			continue
 		}
-		m := s.life.at(now)
+		m := s.life.momentAt(now)
 		if m.stage != running {
 			continue
 		}
@@ -86,7 +86,7 @@ func (p *provider) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, err
 	now := time.Now()
 	node := usage{name: p.in.NodeName, started: p.start}
 	summary := &statsv1alpha1.Summary{Pods: []statsv1alpha1.PodStats{}}
-	for _, pod := range p.usages(now) {
+	for _, pod := range p.podUsages(now) {
 		node.add(pod.usage)
 		stats := statsv1alpha1.PodStats{
 			PodRef:    statsv1alpha1.PodReference{Name: pod.name, Namespace: pod.namespace, UID: pod.uid},
@@ -122,7 +122,7 @@ func (u usage) memoryStats(now time.Time) *statsv1alpha1.MemoryStats {
 // second label for the pod.
 func (p *provider) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) {
 	now := time.Now()
-	pods := p.usages(now)
+	pods := p.podUsages(now)
 	slices.SortFunc(pods, func(a, b podUsage) int {
 		return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name)
 	})
@@ -130,16 +130,16 @@ func (p *provider) GetMetricsResource(context.Context) ([]*dto.MetricFamily, err
 	node := usage{name: p.in.NodeName}
 	for _, pod := range pods {
 		node.add(pod.usage)
-		labels := []*dto.LabelPair{label("namespace", pod.namespace), label("pod", pod.name)}
+		labels := []*dto.LabelPair{labelPair("namespace", pod.namespace), labelPair("pod", pod.name)}
 		f.add("pod", pod.usage, labels)
 		for _, c := range pod.containers {
-			labels := append(slices.Clone(labels), label("container", c.name))
+			labels := append(slices.Clone(labels), labelPair("container", c.name))
 			f.add("container", c, labels)
-			f.gauge("container_start_time_seconds", "Start time of the container since unix epoch in seconds", float64(c.started.UnixNano())/1e9, labels)
+			f.addGauge("container_start_time_seconds", "Start time of the container since unix epoch in seconds", float64(c.started.UnixNano())/1e9, labels)
 		}
 	}
 	f.add("node", node, nil)
-	f.gauge("resource_scrape_error", "1 if there was an error while getting container metrics, 0 otherwise", 0, nil)
+	f.addGauge("resource_scrape_error", "1 if there was an error while getting container metrics, 0 otherwise", 0, nil)
 	return f.families, nil
 }
 
@@ -152,15 +152,15 @@ type resourceFamilies struct {
 // add adds the CPU and memory of one thing of the given kind.
 func (f *resourceFamilies) add(kind string, u usage, labels []*dto.LabelPair) {
 	cpu := &dto.Metric{Label: labels, Counter: &dto.Counter{Value: &u.cpu}, TimestampMs: &f.now}
-	f.metric(kind+"_cpu_usage_seconds_total", "Cumulative cpu time consumed by the "+kind+" in core-seconds", dto.MetricType_COUNTER, cpu)
-	f.gauge(kind+"_memory_working_set_bytes", "Current working set of the "+kind+" in bytes", float64(u.memory), labels)
+	f.addMetric(kind+"_cpu_usage_seconds_total", "Cumulative cpu time consumed by the "+kind+" in core-seconds", dto.MetricType_COUNTER, cpu)
+	f.addGauge(kind+"_memory_working_set_bytes", "Current working set of the "+kind+" in bytes", float64(u.memory), labels)
 }
 
-func (f *resourceFamilies) gauge(name, help string, value float64, labels []*dto.LabelPair) {
-	f.metric(name, help, dto.MetricType_GAUGE, &dto.Metric{Label: labels, Gauge: &dto.Gauge{Value: &value}, TimestampMs: &f.now})
+func (f *resourceFamilies) addGauge(name, help string, value float64, labels []*dto.LabelPair) {
+	f.addMetric(name, help, dto.MetricType_GAUGE, &dto.Metric{Label: labels, Gauge: &dto.Gauge{Value: &value}, TimestampMs: &f.now})
 }
 
-func (f *resourceFamilies) metric(name, help string, kind dto.MetricType, m *dto.Metric) {
+func (f *resourceFamilies) addMetric(name, help string, kind dto.MetricType, m *dto.Metric) {
 	i := slices.IndexFunc(f.families, func(family *dto.MetricFamily) bool { return family.GetName() == name })
 	if i < 0 {
 		i = len(f.families)
@@ -169,6 +169,6 @@ func (f *resourceFamilies) metric(name, help string, kind dto.MetricType, m *dto
 	f.families[i].Metric = append(f.families[i].Metric, m)
 }
 
-func label(name, value string) *dto.LabelPair {
+func labelPair(name, value string) *dto.LabelPair {
 	return &dto.LabelPair{Name: &name, Value: &value}
 }

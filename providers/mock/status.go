@@ -39,7 +39,7 @@ func statusOf(pod *corev1.Pod, created time.Time, m moment, hostIP, podIP string
 		seen.Containers = append(seen.Containers, initContainer(pod, &pod.Spec.InitContainers[i], created, m, now))
 	}
 	for i := range pod.Spec.Containers {
-		seen.Containers = append(seen.Containers, container(pod, &pod.Spec.Containers[i], m, now))
+		seen.Containers = append(seen.Containers, observedContainer(pod, &pod.Spec.Containers[i], m, now))
 	}
 	status := podstatus.Status(pod, seen)
 	status.QOSClass = pod.Status.QOSClass
@@ -89,7 +89,7 @@ func readyAt(m moment, now time.Time) bool {
 	return m.stage == running && !now.Before(m.ready)
 }
 
-func container(pod *corev1.Pod, c *corev1.Container, m moment, now time.Time) podstatus.Container {
+func observedContainer(pod *corev1.Pod, c *corev1.Container, m moment, now time.Time) podstatus.Container {
 	ready := readyAt(m, now)
 	seen := podstatus.Container{Name: c.Name, Restarts: m.run, Ready: &ready}
 	if m.stage == creating {
@@ -98,7 +98,7 @@ func container(pod *corev1.Pod, c *corev1.Container, m moment, now time.Time) po
 	}
 	seen.ImageID = imageID(c.Image)
 	if m.last != nil {
-		seen.Last = ended(pod, c, *m.last)
+		seen.Last = endedRun(pod, c, *m.last)
 	}
 	switch m.stage {
 	case running:
@@ -106,9 +106,9 @@ func container(pod *corev1.Pod, c *corev1.Container, m moment, now time.Time) po
 	case restarting:
 		seen.Reason = "CrashLoopBackOff"
 		seen.Message = fmt.Sprintf("container %s starts again at %s", c.Name, m.next.UTC().Format(time.RFC3339))
-		seen.Last = ended(pod, c, m)
+		seen.Last = endedRun(pod, c, m)
 	case exited:
-		seen.State, seen.Run = podstatus.Exited, *ended(pod, c, m)
+		seen.State, seen.Run = podstatus.Exited, *endedRun(pod, c, m)
 	}
 	return seen
 }
@@ -117,13 +117,13 @@ func container(pod *corev1.Pod, c *corev1.Container, m moment, now time.Time) po
 // unless it is a sidecar. A sidecar lives as long as the others.
 func initContainer(pod *corev1.Pod, c *corev1.Container, created time.Time, m moment, now time.Time) podstatus.Container {
 	if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways || m.begun.IsZero() {
-		return container(pod, c, m, now)
+		return observedContainer(pod, c, m, now)
 	}
-	return container(pod, c, moment{stage: exited, started: created, finished: m.begun}, now)
+	return observedContainer(pod, c, moment{stage: exited, started: created, finished: m.begun}, now)
 }
 
-// ended is how a run ended.
-func ended(pod *corev1.Pod, c *corev1.Container, m moment) *podstatus.Run {
+// endedRun is how a run ended.
+func endedRun(pod *corev1.Pod, c *corev1.Container, m moment) *podstatus.Run {
 	r := &podstatus.Run{ID: containerID(pod, c.Name, m.run), StartedAt: m.started, FinishedAt: m.finished, ExitCode: &m.exitCode}
 	if m.stopped {
 		r.Reason = reasonContainerDeleted
@@ -137,12 +137,12 @@ func ended(pod *corev1.Pod, c *corev1.Container, m moment) *podstatus.Run {
 // containerID names one run of a container; it is the same after a restart of
 // the process.
 func containerID(pod *corev1.Pod, container string, run int32) string {
-	return containerIDScheme + digest(fmt.Sprintf("%s/%s/%s/%s/%d", pod.UID, pod.Namespace, pod.Name, container, run))
+	return containerIDScheme + hexDigest(fmt.Sprintf("%s/%s/%s/%s/%d", pod.UID, pod.Namespace, pod.Name, container, run))
 }
 
-func imageID(image string) string { return image + "@sha256:" + digest(image) }
+func imageID(image string) string { return image + "@sha256:" + hexDigest(image) }
 
-func digest(s string) string {
+func hexDigest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:])
 }
