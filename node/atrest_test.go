@@ -4,9 +4,7 @@ package node
 
 import (
 	"context"
-	"reflect"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,75 +12,58 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// TestBasisKnowsWhatAPodAtRestDependsOn: each part of it that changes is a reason to look again.
-func TestBasisKnowsWhatAPodAtRestDependsOn(t *testing.T) {
-	api := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "7"}}
-	at := basisOf(api, &podState{})
-	if at == (basis{}) || at != basisOf(api.DeepCopy(), &podState{}) {
-		t.Fatal("a pod at rest has no basis, or two")
-	}
-	for name, change := range map[string]func(*podState){
-		"report":     func(st *podState) { st.report = &report{} },
-		"syncErr":    func(st *podState) { st.syncErr = &lifecycle.SyncError{} },
-		"failure":    func(st *podState) { st.failure = &lifecycle.PodFailure{} },
-		"stopped":    func(st *podState) { st.stopped = true },
-		"stop asked": func(st *podState) { st.sent.StopAskedAt = time.Now() },
-		"attempted":  func(st *podState) { st.sent.Attempted = true },
-		"generation": func(st *podState) { st.sent.Generation = 2 },
-		"reflected":  func(st *podState) { st.reflected = 2 },
-		"accepted":   func(st *podState) { st.sent.AcceptedAt = time.Now() },
-		"dropped":    func(st *podState) { st.dropped = []corev1.PodConditionType{"c"} },
+// TestLookWithoutAWriteRests checks when a look at a pod is the last one until news: nothing had to be written, and nothing of the pod is on its way out.
+func TestLookWithoutAWriteRests(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*corev1.Pod)
+		state  func(*podState)
+		want   string
+	}{
+		"nothing to write":      {func(*corev1.Pod) {}, func(*podState) {}, "7"},
+		"deleted":               {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, func(*podState) {}, ""},
+		"a condition to remove": {func(*corev1.Pod) {}, func(st *podState) { st.dropped = []corev1.PodConditionType{"c"} }, ""},
 	} {
-		var st podState
-		if change(&st); basisOf(api, &st) == at {
-			t.Errorf("%s: nobody would look again", name)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "p", UID: "u", ResourceVersion: "7"}}
+		test.change(pod)
+		m := statusManagerOf(t, pod)
+		m.states.change("d/p", anyPod, test.state)
+		if _, err := m.writePodStatus(t.Context(), "d/p"); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.states.get("d/p").restsAt; got != test.want {
+			t.Errorf("%s: the pod rests at version %q, want %q", name, got, test.want)
 		}
 	}
-	newer := api.DeepCopy()
-	newer.ResourceVersion = "8"
-	if basisOf(newer, &podState{}) == at {
-		t.Error("another version: nobody would look again")
+}
+
+// statusManagerOf returns a status manager that has met the pod.
+func statusManagerOf(t testing.TB, pod *corev1.Pod) *statusManager {
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	if err := indexer.Add(pod); err != nil {
+		t.Fatal(err)
 	}
-	for name, change := range map[string]func(*corev1.Pod){
-		"deleted":    func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{} },
-		"no version": func(pod *corev1.Pod) { pod.ResourceVersion = "" },
-	} {
-		pod := api.DeepCopy()
-		if change(pod); basisOf(pod, &podState{}) != (basis{}) {
-			t.Errorf("%s: is at rest", name)
-		}
+	c := &podCore{
+		podCache: podCache{pods: corev1listers.NewPodLister(indexer), wanted: func(context.Context, *corev1.Pod) bool { return true }},
+		states:   podStates{m: map[string]*podState{}},
+		lanes:    lanes{syncLane: keyqueue.New(nil), statusLane: keyqueue.New(nil)},
 	}
-	// A field that is added to the view needs a word here. NoEphemeral is what the provider declared
-	// before it ran. HostIPs are the node's: an address that it learns late is published with the next news of a pod.
-	// Relapsed matters for pods that are deleted, and those are not at rest.
-	if n := reflect.TypeFor[lifecycle.View]().NumField(); n != 15 {
-		t.Errorf("lifecycle.View has %d fields, not 15: does the basis know of what is new?", n)
-	}
+	c.states.anew("d/p", func(st *podState) { st.sent.UID = pod.UID })
+	return &statusManager{podCore: c, admission: &podAdmission{}, hostIPs: func() []corev1.HostIP { return nil }}
 }
 
 // BenchmarkResyncAtRest is a resync's look at a pod that needs nothing.
 func BenchmarkResyncAtRest(b *testing.B) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "p", UID: "u", ResourceVersion: "7"}}
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	if err := indexer.Add(pod); err != nil {
-		b.Fatal(err)
-	}
-	c := &podCore{
-		podCache: podCache{pods: corev1listers.NewPodLister(indexer), wanted: func(context.Context, *corev1.Pod) bool { return true }},
-		states:   podStates{m: map[string]*podState{}},
-	}
-	m := &statusManager{podCore: c, admission: &podAdmission{}, hostIPs: func() []corev1.HostIP { return nil }}
-	c.states.anew("d/p", func(st *podState) { st.sent.UID = "u" })
+	m := statusManagerOf(b, pod)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := m.writePodStatus(b.Context(), "d/p"); err != nil {
 			b.Fatal(err)
 		}
 	}
-	if c.states.get("d/p").synced == (basis{}) {
+	if m.states.get("d/p").restsAt == "" {
 		b.Error("the pod was not at rest")
 	}
 }
@@ -95,18 +76,18 @@ func TestResyncOfAPodAtRestAsksForNoStatus(t *testing.T) {
 	newer.ResourceVersion = "8"
 	for name, test := range map[string]struct {
 		before *corev1.Pod
-		change func(*podState)
+		change func(*podStates)
 		want   int
 	}{
-		"nothing has changed":      {pod, func(*podState) {}, 0},
-		"the API server's pod":     {newer, func(*podState) {}, 1},
-		"the provider's word":      {pod, func(st *podState) { st.report = &report{uid: "u"} }, 1},
-		"nobody has looked so far": {pod, func(st *podState) { st.synced = basis{} }, 1},
+		"nothing has changed":              {pod, func(*podStates) {}, 0},
+		"the API server's pod has changed": {newer, func(*podStates) {}, 1},
+		"the sync lane has changed it":     {pod, func(s *podStates) { s.sync("d/p", "u", func(st syncWriter) { st.sent.Attempted = true }) }, 1},
+		"its failures have changed":        {pod, func(s *podStates) { s.errors("d/p", "u", (*errorMemory).clearError) }, 1},
+		"nobody has looked so far":         {pod, func(s *podStates) { s.change("d/p", "u", func(st *podState) { st.restsAt = "" }) }, 1},
 	} {
-		c := &podCore{lanes: lanes{syncLane: keyqueue.New(nil), statusLane: keyqueue.New(nil)}}
-		c.states.m = map[string]*podState{}
-		c.states.anew("d/p", func(st *podState) { st.sent.UID, st.synced = "u", basisOf(pod, st) })
-		c.states.change("d/p", anyPod, test.change)
+		c := statusManagerOf(t, pod).podCore
+		c.states.change("d/p", "u", func(st *podState) { st.restsAt = pod.ResourceVersion })
+		test.change(&c.states)
 		(&podEvents{c}).markUpdated(test.before, pod)
 		if n, _ := c.statusLane.Len(0); n != test.want {
 			t.Errorf("%s: the status lane has %d keys, want %d", name, n, test.want)

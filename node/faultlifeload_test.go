@@ -129,7 +129,6 @@ func TestFault34HugePodsAreNotCopied(t *testing.T) {
 		}
 		runtime.ReadMemStats(&before)
 		for range rounds {
-			w.ctl.states.change("d/p", anyPod, func(st *podState) { st.synced = basis{} }) // as after any change
 			if _, err := w.ctl.worker.syncPod(w.Context(), "d/p"); err != nil {
 				w.Fatal(err)
 			}

@@ -62,7 +62,7 @@ func (e *podEvents) markUpdated(old, pod *corev1.Pod) {
 		!maps.Equal(old.Labels, pod.Labels) || !maps.Equal(old.Annotations, pod.Annotations):
 		e.syncLane.Add(key)
 	}
-	if !resync || !e.states.atRest(key, pod) { // there may be thousands of them
+	if !resync || st.restsAt == "" || st.restsAt != pod.ResourceVersion { // there may be thousands of pods at rest
 		e.statusLane.Add(key)
 	}
 }

@@ -53,9 +53,6 @@ func (m *statusManager) writePodStatus(ctx context.Context, key string) (class i
 			}
 		})
 	}
-	if st.atRest(api) {
-		return classStatus, nil
-	}
 	view := lifecycle.View{
 		API: api, SyncError: st.syncErr, Failure: st.failure,
 		NoEphemeral: m.admission.lacks(capability.EphemeralContainers),
@@ -92,7 +89,9 @@ func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, 
 	body, any := lifecycle.PatchBody(api, change)
 	if !any {
 		m.noneDropped(key, st)
-		m.noteBasis(key, basisOf(api, &st))
+		if api.DeletionTimestamp == nil && len(st.dropped) == 0 {
+			m.states.status(key, api.UID, func(s statusWriter) { s.restsAt = api.ResourceVersion })
+		}
 		return nil
 	}
 	var wait time.Duration
@@ -134,7 +133,7 @@ func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, 
 		if s.all.sent.UID != got.UID {
 			return
 		}
-		s.written, s.writtenAt, s.denied = got, time.Now(), notice{}
+		s.written, s.writtenAt, s.denied, s.restsAt = got, time.Now(), notice{}, ""
 		if got.Status.ObservedGeneration < status.ObservedGeneration {
 			s.unkept = status.ObservedGeneration
 		}
@@ -219,11 +218,4 @@ func (m *statusManager) dropped(api *corev1.Pod, st *podState) []corev1.PodCondi
 		return append(slices.Clone(st.dropped), corev1.PodResizePending)
 	}
 	return st.dropped
-}
-
-// noteBasis records that nothing had to be written on this basis.
-func (m *statusManager) noteBasis(key string, on basis) {
-	if on != (basis{}) {
-		m.states.status(key, anyPod, func(s statusWriter) { s.synced = on })
-	}
 }

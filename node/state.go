@@ -95,7 +95,8 @@ type statusMemory struct {
 	labelsRefused   map[string]*string
 	labelsRefusedAt time.Time
 	budget          writeBudget
-	synced          basis // the basis of the last look without a write; zero: a write may be due
+	// restsAt is the resource version of the pod for which the last look had nothing to write; "": a write may be due.
+	restsAt string
 }
 
 // exchanged is the data that both lanes have passed on: the sync lane to the backend, the status lane to the API
@@ -151,22 +152,6 @@ func (st *exchanged) reflects(generation, accepted int64) (news bool) {
 // clearError drops the failures: the pod is in step with the backend.
 func (st *errorMemory) clearError() {
 	st.syncErr, st.notices, st.unready, st.refused = nil, nil, false, 0
-}
-
-// basis contains everything that a look at a pod at rest depends on. On the same basis there is nothing to write
-// again, so a resync of thousands of pods at rest costs next to nothing.
-type basis struct {
-	version    string // resource version of the pod in the API server, unique for its UID
-	report     *report
-	syncErr    *lifecycle.SyncError
-	failure    *lifecycle.PodFailure
-	stopped    bool
-	stopAsked  bool
-	attempted  bool
-	generation int64
-	reflected  int64
-	sized      *sizes
-	acceptedAt time.Time // when the backend was last handed other metadata
 }
 
 // believeAnswer is how long the answer to a write counts for more than the cache. A change that the watch has

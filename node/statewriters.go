@@ -111,14 +111,18 @@ func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
 	return older
 }
 
-// sync changes the sync lane's memory of the pod with the UID, or of any pod with anyPod.
+// sync changes the sync lane's memory of the pod with the UID, or of any pod with anyPod. The next resync then
+// looks whether the status must be written.
 func (s *podStates) sync(key string, uid types.UID, change func(syncWriter)) {
-	s.change(key, uid, func(st *podState) { change(st.bySync()) })
+	s.change(key, uid, func(st *podState) {
+		change(st.bySync())
+		st.restsAt = ""
+	})
 }
 
 // errors changes the record of failures.
 func (s *podStates) errors(key string, uid types.UID, change func(*errorMemory)) {
-	s.change(key, uid, func(st *podState) { change(&st.errorMemory) })
+	s.sync(key, uid, func(st syncWriter) { change(st.errorMemory) })
 }
 
 // evidence changes the reasons to ask the backend.

@@ -197,7 +197,7 @@ func (s *podSync) dropLeft() {
 
 // rest ends the work on a pod for now: its sync error is over.
 func (s *podSync) rest() {
-	if lifecycle.Terminal(&s.api.Status) {
+	if lifecycle.Terminal(&s.api.Status) && !s.facts.Over {
 		s.secrets.End(s.api.UID)
 		s.states.sync(s.key, s.api.UID, func(st syncWriter) { st.over = true })
 	}
