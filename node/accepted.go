@@ -18,7 +18,7 @@ func (w *podWorker) accepted(key string, api *corev1.Pod) {
 		st.sent.Attempted, st.sent.Accepted, st.sent.Recreate = true, true, false
 		st.sent.AcceptedAt, st.sent.MissingSince = time.Now(), time.Time{}
 		st.sent.Updating = false
-		st.sent.Generation, st.sent.SpecVersion = api.Generation, lifecycle.SpecVersion(api)
+		st.generation, st.sent.SpecVersion = api.Generation, lifecycle.SpecVersion(api)
 		st.askedAt = st.sent.AcceptedAt
 		st.clearError()
 	})
@@ -39,7 +39,7 @@ func (w *podWorker) accepted(key string, api *corev1.Pod) {
 // provider may have done so before a restart. It also requests the status of a changed pod, if the last report
 // may be from before the change.
 func (w *podWorker) learn(key string) {
-	if st := w.states.get(key); !st.report.matches(st.sent.UID) || st.reflected < st.sent.Generation {
+	if st := w.states.get(key); !st.report.matches(st.sent.UID) || st.reflected < st.generation {
 		w.pollLane.Add(key)
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
@@ -23,57 +23,22 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 	f := &s.facts
 	f.Taken.Add(d.Step)
 	switch d.Step {
-	case lifecycle.AskByName:
-		f.Complete = s.backend.authority != nil && s.backend.complete(ctx) // before the call: the answer is then complete, too
-		s.silent = s.lookup(ctx)
-		f.Silent = s.silent != nil
-		if !f.Silent {
-			s.states.asked(s.key, f.Backend == nil)
-			if f.Backend == nil {
-				s.given.deny(s.key)
-				s.dropOlderSecrets(s.key, f.Sent.UID)
-			}
-		}
-	case lifecycle.AskAll:
-		pods, err := s.backend.listPods(ctx)
-		if err != nil {
-			about := s.api
-			if about != nil && lifecycle.Terminal(&about.Status) {
-				about = nil // the error is about another pod of the name
-			}
-			return newLaneError(about, eventFailedSync, fmt.Errorf("ask the provider for all pods, to tell those of the name %s apart: %w", s.key, err))
-		}
-		f.Pods = pods
+	case lifecycle.Look:
+		s.look(ctx)
 	case lifecycle.ReadLive:
 		live, err := s.live(ctx, s.key)
 		if err != nil {
 			return newLaneError(s.api, eventFailedSync, fmt.Errorf("read pod %s from the API server before it is given up or deleted at the backend: %w", s.key, err))
 		}
 		f.Live = live
-		if live != nil && f.Backend != nil {
-			s.given.suppose(s.key, live.UID)
-			f.Backend = s.given.stamp(f.Backend, live)
+		if live != nil {
+			s.findLive(live)
 		}
-	case lifecycle.Admit:
-		if f.Unsupported = s.admission.checkSupported(s.api); f.Unsupported == "" {
-			f.NoRoom = s.admission.admit(ctx, s.key, s.api)
-		}
-	case lifecycle.CountMissing:
-		f.Held, f.Unlisted = s.countMissing(ctx), !s.missing.hasList()
-	case lifecycle.CountOrphan:
-		f.OrphanHeld = s.countOrphan(ctx, d.Backend)
-	case lifecycle.TakeEnd:
-		st := s.states.get(s.key)
-		s.reports.take(ctx, s.api, &report{uid: d.Backend.UID, status: d.Backend.Status.DeepCopy(), polled: true, after: st.report})
 	case lifecycle.Fail:
-		if d.Failure.Reason == lifecycle.ReasonLost {
-			if err := s.fence.Allow(ctx); err != nil { // the record of the loss must not outlive the term
-				return err
-			}
+		if err := s.fence.Allow(ctx); err != nil { // the record of the loss must not outlive the term
+			return err
 		}
-		s.fail(s.key, s.api, d.Failure)
-	case lifecycle.BeginOrphan:
-		s.states.sync(s.key, anyPod, func(st syncWriter) { st.orphan = lifecycle.NewOrphan(d.Backend.UID, &st.sent, f.Now) })
+		s.fail(s.key, s.api, lifecycle.Lose())
 	case lifecycle.Recreate:
 		if err := s.fence.Allow(ctx); err != nil {
 			return err
@@ -83,6 +48,119 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 		panic(fmt.Sprintf("lifecycle step %d asks for nothing", d.Step))
 	}
 	return nil
+}
+
+// look asks the backend for the pods of the name, and completes the facts with the answer and with the counts of
+// the pods that one side lacks.
+func (s *podSync) look(ctx context.Context) {
+	f := &s.facts
+	f.Complete = s.backend.authority != nil && s.backend.complete(ctx) // before the call: the answer is then complete, too
+	f.Own, f.Named, f.Doubtful = nil, nil, false
+	s.silent = s.lookup(ctx)
+	if f.Silent = s.silent != nil; f.Silent {
+		return
+	}
+	s.states.answered(s.key, f.Own == nil && f.Named == nil)
+	switch {
+	case f.Own != nil:
+		s.noteOwn(ctx)
+	case f.Named == nil:
+		s.given.deny(s.key)
+		s.dropOlderSecrets(s.key, f.Sent.UID)
+	}
+	if f.Own == nil && s.api != nil {
+		f.Held, f.Unlisted = s.countMissing(ctx), !s.missing.hasList()
+	}
+	f.OrphanHeld = s.countOrphans(ctx)
+}
+
+// lookup completes the facts with the pods that the backend has under the key. An error means that the answer is
+// unknown: a panic or a time-out is no answer, and only a not-found error is an answer. After any other error a
+// list decides: many providers return such an error for a pod that they do not have. An empty list may be a failed
+// answer, too.
+func (s *podSync) lookup(ctx context.Context) error {
+	pod, err := s.backend.getPod(ctx, s.key)
+	var panicked *providercall.Panic
+	switch {
+	case errdefs.IsNotFound(err), err == nil && (pod == nil || s.backend.foreign(pod)):
+		return nil
+	case err == nil && s.isEnough(pod):
+		s.takePods([]*corev1.Pod{pod})
+		return nil
+	case errors.As(err, &panicked), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return err // no answer at all
+	}
+	asked := time.Now()
+	pods, listErr := s.backend.listPods(ctx)
+	if listErr != nil {
+		s.missing.silence(time.Now())
+		if pod == nil {
+			return errors.Join(err, listErr)
+		}
+		pods = nil
+	}
+	s.facts.Doubtful = len(pods) == 0 || pod != nil && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.UID == pod.UID })
+	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return keyOf(p) != s.key })
+	if pod != nil {
+		pods = append(pods, pod)
+	}
+	s.takePods(pods)
+	if listErr == nil {
+		s.states.dropUnlisted(s.key, pods, asked)
+	}
+	return nil
+}
+
+// isEnough reports whether the backend's pod of the name makes a list unnecessary: it is the wanted pod, or
+// nothing is wanted and it must stop. Behind any other pod, the backend may have the wanted pod, or a pod that
+// must stop.
+func (s *podSync) isEnough(pod *corev1.Pod) bool {
+	if s.api != nil {
+		return lifecycle.SamePod(s.api, pod)
+	}
+	st := s.states.get(s.key)
+	return !st.keeps(pod)
+}
+
+// takePods completes the facts with the backend's pods of the name, and records the others.
+func (s *podSync) takePods(pods []*corev1.Pod) {
+	wanted := types.UID("")
+	if s.api != nil {
+		wanted = s.api.UID
+	}
+	for _, pod := range pods {
+		switch {
+		case pod.UID != wanted:
+			s.facts.Named = pod
+		case s.facts.Own == nil:
+			s.facts.Own = pod
+		}
+	}
+	s.states.showOthers(s.key, wanted, pods)
+}
+
+// noteOwn records that the backend has shown the wanted pod, and takes over the end of the pod if no report did.
+func (s *podSync) noteOwn(ctx context.Context) {
+	f := &s.facts
+	s.missing.show(s.key, f.Now)
+	if !f.Sent.Shown || !f.Sent.GoneSince.IsZero() {
+		s.states.sync(s.key, s.api.UID, func(st syncWriter) { st.sent.Shown, st.sent.GoneSince = true, time.Time{} })
+	}
+	if st := s.states.get(s.key); lifecycle.Terminal(&f.Own.Status) && !st.finished(s.api.UID) {
+		s.reports.take(ctx, s.api, &report{uid: f.Own.UID, status: f.Own.Status.DeepCopy(), polled: true, after: st.report})
+	}
+}
+
+// findLive compares the other pods of the name with the pod in the API server, past every cache. One of them may
+// be this pod: it is then no orphan any more.
+func (s *podSync) findLive(live *corev1.Pod) {
+	s.given.suppose(s.key, live.UID)
+	for _, o := range s.facts.Others {
+		if o.Pod != nil && s.given.stamp(o.Pod, live).UID == live.UID {
+			s.states.changeOther(s.key, o.UID, func(o *lifecycle.Other) { o.UID, o.Since, o.Deleted = live.UID, s.facts.Now, false })
+			s.orphans.show(s.key, s.facts.Now)
+		}
+	}
 }
 
 // countMissing counts the wanted pod among the pods that the backend lacks, if the backend should have it. It
@@ -96,7 +174,7 @@ func (s *podSync) countMissing(ctx context.Context) time.Duration {
 		return 0
 	}
 	switch {
-	case f.Finished || st.relistedAgain():
+	case st.finished(s.api.UID) || st.relistedAgain():
 		s.missing.forget(s.key)
 	case !lifecycle.Missed(s.api, &f.Sent, f.Failure):
 		s.missing.leave(s.key, f.Now)
@@ -106,16 +184,21 @@ func (s *podSync) countMissing(ctx context.Context) time.Duration {
 	return s.missing.hold(ctx, s.key, f.DoubtfulAbsence(), f.Now)
 }
 
-// countOrphan counts the backend's pod among the pods that the API server lacks, and returns how long this must
-// not lead to a conclusion. The pod does not count in three cases: its deletion was seen, the wanted pod of its
-// name runs beside it, or it has ended and so has nothing to lose.
-func (s *podSync) countOrphan(ctx context.Context, backend *corev1.Pod) time.Duration {
-	if s.facts.SeenDeleted(backend) || s.facts.IsBeside(backend) || lifecycle.Terminal(&backend.Status) {
+// countOrphans counts the name among those whose pods the API server lacks, if a pod at the backend seems to be
+// an orphan. It returns how long this must not lead to a conclusion. A pod does not count in three cases: its
+// deletion is known, the wanted pod runs beside it, or it has ended and so has nothing to lose.
+func (s *podSync) countOrphans(ctx context.Context) time.Duration {
+	f := &s.facts
+	f.Others = s.states.get(s.key).others
+	counts := func(o lifecycle.Other) bool {
+		return o.Pod != nil && !lifecycle.Terminal(&o.Pod.Status) && !f.IsDeleted(&o) && (s.api == nil || s.api.UID != o.UID)
+	}
+	if f.HoldsName() || !slices.ContainsFunc(f.Others, counts) {
 		s.orphans.forget(s.key)
 		return 0
 	}
-	s.orphans.note(s.key, s.facts.Now, true, false)
-	return s.orphans.hold(ctx, s.key, false, s.facts.Now)
+	s.orphans.note(s.key, f.Now, true, false)
+	return s.orphans.hold(ctx, s.key, false, f.Now)
 }
 
 // recreate records that the backend lost the pod and must create it again.
@@ -126,41 +209,4 @@ func (s *podSync) recreate(ctx context.Context) {
 	s.states.sync(s.key, s.api.UID, func(st syncWriter) {
 		st.sent.Accepted, st.sent.Recreate, st.sent.MissingSince = false, true, time.Time{}
 	})
-}
-
-// lookup completes the facts with the pod that the backend has under the key, or nil. An error means that the
-// answer is unknown: a panic or a time-out is no answer, and only a not-found error is an answer. After any
-// other error the list decides, see lifecycle.FoundInList.
-func (s *podSync) lookup(ctx context.Context) error {
-	pod, err := s.backend.getPod(ctx, s.key)
-	f := &s.facts
-	f.Backend, f.Doubtful = nil, false
-	var panicked *providercall.Panic
-	switch {
-	case err == nil && pod != nil && s.backend.foreign(pod):
-		return nil
-	case err == nil:
-		f.Backend = pod
-		return nil
-	case errdefs.IsNotFound(err):
-		return nil
-	case errors.As(err, &panicked), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return err // no answer at all
-	}
-	pods, listErr := s.backend.listPods(ctx)
-	if listErr != nil {
-		s.missing.silence(time.Now())
-		return errors.Join(err, listErr)
-	}
-	wanted := types.UID("")
-	if s.api != nil {
-		wanted = s.api.UID
-	}
-	namespace, name, _ := cache.SplitMetaNamespaceKey(s.key)
-	listed, doubtful, shared := lifecycle.FoundInList(pods, namespace, name, wanted)
-	f.Backend, f.Doubtful = listed, doubtful
-	if shared {
-		s.states.share(s.key, wanted)
-	}
-	return nil
 }

@@ -4,6 +4,8 @@ package node
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,49 +27,73 @@ type comparer struct {
 // lane ask for that pod. A list proves nothing about pods that were accepted after the request for the list.
 func (c *comparer) compare(ctx context.Context, backend []*corev1.Pod, asked time.Time) {
 	keys := make([]string, len(backend))
-	for i, pod := range backend {
-		keys[i] = keyOf(pod)
-	}
-	further := c.findBeside(ctx, backend, keys, asked)
-	accepted, leftovers := c.states.accepted(), c.states.leftovers()
 	has := make(map[string]bool, len(backend))
+	several := map[string][]*corev1.Pod{} // by the names that are not the name of one wanted pod alone
+	for _, key := range c.states.sharedNames() {
+		several[key] = nil // the other pod may be gone
+	}
 	alive := 0
 	for i, pod := range backend {
+		key := keyOf(pod)
+		keys[i] = key
 		if !lifecycle.Terminal(&pod.Status) {
 			alive++
 		}
-		key := keys[i]
-		api, st := c.pod(ctx, key), c.states.get(key)
-		_, known := accepted[key]
-		delete(leftovers, key)
-		switch {
-		case api != nil && lifecycle.SamePod(api, pod):
+		if api := c.pod(ctx, key); api == nil || has[key] || !lifecycle.SamePod(api, pod) {
+			several[key] = nil
+		} else {
 			has[key] = true
-		case api != nil && st.sent.UID == api.UID && !st.shared:
-			c.states.share(key, api.UID)
 		}
-		switch {
-		case api == nil && st.keeps(pod):
-		case st.isOver(api) && !lifecycle.SamePod(api, pod) && !lifecycle.Terminal(&pod.Status):
-			c.suspect(key)
-		case api == nil || !lifecycle.SamePod(api, pod) || !known && !st.isOver(api):
-			c.syncLane.Add(key)
-		case st.isOver(api) && pod.Status.Phase == corev1.PodRunning:
-			c.suspect(key)
-		case !st.sent.AcceptedAt.Before(asked), further[pod]:
-		case c.backend.notifies && (st.report.tells(api.UID) || st.beingAsked()):
-		case st.isNews(&pod.Status):
-			c.reports.listed(ctx, pod, c.backend.notifies) // for a provider that reports, only its reports from before the restart
-		case c.backend.notifies:
-		case !st.isOver(api):
-			c.pollAlone(key, &st, &pod.Status)
+	}
+	further := c.sortNames(ctx, backend, keys, several, asked)
+	for i, pod := range backend {
+		if api := c.pod(ctx, keys[i]); api != nil && lifecycle.SamePod(api, pod) && !further[pod] {
+			c.compareStatus(ctx, keys[i], api, pod, asked)
 		}
 	}
 	c.orphans.should(ctx, alive, time.Now())
-	for key := range leftovers {
-		c.syncLane.Add(key) // the backend has forgotten the pod, and so can the node
-	}
 	c.findMissing(ctx, has, asked)
+}
+
+// sortNames tells the pods of the names in several apart. It returns the further instances of wanted pods.
+func (c *comparer) sortNames(ctx context.Context, backend []*corev1.Pod, keys []string, several map[string][]*corev1.Pod, asked time.Time) (further map[*corev1.Pod]bool) {
+	if len(several) == 0 {
+		return nil
+	}
+	for i, key := range keys {
+		if pods, named := several[key]; named {
+			several[key] = append(pods, backend[i])
+		}
+	}
+	further = map[*corev1.Pod]bool{}
+	for _, key := range slices.Sorted(maps.Keys(several)) {
+		api := c.pod(ctx, key)
+		if api != nil {
+			for _, pod := range c.noteInstances(ctx, key, api, several[key]) {
+				further[pod] = true
+			}
+		}
+		c.noteOthers(key, api, several[key], asked)
+	}
+	return further
+}
+
+// compareStatus compares the pod in a list with the wanted pod.
+func (c *comparer) compareStatus(ctx context.Context, key string, api, pod *corev1.Pod, asked time.Time) {
+	st := c.states.get(key)
+	over := st.isOver(api)
+	switch {
+	case over && pod.Status.Phase == corev1.PodRunning:
+		c.suspect(key)
+	case !over && (!st.sent.Accepted || st.stopped || st.sent.UID != api.UID):
+		c.syncLane.Add(key)
+	case !st.sent.AcceptedAt.Before(asked):
+	case c.backend.notifies && (st.report.tells(api.UID) || st.beingAsked()):
+	case st.isNews(&pod.Status):
+		c.reports.listed(ctx, pod, c.backend.notifies) // for a provider that reports, only its reports from before the restart
+	case !c.backend.notifies && !over:
+		c.pollAlone(key, &st, &pod.Status)
+	}
 }
 
 // findMissing counts the pods that a list should have, present and absent ones, and makes the sync lane ask for

@@ -147,7 +147,7 @@ func TestChangeOfAPodThatSharesItsNameIsObserved(t *testing.T) {
 		w.pass(time.Minute)
 		w.api.Create(bound("p", "new"))
 		w.pass(time.Minute)
-		if !w.ctl.states.get("d/p").shared {
+		if st := w.ctl.states.get("d/p"); !st.sharesName() {
 			t.Error("the backend is not known to have another pod of the name")
 		}
 		w.api.Change("d", "p", resizeTo("200m"))

@@ -37,10 +37,7 @@ func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *
 	} else {
 		logger.Info("stopped a pod at the backend, because the API server no longer has it")
 	}
-	w.states.sync(key, anyPod, func(s syncWriter) {
-		s.orphan.Asked = now
-		s.keep(backend.UID) // some keep for ever what has ended, and another orphan of the name may take the place of this one before
-	})
+	w.states.changeOther(key, backend.UID, func(o *lifecycle.Other) { o.Asked = now })
 	w.orphans.forget(key)
 	w.syncLane.Add(key)
 	return nil

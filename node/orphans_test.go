@@ -41,8 +41,8 @@ func TestQuarantineBeginsAnewForAPodThatCameBack(t *testing.T) {
 		if left != 0 {
 			t.Errorf("%d pods still count as orphans after all came back", left)
 		}
-		if st := w.ctl.states.get("d/p5"); st.orphan.Present {
-			t.Errorf("p5 is still in quarantine: %+v", st.orphan)
+		if st := w.ctl.states.get("d/p5"); len(st.others) > 0 {
+			t.Errorf("p5 is still in quarantine: %+v", st.others)
 		}
 		w.pass(10 * time.Minute)
 		w.loseMost(early)

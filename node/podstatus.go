@@ -59,7 +59,7 @@ func (m *statusManager) writePodStatus(ctx context.Context, key string) (class i
 		Stopped:     st.stopped, StopAsked: !st.sent.StopAskedAt.IsZero(),
 		FinalStatus: st.finalStatus && st.lastReport == st.report,
 		Infeasible:  st.sized.noResize(api), HostIPs: m.hostIPs(),
-		Attempted: st.sent.Attempted, Generation: st.sent.Generation, Reflected: st.reflected, Now: time.Now(),
+		Attempted: st.sent.Attempted, Generation: st.generation, Reflected: st.reflected, Now: time.Now(),
 	}
 	if min(view.Generation, view.Reflected) <= st.unkept {
 		view.Generation = 0 // it is not worth a write

@@ -73,8 +73,8 @@ func waitsFor(api *corev1.Pod, st *podState) (string, time.Time) {
 		return "the backend to stop the failed pod", st.askedAt
 	case !st.sent.MissingSince.IsZero():
 		return "the backend to show the pod again", st.sent.MissingSince
-	case st.orphan.Present && !st.sent.Accepted:
-		return "another pod under the name to stop", st.orphan.Since
+	case !st.sent.Accepted && !st.othersSince().IsZero():
+		return "another pod under the name to stop", st.othersSince()
 	case st.unready:
 		return "a ConfigMap or Secret", since
 	case st.syncErr != nil && st.syncErr.Reason == lifecycle.ReasonUnsupported:

@@ -33,6 +33,7 @@ type podSync struct {
 	key    string
 	api    *corev1.Pod // at the start of the pass; nil: gone, or not a pod of this node
 	facts  lifecycle.Facts
+	limits lifecycle.Limits
 	silent error // why the backend did not answer
 	held   bool  // an event says that the pod is held back
 }

@@ -34,8 +34,8 @@ func (p *poller) pollPod(ctx context.Context, key string) (class int, err error)
 	if api == nil || st.sent.UID != api.UID || !st.sent.Accepted {
 		return 0, nil
 	}
-	if _, waits := p.fence.StandsBy(); waits || st.shared {
-		p.reports.unanswered(key, api, st.sent.Generation)
+	if _, waits := p.fence.StandsBy(); waits || st.sharesName() {
+		p.reports.unanswered(key, api, st.generation)
 		return 0, nil // the backend has an older pod of that name, or may have, and a status has no UID
 	}
 	status, err := p.ask(ctx, key, api)
@@ -43,8 +43,8 @@ func (p *poller) pollPod(ctx context.Context, key string) (class int, err error)
 		p.pollLane.Add(key) // an answer from before a gap may be outdated
 		return 0, nil
 	}
-	if p.states.get(key).shared { // the backend showed the pod during the call
-		p.reports.unanswered(key, api, st.sent.Generation)
+	if now := p.states.get(key); now.sharesName() { // the backend showed the pod during the call
+		p.reports.unanswered(key, api, st.generation)
 		return 0, nil
 	}
 	return 0, p.answered(ctx, key, api, &st, status, err)
@@ -63,7 +63,7 @@ func (p *poller) ask(ctx context.Context, key string, api *corev1.Pod) (*corev1.
 		return nil, err // poll again: the end may be the end of another pod
 	case err != nil, pod == nil:
 	case !lifecycle.SamePod(api, pod):
-		p.states.share(key, api.UID)
+		p.states.showOthers(key, api.UID, []*corev1.Pod{pod})
 	case pod.Status.Phase == corev1.PodRunning:
 		return nil, nil // the backend has just shown the pod
 	}
@@ -72,7 +72,7 @@ func (p *poller) ask(ctx context.Context, key string, api *corev1.Pod) (*corev1.
 
 // answered takes over the provider's answer about a pod. st is the state of the pod at the time of the call.
 func (p *poller) answered(ctx context.Context, key string, api *corev1.Pod, st *podState, status *corev1.PodStatus, err error) error {
-	reports, asked := p.backend.notifies && st.report.matches(api.UID), st.sent.Generation
+	reports, asked := p.backend.notifies && st.report.matches(api.UID), st.generation
 	if err == nil && status != nil && status.Phase != "" {
 		if reports {
 			p.reports.agree(key, api, status, asked)

@@ -19,8 +19,12 @@ import (
 // calls, providercall.Patience decides.
 const slowCall = 10 * time.Second
 
-// create gives a pod to the backend.
+// create gives a pod to the backend, if the backend has the features that the pod needs and the node has room
+// for the pod.
 func (w *podWorker) create(ctx context.Context, key string, api *corev1.Pod) error {
+	if !w.admit(ctx, key, api) {
+		return nil
+	}
 	pod, err := w.prepare(ctx, api)
 	if err != nil {
 		return newLaneError(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
@@ -36,7 +40,7 @@ func (w *podWorker) create(ctx context.Context, key string, api *corev1.Pod) err
 	w.states.sync(key, api.UID, func(st syncWriter) {
 		attempted = st.sent.Attempted
 		// This must come before the call: the provider may report at once, about the pod that it was handed.
-		st.sent.Attempted, st.sent.Generation = true, api.Generation
+		st.sent.Attempted, st.generation = true, api.Generation
 		st.reflected = max(st.reflected, api.Generation)
 		st.sent.AttemptedAt, st.sent.Shown = time.Now(), false
 		if w.admission.fixedSizes() {
@@ -155,9 +159,6 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 	}
 	w.states.sync(key, api.UID, func(st syncWriter) {
 		st.sent.StopAcked, st.sent.StopMissing = err == nil, err != nil
-		if err == nil {
-			st.keep(api.UID)
-		}
 		st.clearError()
 	})
 	if err != nil {

@@ -117,7 +117,7 @@ func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool
 		if r.polled && old != r.after || r.listed && old.tells(api.UID) {
 			return // older than the provider's reports since the call
 		}
-		news = st.reflects(r.generation, st.all.sent.Generation)
+		news = st.reflects(r.generation, st.generation)
 		if old.matches(api.UID) {
 			if lifecycle.Terminal(old.status) {
 				was := st.relapsed

@@ -266,8 +266,8 @@ func TestWhatTheBackendForgetsIsForgotten(t *testing.T) {
 				w.api.Delete("d", "p", 0)
 			}
 		}
-		if left := w.ctl.states.get("d/p").left; !slices.Equal(left, []types.UID{"b"}) {
-			t.Errorf("the pods %q are remembered as those that the backend keeps, want b", left)
+		if kept := w.ctl.states.get("d/p").others; len(kept) != 1 || kept[0].UID != "b" {
+			t.Errorf("the pods %+v are remembered as those that the backend keeps, want b", kept)
 		}
 	}, onNode, func(c *PodControllerConfig) { c.Provider = forgets{c.Provider.(memory.Notifying), "a"} })
 }

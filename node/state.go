@@ -3,6 +3,7 @@
 package node
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ type podState struct {
 	reported
 	statusMemory
 	exchanged
+	others []lifecycle.Other // the pods of other UIDs under the name; looks, lists and events replace it
 	// turn is the latest end of the pod's stop; zero: it is not the pod's turn. A drain writes it.
 	turn time.Time
 }
@@ -36,15 +38,13 @@ type syncMemory struct {
 	created  time.Time      // creation time of sent.UID in the API server
 	failure  *lifecycle.PodFailure
 	deadline deadline
-	admitted bool   // there was room for it
-	sized    *sizes // the resources that its containers were made with; nil: unknown, or the backend can change them
-	stopped  bool   // the backend confirmed the stop of sent.UID
-	over     bool   // the pod has ended in the API server, and the backend does not run it
-	orphan   lifecycle.Orphan
+	admitted bool              // there was room for it
+	sized    *sizes            // the resources that its containers were made with; nil: unknown, or the backend can change them
+	stopped  bool              // the backend confirmed the stop of sent.UID
+	over     bool              // the pod has ended in the API server, and the backend does not run it
 	copied   string            // the version of the backend's copy when it was found; "": not found
 	echo     *corev1.PodStatus // what the backend was given as the status with the last update
 	askedAt  time.Time         // when the backend was last asked to have the pod, or for a stop that it was not asked for before
-	left     []types.UID       // the pods whose DeletePod was acknowledged and that the backend may keep, the newest last; never written to
 }
 
 // errorMemory is the record of failures in the sync lane. Calls of the sync lane write it, also while they hang.
@@ -58,14 +58,11 @@ type errorMemory struct {
 // evidence is the record of the reasons to ask the backend. Events and the relist write it; the sync lane clears
 // the handled reasons.
 type evidence struct {
-	suspect   bool        // the backend must be asked for it by name, even if there seems to be no work
-	witnessed types.UID   // the pod whose delete event was seen
-	lackedAt  time.Time   // request time of the newest complete list without the pod, while the pod is missing
-	shownAt   time.Time   // request time of the newest list with the pod, while the pod is missing
-	shared    bool        // the backend has another pod under the name: its answers by name may be about that pod
-	beside    *corev1.Pod // a pod of another UID that the newest list has under the name, and that has not ended
-	doubled   bool        // the newest list has two instances of the pod
-	held      bool        // an event says that the missing pod is left as it is
+	suspect  bool      // the backend must be asked for it by name, even if there seems to be no work
+	lackedAt time.Time // request time of the newest complete list without the pod, while the pod is missing
+	shownAt  time.Time // request time of the newest list with the pod, while the pod is missing
+	doubled  bool      // the newest list has two instances of the pod
+	held     bool      // an event says that the missing pod is left as it is
 }
 
 // reported is the record of the provider's reports. Reports write it.
@@ -103,6 +100,8 @@ type statusMemory struct {
 // server.
 type exchanged struct {
 	handed handed
+	// generation is the generation of the pod that the backend was given last.
+	generation int64
 	// reflected is the newest generation that the reports about the pod are known to describe. It only grows.
 	reflected int64
 }
@@ -139,7 +138,7 @@ func (r *report) tells(uid types.UID) bool { return r.matches(uid) && !r.listed 
 // beingAsked reports whether the status of a found or changed pod is still being requested from the backend. A
 // list may be older than the status in the API server from before a restart. For a pod without a generation this
 // is unknown.
-func (st *podState) beingAsked() bool { return st.reflected < st.sent.Generation }
+func (st *podState) beingAsked() bool { return st.reflected < st.generation }
 
 // reflects records that the backend's report describes generation. accepted is the generation that the backend
 // accepted. reflects reports whether this changes the published generation.
@@ -208,17 +207,23 @@ func (s *podStates) drop(key string) podState {
 // isOver reports whether no work is left for the pod, because it has ended.
 func (st *podState) isOver(api *corev1.Pod) bool { return lifecycle.IsOver(api, &st.sent, st.over) }
 
-// runs reports whether the provider's last own report shows that the pod has not ended.
-func (st *podState) runs(uid types.UID) bool {
-	return st.report != nil && st.report.uid == uid && !st.report.polled && !lifecycle.Terminal(st.report.status)
+// reportedAs returns the state of the pod by the provider's reports.
+func (st *podState) reportedAs(uid types.UID) lifecycle.Reported {
+	switch {
+	case st.finished(uid) && st.relapsed:
+		return lifecycle.ReportedAgain
+	case st.finished(uid):
+		return lifecycle.ReportedEnded
+	case st.report.matches(uid) && !st.report.polled:
+		return lifecycle.ReportedAlive
+	}
+	return lifecycle.NotReported
 }
 
-// others returns the known facts about other pods under the name.
-func (st *podState) others() lifecycle.Others {
-	return lifecycle.Others{
-		Left: st.left, Witnessed: st.witnessed,
-		Orphan: st.orphan, Beside: st.beside,
-	}
+// sharesName reports whether the backend may have another pod under the name, so that its answers by name may be
+// about that pod.
+func (st *podState) sharesName() bool {
+	return slices.ContainsFunc(st.others, func(o lifecycle.Other) bool { return o.Pod != nil || !o.Asked.IsZero() })
 }
 
 // unknownSince returns when the backend first did not know the pod by its name, zero if the backend knows it.
@@ -255,9 +260,24 @@ func (st *podState) finished(uid types.UID) bool {
 	return st.report.matches(uid) && lifecycle.Terminal(st.report.status)
 }
 
-// keeps reports whether a pod that the backend lists, and the API server does not have, is a pod that has left.
-func (st *podState) keeps(backend *corev1.Pod) bool {
-	return lifecycle.HasLeft(backend, st.left)
+// othersSince returns since when the backend has shown another pod under the name that has not left, zero if it
+// shows none.
+func (st *podState) othersSince() (since time.Time) {
+	for _, o := range st.others {
+		if o.Pod != nil && !o.HasLeft() && (since.IsZero() || o.Since.Before(since)) {
+			since = o.Since
+		}
+	}
+	return since
+}
+
+// keeps reports whether a pod that the backend lists, and the API server does not have, has ended after a
+// request to stop it.
+func (st *podState) keeps(pod *corev1.Pod) bool {
+	if !lifecycle.Terminal(&pod.Status) {
+		return false
+	}
+	return slices.ContainsFunc(st.others, func(o lifecycle.Other) bool { return o.UID == pod.UID && !o.Asked.IsZero() })
 }
 
 // terminated reports whether the API server knows that the pod has ended. If the pod is deleted, the API server
@@ -299,14 +319,13 @@ func (s *podStates) holding() map[types.UID]bool {
 	return uids
 }
 
-// leftovers returns the keys under which the backend keeps a pod that has left.
-func (s *podStates) leftovers() map[string]bool {
+// sharedNames returns the keys of the pods beside which the backend may have another pod.
+func (s *podStates) sharedNames() (keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	keys := map[string]bool{}
 	for key, st := range s.m {
-		if len(st.left) > 0 {
-			keys[key] = true
+		if len(st.others) > 0 {
+			keys = append(keys, key)
 		}
 	}
 	return keys

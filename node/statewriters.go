@@ -38,17 +38,6 @@ func (st *podState) bySync() syncWriter {
 	return syncWriter{&st.syncMemory, &st.errorMemory, &st.exchanged, st}
 }
 
-// keep notes that the backend may keep a pod that has left or is leaving, as the newest of them.
-func (m *syncMemory) keep(uid types.UID) {
-	m.unkeep(uid)
-	m.left = append(m.left, uid)
-}
-
-// unkeep notes that the backend does not have the pod any more.
-func (m *syncMemory) unkeep(uid types.UID) {
-	m.left = slices.DeleteFunc(slices.Clone(m.left), func(u types.UID) bool { return u == uid })
-}
-
 func (st *podState) byReport() reportWriter { return reportWriter{&st.reported, &st.exchanged, st} }
 func (st *podState) byStatus() statusWriter { return statusWriter{&st.statusMemory, &st.exchanged, st} }
 
@@ -80,35 +69,57 @@ func (s *podStates) anew(key string, change func(*podState)) {
 }
 
 // begin makes the state belong to the pod with the UID, and returns an older pod of the same name. Facts about
-// the older pod are kept only as far as the backend may still have that pod.
+// the older pod are kept only as far as the backend may still have that pod. returned reports whether the pod
+// seemed to be an orphan.
 //
 // A newer pod of the name proves that the older one was deleted. A pod that was created before it proves
 // nothing: a backup may have brought it back.
-func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
+func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID, returned bool) {
 	uid, created := api.UID, api.CreationTimestamp.Time
 	s.anew(key, func(st *podState) {
+		returned = st.takeFromOthers(uid)
 		if st.sent.UID == uid {
 			st.created = created
 			return
 		}
 		older = st.sent.UID
 		fresh := podState{
-			syncMemory:   syncMemory{sent: lifecycle.Sent{UID: uid}, created: created, orphan: st.orphan, left: st.left},
-			evidence:     evidence{shared: st.shared || len(st.left) > 0, witnessed: st.witnessed},
+			syncMemory:   syncMemory{sent: lifecycle.Sent{UID: uid}, created: created},
 			statusMemory: statusMemory{endLogged: lifecycle.Terminal(&api.Status)},
-		}
-		if st.sent.StopAcked && !st.stopped && !(st.orphan.Present && st.orphan.UID == st.sent.UID) {
-			fresh.orphan = lifecycle.NewOrphan(st.sent.UID, &st.sent, st.sent.StopAskedAt) // it is stopping: the stop is not requested again
+			others:       st.othersWithOlder(created),
 		}
 		if st.report.matches(uid) {
 			fresh.report = st.report
 		}
-		if older != "" && !created.Before(st.created) {
-			fresh.witnessed = older
-		}
 		*st = fresh
 	})
-	return older
+	return older, returned
+}
+
+// takeFromOthers removes the pod with the UID, which the API server has, from the other pods of the name. It
+// reports whether the pod seemed to be an orphan.
+func (st *podState) takeFromOthers(uid types.UID) (orphan bool) {
+	i := slices.IndexFunc(st.others, func(o lifecycle.Other) bool { return o.UID == uid })
+	if i < 0 || st.stopped && st.sent.UID == uid { // after its stop, the backend may keep the pod
+		return false
+	}
+	orphan = !st.others[i].Since.IsZero()
+	st.others = slices.Delete(slices.Clone(st.others), i, i+1)
+	return orphan
+}
+
+// othersWithOlder returns the other pods of the name, when a pod that was created at the time created takes the
+// place of the pod of the state.
+func (st *podState) othersWithOlder(created time.Time) []lifecycle.Other {
+	if st.sent.UID == "" || st.stopped {
+		return st.others
+	}
+	return lifecycle.ChangeOther(st.others, st.sent.UID, func(o *lifecycle.Other) {
+		o.Deleted = o.Deleted || !created.Before(st.created)
+		if st.sent.StopAcked && o.Asked.IsZero() {
+			o.Asked = st.sent.StopAskedAt // it is stopping: the stop is not requested again
+		}
+	})
 }
 
 // sync changes the sync lane's memory of the pod with the UID, or of any pod with anyPod. The next resync then
@@ -132,7 +143,14 @@ func (s *podStates) evidence(key string, uid types.UID, change func(*evidence)) 
 
 // witness records that the deletion of the pod was seen.
 func (s *podStates) witness(key string, uid types.UID) {
-	s.anew(key, func(st *podState) { st.witnessed = uid })
+	s.anew(key, func(st *podState) {
+		st.others = lifecycle.ChangeOther(st.others, uid, func(o *lifecycle.Other) { o.Deleted = true })
+	})
+}
+
+// changeOther changes the record of a pod of another UID, and adds it if there is none.
+func (s *podStates) changeOther(key string, uid types.UID, change func(*lifecycle.Other)) {
+	s.change(key, anyPod, func(st *podState) { st.others = lifecycle.ChangeOther(st.others, uid, change) })
 }
 
 // shown records that a list contained the pod. asked is the time of the request for the list.
@@ -140,20 +158,35 @@ func (s *podStates) shown(key string, uid types.UID, asked time.Time) {
 	s.change(key, uid, func(st *podState) { st.sent.Shown, st.shownAt = true, later(st.shownAt, asked) })
 }
 
-// asked records that the backend was asked for the pod by its name. none reports whether it has no pod of the
+// answered records that the backend was asked for the pod by its name. none reports whether it has no pod of the
 // name.
-func (s *podStates) asked(key string, none bool) {
+func (s *podStates) answered(key string, none bool) {
 	s.anew(key, func(st *podState) {
 		st.suspect = false
 		if none {
-			st.left = nil
+			st.others = nil
 		}
 	})
 }
 
-// share records that the backend has another pod under the name of the pod with the UID.
-func (s *podStates) share(key string, uid types.UID) {
-	s.evidence(key, uid, func(e *evidence) { e.shared = true })
+// showOthers records the pods that the backend has shown under the name, except the wanted pod.
+func (s *podStates) showOthers(key string, wanted types.UID, pods []*corev1.Pod) {
+	if len(pods) == 0 {
+		return
+	}
+	s.anew(key, func(st *podState) {
+		for _, pod := range pods {
+			if pod.UID != wanted {
+				st.others = lifecycle.ShowOther(st.others, pod, &st.sent, time.Now())
+			}
+		}
+	})
+}
+
+// dropUnlisted forgets the other pods of the name that are not among the pods of a list. asked is the time of
+// the request for the list.
+func (s *podStates) dropUnlisted(key string, pods []*corev1.Pod, asked time.Time) {
+	s.change(key, anyPod, func(st *podState) { st.others = lifecycle.DropUnlisted(st.others, pods, asked) })
 }
 
 // reports changes the record of the provider's reports.
@@ -179,6 +212,6 @@ func (s *podStates) noneDropped(key string, upTo *report) {
 // reflects records that a report about the pod describes generation, and reports whether this changes the
 // published generation.
 func (s *podStates) reflects(key string, uid types.UID, generation int64) (news bool) {
-	s.change(key, uid, func(st *podState) { news = st.reflects(generation, st.sent.Generation) })
+	s.change(key, uid, func(st *podState) { news = st.reflects(generation, st.generation) })
 	return news
 }

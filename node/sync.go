@@ -5,11 +5,9 @@ package node
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
@@ -34,9 +32,17 @@ func (w *podWorker) syncPod(ctx context.Context, key string) (class int, err err
 			w.syncLane.Add(key) // with the current facts
 			return 0, nil
 		}
+		if failure := s.limits.NextFailure(&s.facts); failure != nil {
+			s.fail(key, s.api, failure)
+			continue
+		}
 		d := lifecycle.Next(&s.facts)
-		s.note(d)
-		if d.Step != lifecycle.Rest || s.facts.Taken.Has(lifecycle.AskByName) {
+		for _, pause := range []time.Duration{d.Again, s.limits.UntilDeadline(&s.facts)} {
+			if pause > 0 {
+				s.syncLane.AddAfter(key, pause)
+			}
+		}
+		if d.Step != lifecycle.Rest || s.facts.Taken.Has(lifecycle.Look) {
 			log.G(ctx).Debugf("decided: %v, because %v", d.Step, &s.facts)
 		}
 		if !d.Step.Asks() {
@@ -72,60 +78,34 @@ func (s *podSync) track(ctx context.Context) {
 func (s *podSync) gather() bool {
 	f := &s.facts
 	st, tracked := s.states.find(s.key)
-	if s.api != nil && st.sent.UID != s.api.UID || f.Taken.Has(lifecycle.AskByName) && !tracked {
+	if s.api != nil && st.sent.UID != s.api.UID || f.Taken.Has(lifecycle.Look) && !tracked {
 		return false
 	}
 	f.Now = time.Now()
-	f.API, f.Sent, f.Told, f.Failure = s.api, st.sent, st.told(s.api), st.failure
+	f.API, f.Sent, f.Failure = s.api, st.sent, st.failure
 	f.Stopped, f.Over, f.Suspect = st.stopped, st.over, st.suspect
-	f.Others = st.others()
+	f.Others = st.others
 	s.held = st.held
 	f.Reports, f.Retell = s.backend.notifies, s.backend.starts
-	f.OS, f.Draining, f.FailUnsupported = s.os, s.draining.Load(), s.failUnsupported
-	f.Turn, f.Deadline = st.turn, time.Time{}
 	f.LackedAt, f.Listed = st.lackedAt, st.reappeared()
+	s.limits = lifecycle.Limits{OS: s.os, Draining: s.draining.Load(), Turn: st.turn}
 	if s.api == nil {
 		return true
 	}
-	f.Finished, f.Relapsed, f.Runs = st.finished(s.api.UID), st.relapsed, st.runs(s.api.UID)
-	f.Earlier, f.Began = s.earlier.has(s.api.UID)
+	told := st.told(s.api)
+	f.Outdated = st.sent.Accepted && lifecycle.IsOutdated(s.api, &st.sent, &told)
+	f.Reported = st.reportedAs(s.api.UID)
+	if earlier, began := s.earlier.has(s.api.UID); earlier {
+		f.TakenOver = began
+	}
 	f.Visible = s.visibleWithin(s.api, &st)
-	f.Deadline = s.deadlines.deadlineOf(s.key, s.api, &st)
+	s.limits.Deadline = s.deadlines.deadlineOf(s.key, s.api, &st)
 	return true
-}
-
-// note records the news of a decision besides its step.
-func (s *podSync) note(d lifecycle.Decision) {
-	if d.Shared {
-		s.states.share(s.key, s.api.UID)
-	}
-	if d.Shown {
-		s.missing.show(s.key, s.facts.Now)
-		if sent := &s.facts.Sent; (!sent.Shown || !sent.GoneSince.IsZero()) && lifecycle.SamePod(s.api, d.Backend) {
-			s.states.sync(s.key, s.api.UID, func(st syncWriter) { st.sent.Shown, st.sent.GoneSince = true, time.Time{} })
-		}
-	}
-	if d.Orphan != lifecycle.OrphanKept && s.facts.Orphan.Present {
-		s.noOrphan(d.Orphan == lifecycle.OrphanWanted)
-	}
-	if d.Again > 0 {
-		s.syncLane.AddAfter(s.key, d.Again)
-	}
-}
-
-// noOrphan drops the record of a pod that only the backend had: the pod is wanted after all, or gone.
-func (s *podSync) noOrphan(wanted bool) {
-	s.states.sync(s.key, anyPod, func(st syncWriter) { st.orphan = lifecycle.Orphan{} })
-	if wanted {
-		s.orphans.show(s.key, s.facts.Now)
-	} else {
-		s.orphans.forget(s.key)
-	}
 }
 
 // do takes the step that ends the pass.
 func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
-	if s.facts.Taken.Has(lifecycle.AskByName) || d.Step == lifecycle.Stop { // a look at a pod at rest does not count as work
+	if s.facts.Taken.Has(lifecycle.Look) || d.Step == lifecycle.Stop { // a look at a pod at rest does not count as work
 		defer observeWork(d.Step, time.Now())
 	}
 	key, api := s.key, s.api
@@ -134,15 +114,9 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 		s.tellBehind(d.Backend)
 	case lifecycle.Forget:
 		s.tracker.forget(key)
-	case lifecycle.Release:
-		s.dropLeft()
-		s.tracker.forgetObjects(key, s.facts.Sent.UID)
 	case lifecycle.Retry:
 		return newLaneError(api, eventFailedSync, fmt.Errorf("ask the provider for pod %s: %w", key, s.silent))
-	case lifecycle.Unsupported:
-		s.unsupported(key, api, s.facts.Unsupported)
 	case lifecycle.Create:
-		s.dropLeft()
 		return s.create(ctx, key, api)
 	case lifecycle.Update:
 		return s.update(ctx, key, api, d)
@@ -171,28 +145,11 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 // stopped records that the backend has confirmed the stop, and whether the backend keeps the pod.
 func (s *podSync) stopped(backend *corev1.Pod) {
 	s.secrets.End(s.api.UID)
-	s.states.sync(s.key, s.api.UID, func(st syncWriter) {
-		st.stopped = true
-		st.over = lifecycle.Terminal(&s.api.Status)
-		st.unkeep(s.api.UID)
-		if backend != nil {
-			st.keep(s.api.UID)
-		}
-	})
-	s.statusLane.Add(s.key)
-}
-
-// dropLeft forgets the left pods that the backend no longer keeps. A pod that GetPod returns stays, even if the
-// list lacks it.
-func (s *podSync) dropLeft() {
-	if !s.facts.Taken.Has(lifecycle.AskAll) {
-		return
+	s.states.sync(s.key, s.api.UID, func(st syncWriter) { st.stopped, st.over = true, lifecycle.Terminal(&s.api.Status) })
+	if backend != nil {
+		s.states.changeOther(s.key, s.api.UID, func(o *lifecycle.Other) { o.Pod, o.Since, o.Asked = backend, time.Now(), s.facts.Sent.StopAskedAt })
 	}
-	s.states.sync(s.key, anyPod, func(st syncWriter) {
-		st.left = slices.DeleteFunc(slices.Clone(st.left), func(uid types.UID) bool {
-			return uid != s.facts.Backend.UID && !slices.ContainsFunc(s.facts.Pods, func(p *corev1.Pod) bool { return p.UID == uid })
-		})
-	})
+	s.statusLane.Add(s.key)
 }
 
 // rest ends the work on a pod for now: its sync error is over.

@@ -100,7 +100,8 @@ func (s *podSync) tellBehind(backend *corev1.Pod) {
 	message := fmt.Sprintf("the backend still has another pod under this name (UID %s), which must stop first", backend.UID)
 	news := false
 	s.states.sync(s.key, s.api.UID, func(st syncWriter) {
-		if st.sent.Accepted || !st.orphan.Present || time.Since(st.orphan.Since) < hungCall || st.syncErr != nil {
+		since := st.all.othersSince()
+		if st.sent.Accepted || st.syncErr != nil || since.IsZero() || time.Since(since) < hungCall {
 			return
 		}
 		if st.notices, news = st.notices.next(eventFailedSync, message, time.Now()); news {
@@ -116,7 +117,7 @@ func (s *podSync) tellBehind(backend *corev1.Pod) {
 // tellHeld records in one event that the node does nothing about a pod that the backend lacks, because the answer
 // of the backend is in doubt.
 func (s *podSync) tellHeld() {
-	held := s.api != nil && s.api.DeletionTimestamp == nil && s.facts.Held > lookAgain && s.facts.Backend == nil
+	held := s.api != nil && s.api.DeletionTimestamp == nil && s.facts.Held > lookAgain && s.facts.Own == nil
 	if held == s.held || s.api == nil {
 		return
 	}

@@ -20,7 +20,10 @@ type podTracker struct {
 // startTracking begins the state of the pod, if the state does not belong to the pod already. The secrets of an
 // older pod are remembered until the backend no longer has that pod.
 func (t *podTracker) startTracking(key string, api *corev1.Pod) {
-	older := t.states.begin(key, api)
+	older, returned := t.states.begin(key, api)
+	if returned {
+		t.orphans.show(key, time.Now())
+	}
 	if older == "" {
 		return
 	}
@@ -28,14 +31,19 @@ func (t *podTracker) startTracking(key string, api *corev1.Pod) {
 	t.releaseObjects(key, older)
 }
 
-// forget drops the state of a pod that is gone on both sides.
+// forget drops what is known about a name that the API server does not have. If the backend keeps ended pods of
+// the name, the state stays: it shows that they were told to stop.
 func (t *podTracker) forget(key string) {
-	uid := t.states.drop(key).sent.UID
-	t.given.forget(key)
+	st := t.states.get(key)
 	t.orphans.forget(key)
 	t.missing.leave(key, time.Now())
-	t.dropOlderSecrets(key, uid)
-	t.forgetObjects(key, uid)
+	t.forgetObjects(key, st.sent.UID)
+	if st.sharesName() {
+		return
+	}
+	t.states.drop(key)
+	t.given.forget(key)
+	t.dropOlderSecrets(key, st.sent.UID)
 }
 
 // forgetObjects releases the ConfigMaps and Secrets of the pod, its other secrets, and its reserved room.

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestEndsWhenRejected(t *testing.T) {
@@ -34,36 +33,6 @@ func TestEndsWhenRejected(t *testing.T) {
 	} {
 		if got := EndsWhenRejected(tt.pod); got != tt.want {
 			t.Errorf("%s: got %t, want %t", name, got, tt.want)
-		}
-	}
-}
-
-func TestFoundInList(t *testing.T) {
-	pod := func(namespace, name string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	}
-	of := func(uid types.UID) *corev1.Pod { p := pod("d", "p"); p.UID = uid; return p }
-	other, own := of("a"), of("b")
-	if got, _, shared := FoundInList([]*corev1.Pod{own, other}, "d", "p", ""); got != own || shared {
-		t.Errorf("got %v where none is wanted, want the first", got)
-	}
-	for name, tt := range map[string]struct {
-		pods         []*corev1.Pod
-		want         *corev1.Pod
-		wantDoubtful bool
-		wantShared   bool
-	}{
-		"an empty list":     {nil, nil, true, false},
-		"others":            {[]*corev1.Pod{pod("d", "q"), pod("e", "p")}, nil, false, false},
-		"it, among others":  {[]*corev1.Pod{pod("e", "p"), own}, own, false, false},
-		"it, then another":  {[]*corev1.Pod{own, other}, own, false, true},
-		"it, and no others": {[]*corev1.Pod{own}, own, false, false},
-		"it, after another": {[]*corev1.Pod{other, own}, own, false, true},
-		"it, twice":         {[]*corev1.Pod{own, of("b")}, own, false, false},
-		"another":           {[]*corev1.Pod{other, of("c")}, other, false, true},
-	} {
-		if got, doubtful, shared := FoundInList(tt.pods, "d", "p", "b"); got != tt.want || doubtful != tt.wantDoubtful || shared != tt.wantShared {
-			t.Errorf("%s: got %v, doubtful %t, shared %t; want %v, %t, %t", name, got, doubtful, shared, tt.want, tt.wantDoubtful, tt.wantShared)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestWhatIsAskedFirst: each question is a step of its own, and is asked only where the answer matters.
@@ -23,48 +22,27 @@ func TestWhatIsAskedFirst(t *testing.T) {
 		change func(*Facts)
 		want   Step
 	}{
-		{"the backend, of a new pod", given{API: pod("a")}, func(f *Facts) { f.untake(AskByName) }, AskByName},
-		{"the backend, of a pod that only it may have", given{}, func(f *Facts) { f.untake(AskByName) }, AskByName},
-		{"nobody, of a pod that is gone on both sides", given{}, func(f *Facts) { f.untake(AskByName); f.Stopped = true }, Forget},
-		{"the backend, of what it kept of one that is gone", given{}, func(f *Facts) { f.untake(AskByName); f.Stopped, f.Left = true, []types.UID{"a"} }, AskByName},
-		{"the backend, of an orphan", given{}, func(f *Facts) { f.untake(AskByName); f.Stopped, f.Orphan.Present = true, true }, AskByName},
-		{"nobody, of a pod that is at rest", given{API: running, Sent: accepted(running)}, func(f *Facts) { f.untake(AskByName) }, Rest},
-		{"the backend, of a pod that is at rest and not in its list", given{API: running, Sent: accepted(running)}, func(f *Facts) { f.untake(AskByName); f.Suspect = true }, AskByName},
+		{"the backend, of a new pod", given{API: pod("a")}, func(f *Facts) { f.untake(Look) }, Look},
+		{"the backend, of a pod that only it may have", given{}, func(f *Facts) { f.untake(Look) }, Look},
+		{"nobody, of a pod that is gone on both sides", given{}, func(f *Facts) { f.untake(Look); f.Stopped = true }, Forget},
+		{"the backend, of what it kept of one that is gone", given{}, func(f *Facts) {
+			f.untake(Look)
+			f.Stopped, f.Others = true, []Other{{UID: "a", Pod: failed, Asked: now}}
+		}, Look},
+		{"nobody, of an orphan that the backend has not shown", given{}, func(f *Facts) { f.untake(Look); f.Stopped, f.Others = true, []Other{{UID: "a", Deleted: true}} }, Forget},
+		{"nobody, of a pod that is at rest", given{API: running, Sent: accepted(running)}, func(f *Facts) { f.untake(Look) }, Rest},
+		{"the backend, of a pod that is at rest and not in its list", given{API: running, Sent: accepted(running)}, func(f *Facts) { f.untake(Look); f.Suspect = true }, Look},
 		{"no more, as the backend turned out to lack a pod that was at rest", given{API: running, Sent: accepted(running)}, nil, Missing},
 		{"no more, as the backend turned out to run a pod that had ended", given{API: failed, Sent: Sent{UID: "a"}, Backend: running}, func(f *Facts) { f.Over = true }, Stop},
 		{"again, as it did not answer", given{API: pod("a")}, func(f *Facts) { f.Silent = true }, Retry},
 		{"again, of an orphan", given{}, func(f *Facts) { f.Silent = true }, Retry},
-		{"nobody, as a pod is to stop all the same", given{API: pod("a", deleting(1)), Sent: accepted(running)}, func(f *Facts) { f.untake(CountMissing); f.Silent = true }, Stop},
+		{"nobody, as a pod is to stop all the same", given{API: pod("a", deleting(1)), Sent: accepted(running)}, func(f *Facts) { f.Silent = true }, Stop},
 
-		{"for all pods, as one has the name that has ended", given{API: pod("b"), Backend: failed}, func(f *Facts) { f.untake(AskAll) }, AskAll},
-		{"not for all pods, as one has the name that runs", given{API: pod("b"), Backend: running}, func(f *Facts) { f.untake(AskAll) }, BeginOrphan},
-		{"for all pods, as one must stop behind another", given{API: pod("b", deleting(1)), Backend: running}, func(f *Facts) { f.untake(AskAll) }, AskAll},
-		{"not for all pods, as the stop behind another is confirmed", given{API: pod("b", deleting(1)), Backend: running}, func(f *Facts) { f.untake(AskAll); f.Stopped = true }, BeginOrphan},
-		{"for all pods, as one that has left may hide another", given{Sent: asked(accepted(running), time.Second, 10, true), Backend: failed}, func(f *Facts) { f.untake(AskAll); f.Left = []types.UID{"a"} }, AskAll},
-		{"for all pods, as one that has left may hide another beside one that has ended", given{API: pod("b", inPhase(corev1.PodFailed)), Sent: Sent{UID: "b"}, Backend: failed},
-			func(f *Facts) { f.untake(AskAll); f.Over, f.Suspect, f.Left = true, true, []types.UID{"a"} }, AskAll},
-
-		{"whether many are missing", given{API: running, Sent: lost}, func(f *Facts) { f.untake(CountMissing) }, CountMissing},
-		{"whether many are missing, of one behind another", given{API: pod("b", deleting(1)), Sent: Sent{UID: "b", Attempted: true}, Backend: running}, func(f *Facts) { f.untake(CountMissing) }, CountMissing},
-		{"not whether many are missing, as there is no answer", given{API: pod("a", deleting(1)), Sent: lost}, func(f *Facts) { f.untake(CountMissing); f.Silent = true }, Stop},
 		{"the API server, of a lost pod", given{API: running, Sent: lost}, func(f *Facts) { f.untake(ReadLive) }, ReadLive},
 		{"nobody, as the lost pod is gone from the API server", given{API: running, Sent: lost}, func(f *Facts) { f.Live = nil }, Wait},
 		{"nobody, as the lost pod has another UID there", given{API: running, Sent: lost}, func(f *Facts) { f.Live = pod("b") }, Wait},
 		{"nobody, as the lost pod has failed", given{API: never, Sent: lost}, nil, Fail},
 		{"nobody, as the lost pod was given up for another one", given{API: never, Sent: Sent{UID: "a", MissingSince: lost.MissingSince}}, func(f *Facts) { f.API.Status.Phase = corev1.PodRunning }, Fail},
-
-		{"what the node has room for", given{API: pod("a")}, func(f *Facts) { f.untake(Admit) }, Admit},
-		{"nobody, as the node has no room", given{API: pod("a")}, func(f *Facts) { f.NoRoom = &PodFailure{Reason: "OutOfcpu"} }, Fail},
-		{"nobody, as the backend does not have what it asks for", given{API: pod("a")}, func(f *Facts) { f.Unsupported = "no" }, Unsupported},
-		{"nobody, as such pods fail", given{API: pod("a")}, func(f *Facts) { f.Unsupported, f.FailUnsupported = "no", true }, Fail},
-
-		{"not whether many are missing, as it is there", given{API: running, Backend: running}, func(f *Facts) { f.untake(CountMissing) }, Adopt},
-		{"not whether many are missing, as it is gone on both sides", given{}, func(f *Facts) { f.untake(CountMissing) }, Forget},
-		{"not for an end, as it runs", given{API: running, Backend: running}, func(f *Facts) { f.untake(TakeEnd) }, Adopt},
-		{"not for the end of another", given{API: pod("b"), Backend: failed}, func(f *Facts) { f.untake(TakeEnd) }, BeginOrphan},
-		{"not for the end of what nobody wants", given{Backend: failed}, func(f *Facts) { f.untake(TakeEnd) }, BeginOrphan},
-		{"for the end that the backend shows", given{API: running, Sent: accepted(running), Backend: failed}, func(f *Facts) { f.untake(TakeEnd); f.Suspect = true }, TakeEnd},
-		{"not for an end that was reported", given{API: running, Sent: accepted(running), Backend: failed, Finished: true}, func(f *Facts) { f.untake(TakeEnd); f.Suspect = true }, Rest},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := tt.facts.facts()
@@ -78,9 +56,6 @@ func TestWhatIsAskedFirst(t *testing.T) {
 			if got.Step.Asks() && got.Again != 0 {
 				t.Errorf("got another look after %v, though the answer comes first", got.Again)
 			}
-			if got.Step == TakeEnd && got.Backend != f.Backend {
-				t.Errorf("got the end of %+v", got.Backend)
-			}
 			if got.Step == Wait && got.Again != 10*time.Second {
 				t.Errorf("got another look after %v", got.Again)
 			}
@@ -93,15 +68,15 @@ func TestWhatIsAskedFirst(t *testing.T) {
 func TestALookPrecedesTheStopOfAPodThatMayNotRun(t *testing.T) {
 	known := func() *Facts {
 		f := given{API: pod("a", deleting(1)), Sent: accepted(pod("a"))}.facts()
-		f.untake(AskByName)
-		f.Sent.Shown, f.Runs = true, true
+		f.untake(Look)
+		f.Sent.Shown, f.Reported = true, ReportedAlive
 		return &f
 	}
 	if d := Next(known()); d.Step != Stop {
 		t.Error("a pod that is reported as running is looked for before its stop")
 	}
 	for name, change := range map[string]func(*Facts){
-		"no report that it runs":          func(f *Facts) { f.Runs = false },
+		"no report that it runs":          func(f *Facts) { f.Reported = NotReported },
 		"a pod that is not accepted":      func(f *Facts) { f.Sent.Accepted = false },
 		"a pod that no list had":          func(f *Facts) { f.Sent.Shown = false },
 		"a pod that is missing":           func(f *Facts) { f.Sent.MissingSince = now },
@@ -110,7 +85,7 @@ func TestALookPrecedesTheStopOfAPodThatMayNotRun(t *testing.T) {
 	} {
 		f := known()
 		change(f)
-		if d := Next(f); d.Step != AskByName {
+		if d := Next(f); d.Step != Look {
 			t.Errorf("%s: the pod is stopped without a look", name)
 		}
 	}
@@ -120,7 +95,7 @@ func TestALookPrecedesTheStopOfAPodThatMayNotRun(t *testing.T) {
 func TestWhatIsAcceptedIsAtRest(t *testing.T) {
 	known := func() *Facts {
 		f := given{API: pod("a"), Sent: accepted(pod("a"))}.facts()
-		f.untake(AskByName)
+		f.untake(Look)
 		return &f
 	}
 	if d := Next(known()); d.Step != Rest {
@@ -134,12 +109,12 @@ func TestWhatIsAcceptedIsAtRest(t *testing.T) {
 		"it is gone":         func(f *Facts) { f.API = nil },
 		"it is not accepted": func(f *Facts) { f.Sent.Accepted = false },
 		"it is missing":      func(f *Facts) { f.Sent.MissingSince = now },
-		"it was changed":     func(f *Facts) { f.API = pod("a", withImage("j")) },
+		"it was changed":     func(f *Facts) { f.Outdated = true },
 		"a list lacks it":    func(f *Facts) { f.Suspect = true },
 	} {
 		f := known()
 		change(f)
-		if d := Next(f); d.Step != AskByName {
+		if d := Next(f); d.Step != Look {
 			t.Errorf("%s: the backend is not asked", name)
 		}
 	}
@@ -149,7 +124,6 @@ func TestWhatIsAcceptedIsAtRest(t *testing.T) {
 func TestStopWithoutAnAnswer(t *testing.T) {
 	api := pod("a", deleting(10), inPhase(corev1.PodFailed))
 	f := given{API: api, Sent: asked(accepted(pod("a")), 41*time.Second, 10, true)}.facts()
-	f.untake(TakeEnd)
 	f.Silent = true
 	if d := Next(&f); d.Step != Stop || d.Backend == nil || d.Backend.UID != "a" || d.Backend.Status.Phase != "" {
 		t.Errorf("got step %d of %+v, want the stop of a pod that may run", d.Step, d.Backend)
@@ -163,7 +137,7 @@ func TestStopWithoutAnAnswer(t *testing.T) {
 func TestStopBehindAnother(t *testing.T) {
 	running, own := pod("a", inPhase(corev1.PodRunning)), pod("b", inPhase(corev1.PodRunning))
 	f := given{API: pod("b", deleting(10)), Sent: asked(accepted(own), time.Second, 10, true), Backend: running}.facts()
-	f.Pods = []*corev1.Pod{running, own}
+	f.Own = own
 	if d := Next(&f); d.Step != Rest || d.Again != time.Second/2 {
 		t.Errorf("got step %d again %v, want Rest again after half a second", d.Step, d.Again)
 	}
@@ -173,29 +147,28 @@ func TestStopBehindAnother(t *testing.T) {
 func TestNothingIsLeftButTheObject(t *testing.T) {
 	known := func() *Facts {
 		f := given{API: pod("a", deleting(1)), Sent: Sent{UID: "a"}, Finished: true}.facts()
-		f.untake(AskByName)
+		f.untake(Look)
 		f.Stopped = true
 		return &f
 	}
 	kept := known()
-	kept.Left = []types.UID{"a"} // the backend keeps it after its end
+	kept.Others = []Other{{UID: "a", Pod: pod("a", inPhase(corev1.PodFailed)), Asked: now}} // the backend keeps it after its end
 	for _, f := range []*Facts{known(), kept} {
 		if d := Next(f); d.Step != Rest {
 			t.Errorf("a deleted pod that has stopped: got step %d, want Rest", d.Step)
 		}
 	}
 	for name, change := range map[string]func(*Facts){
-		"it is not deleted":             func(f *Facts) { f.API = pod("a") },
-		"it is another pod":             func(f *Facts) { f.API = pod("b", deleting(1)) },
-		"its stop is not confirmed":     func(f *Facts) { f.Stopped = false },
-		"its end is not reported":       func(f *Facts) { f.Finished = false },
-		"it was reported as running":    func(f *Facts) { f.Relapsed = true },
-		"a list lacks it":               func(f *Facts) { f.Suspect = true },
-		"one that only the backend has": func(f *Facts) { f.Orphan.Present = true },
+		"it is not deleted":          func(f *Facts) { f.API = pod("a") },
+		"it is another pod":          func(f *Facts) { f.API = pod("b", deleting(1)) },
+		"its stop is not confirmed":  func(f *Facts) { f.Stopped = false },
+		"its end is not reported":    func(f *Facts) { f.Reported = NotReported },
+		"it was reported as running": func(f *Facts) { f.Reported = ReportedAgain },
+		"a list lacks it":            func(f *Facts) { f.Suspect = true },
 	} {
 		f := known()
 		change(f)
-		if d := Next(f); d.Step != AskByName {
+		if d := Next(f); d.Step != Look {
 			t.Errorf("%s: the pod is not looked for", name)
 		}
 	}
@@ -205,11 +178,11 @@ func TestNothingIsLeftButTheObject(t *testing.T) {
 func TestWhatHasEndedIsAtRest(t *testing.T) {
 	known := func() *Facts {
 		f := given{API: pod("a", inPhase(corev1.PodFailed)), Sent: Sent{UID: "a"}}.facts()
-		f.untake(AskByName)
+		f.untake(Look)
 		f.Over = true
 		return &f
 	}
-	if d := Next(known()); d.Step != Rest || d.Orphan != OrphanGone {
+	if d := Next(known()); d.Step != Rest {
 		t.Errorf("a pod that has ended: got %+v, want Rest", d)
 	}
 	for name, change := range map[string]func(*Facts){
@@ -221,7 +194,7 @@ func TestWhatHasEndedIsAtRest(t *testing.T) {
 	} {
 		f := known()
 		change(f)
-		if d := Next(f); d.Step != AskByName {
+		if d := Next(f); d.Step != Look {
 			t.Errorf("%s: the pod is not looked for", name)
 		}
 	}

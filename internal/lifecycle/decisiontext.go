@@ -9,10 +9,9 @@ import (
 
 var stepNames = [...]string{
 	Rest: "Rest", Wait: "Wait", Forget: "Forget",
-	AskByName: "AskByName", AskAll: "AskAll", ReadLive: "ReadLive", Admit: "Admit", CountMissing: "CountMissing", CountOrphan: "CountOrphan",
-	TakeEnd: "TakeEnd", Fail: "Fail", BeginOrphan: "BeginOrphan", Recreate: "Recreate",
-	Retry: "Retry", Unsupported: "Unsupported", Create: "Create", Adopt: "Adopt", Update: "Update", Stop: "Stop", Stopped: "Stopped",
-	Gone: "Gone", Missing: "Missing", Relist: "Relist", DeleteOrphan: "DeleteOrphan", Release: "Release",
+	Look: "Look", ReadLive: "ReadLive", Fail: "Fail", Recreate: "Recreate",
+	Retry: "Retry", Create: "Create", Adopt: "Adopt", Update: "Update", Stop: "Stop", Stopped: "Stopped",
+	Gone: "Gone", Missing: "Missing", Relist: "Relist", DeleteOrphan: "DeleteOrphan",
 }
 
 // String returns the name of the step.
@@ -39,19 +38,18 @@ func (f *Facts) String() string {
 	switch {
 	case f.Silent:
 		add(true, "the backend does not answer")
-	case f.Doubtful:
-		add(true, "the backend's answer is doubtful")
-	case f.Backend != nil:
-		add(true, fmt.Sprintf("the backend has the pod with UID %q and phase %q", f.Backend.UID, f.Backend.Status.Phase))
+	case f.Own != nil:
+		add(true, fmt.Sprintf("the backend has the pod in phase %q", f.Own.Status.Phase))
 	default:
-		add(f.Taken.Has(AskByName), "the backend lacks the pod")
+		add(f.Doubtful, "the backend's answer is doubtful")
+		add(f.Taken.Has(Look), "the backend lacks the pod")
 	}
-	add(f.Unsupported != "", "the backend lacks features that the pod needs")
-	if f.NoRoom != nil {
-		add(true, "the node has no room: "+f.NoRoom.Reason)
+	for _, o := range f.Others {
+		if o.Pod != nil {
+			add(true, fmt.Sprintf("the backend has another pod, with UID %q and phase %q", o.UID, o.Pod.Status.Phase))
+		}
 	}
 	add(f.Held > 0, fmt.Sprintf("a missing pod is held back for %v", f.Held))
 	add(f.OrphanHeld > 0, fmt.Sprintf("an orphan is held back for %v", f.OrphanHeld))
-	add(f.Draining, "the node shuts down")
 	return strings.Join(facts, ", ")
 }

@@ -45,7 +45,7 @@ func withLabel(k, v string) podOpt {
 
 // accepted is what is remembered of a pod that the backend took a minute ago.
 func accepted(p *corev1.Pod) Sent {
-	return Sent{UID: p.UID, Generation: p.Generation, SpecVersion: SpecVersion(p), Attempted: true, Accepted: true, AcceptedAt: now.Add(-time.Minute)}
+	return Sent{UID: p.UID, SpecVersion: SpecVersion(p), Attempted: true, Accepted: true, AcceptedAt: now.Add(-time.Minute)}
 }
 
 func asked(s Sent, ago time.Duration, grace int64, acked bool) Sent {
@@ -94,9 +94,9 @@ func TestNext(t *testing.T) {
 		{name: "relabelled", facts: given{API: pod("a", withLabel("k", "v")), Sent: accepted(pod("a")), Backend: pod("a")}, want: Update},
 		{name: "a lossy copy is no change", facts: given{API: running, Sent: accepted(running), Backend: pod("a", withImage("x"))}, want: Rest},
 
-		{name: "only at the backend", facts: given{Backend: running}, want: BeginOrphan},
-		{name: "an older pod of the same name", facts: given{API: pod("b"), Backend: pod("a")}, want: BeginOrphan},
-		{name: "an older pod, while the new one is deleted", facts: given{API: pod("b", deleting(1)), Backend: pod("a")}, want: Stopped, again: time.Second},
+		{name: "only at the backend", facts: given{Backend: running}, want: Wait, again: 10 * time.Second},
+		{name: "an older pod of the same name", facts: given{API: pod("b"), Backend: pod("a")}, want: Wait, again: 10 * time.Second},
+		{name: "an older pod, while the new one is deleted", facts: given{API: pod("b", deleting(1)), Backend: pod("a")}, want: Stopped, again: 10 * time.Second},
 
 		{name: "deleted before it was created", facts: given{API: doomed}, want: Stopped},
 		{name: "deleted after an earlier process ran it", facts: given{API: pod("a", deleting(10), inPhase(corev1.PodRunning))}, want: Stop},
@@ -242,17 +242,35 @@ type given struct {
 
 func (k given) facts() Facts {
 	f := Facts{
-		Clock:  Clock{Now: now},
-		Wanted: Wanted{API: k.API, Failure: k.Failure, Live: k.API},
-		Done:   Done{Sent: k.Sent, Told: k.Told},
-		Answers: Answers{Reports: k.Reports, Retell: k.Retell, Finished: k.Finished, Relapsed: k.Relapsed,
-			Backend: k.Backend},
+		Now:     now,
+		Wanted:  Wanted{API: k.API, Failure: k.Failure, Live: k.API},
+		Done:    Done{Sent: k.Sent},
+		Answers: Answers{Reports: k.Reports, Retell: k.Retell},
 		Doubt: Doubt{Doubtful: k.Doubtful, Complete: k.Complete, Held: k.Held, OrphanHeld: k.Held,
-			LackedAt: k.LackedAt, Listed: k.Listed, Visible: 30 * time.Second, Earlier: k.Earlier, Began: k.Began},
+			LackedAt: k.LackedAt, Listed: k.Listed, Visible: 30 * time.Second},
 	}
-	for _, step := range []Step{AskByName, AskAll, Admit, CountMissing, CountOrphan, TakeEnd} {
-		f.Taken.Add(step)
+	f.Outdated = k.API != nil && k.Sent.Accepted && IsOutdated(k.API, &k.Sent, &k.Told)
+	switch {
+	case k.Finished && k.Relapsed:
+		f.Reported = ReportedAgain
+	case k.Finished:
+		f.Reported = ReportedEnded
 	}
+	if k.Earlier {
+		f.TakenOver = now.Add(-time.Hour)
+		if !k.Began.IsZero() {
+			f.TakenOver = k.Began
+		}
+	}
+	switch {
+	case k.Backend == nil:
+	case k.API != nil && SamePod(k.API, k.Backend):
+		f.Own = k.Backend
+	default:
+		f.Named = k.Backend
+		f.Others = ShowOther(nil, k.Backend, &k.Sent, now)
+	}
+	f.Taken.Add(Look)
 	if !k.Unread {
 		f.Taken.Add(ReadLive)
 	}

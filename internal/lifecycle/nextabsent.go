@@ -2,20 +2,17 @@
 
 package lifecycle
 
-import (
-	corev1 "k8s.io/api/core/v1"
-)
-
-// messageLost is the message of a pod that has failed because the backend lost it.
-const messageLost = "the backend no longer has the pod"
+import corev1 "k8s.io/api/core/v1"
 
 // nextAbsent decides about a wanted pod that the backend does not have.
 func nextAbsent(f *Facts) Decision {
 	switch {
-	case f.Finished:
+	case f.finished():
 		return Decision{} // the backend forgets ended pods
-	case !f.Sent.Accepted && (f.Sent.Recreate || !HasRun(f.API) && !f.madeBefore()):
-		return nextCreate(f)
+	case f.mayBeOmitted():
+		return Decision{Step: Wait, Again: askAgain}
+	case f.isNew():
+		return Decision{Step: Create}
 	case f.Sent.MissingSince.IsZero():
 		return Decision{Step: Missing, Again: missingAfter}
 	}
@@ -38,19 +35,20 @@ func nextAbsent(f *Facts) Decision {
 	return nextLost(f)
 }
 
-// madeBefore reports whether the provider reports a pod that this process has not tried to create. The backend
-// then has the pod from before a restart.
-func (f *Facts) madeBefore() bool { return f.Runs && !f.Sent.Attempted }
-
-// nextCreate decides about a pod that the backend never had, or that must be created again.
-func nextCreate(f *Facts) Decision {
-	switch {
-	case !f.Taken.Has(Admit):
-		return Decision{Step: Admit}
-	case f.Unsupported != "": // a pod that should fail has already failed
-		return Decision{Step: Unsupported}
+// isNew reports whether the backend never had the pod, or must create it again. A pod that the provider reports,
+// and that this process has not tried to create, is at the backend from before a restart.
+func (f *Facts) isNew() bool {
+	if f.Sent.Accepted || f.Sent.Recreate {
+		return !f.Sent.Accepted
 	}
-	return Decision{Step: Create}
+	return !HasRun(f.API) && (f.Reported != ReportedAlive || f.Sent.Attempted)
+}
+
+// mayBeOmitted reports whether a list lacks the wanted pod as it lacks the pod that GetPod returned under the
+// name. The wanted pod may exist although CreatePod failed, or because a former process created it in its last
+// moment. Some backends never list ended pods: the list is believed once the wanted pod must have shown.
+func (f *Facts) mayBeOmitted() bool {
+	return f.Named != nil && f.Doubtful && !f.Sent.Accepted && f.Now.Before(f.shownAt(f.Sent.AttemptedAt, true))
 }
 
 // nextLost decides about a pod that the backend lost. The restart policy decides whether the pod is created
@@ -63,7 +61,7 @@ func nextLost(f *Facts) Decision {
 	case f.Live == nil || f.Live.UID != f.API.UID:
 		return Decision{Step: Wait, Again: askAgain}
 	case f.API.Spec.RestartPolicy == corev1.RestartPolicyNever && (f.Sent.Accepted || f.API.Status.Phase == corev1.PodRunning):
-		return Decision{Step: Fail, Failure: &PodFailure{Reason: ReasonLost, Message: messageLost}}
+		return Decision{Step: Fail}
 	}
 	return Decision{Step: Recreate}
 }

@@ -5,9 +5,6 @@ package lifecycle
 import (
 	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -20,96 +17,92 @@ const (
 	orphanHeldFor = time.Minute
 )
 
+// nextOther decides about the other pods at the backend under the name: the step for the first of them that is
+// due, else the pause until the next look at them. Rest means that none of them needs a step.
+func nextOther(f *Facts) Decision {
+	var waits Decision
+	for i := range f.Others {
+		o := &f.Others[i]
+		if !f.isUnwanted(o) {
+			continue
+		}
+		d := nextOrphan(f, o)
+		if d.Backend = o.Pod; d.Step != Wait {
+			return d
+		}
+		d.Again = sooner(d.Again, waits.Again)
+		waits = d
+	}
+	return waits
+}
+
 // nextOrphan decides about a pod at the backend that differs from the pod in the API server, or that the API
 // server does not have at all. The pod is deleted on evidence: it was an orphan for a while, there are not many
-// orphans at once, and a live read confirms it. If its deletion was seen, or a newer pod of the name is known,
-// the first two conditions do not apply.
-func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
-	o := &f.Orphan
-	if !o.Present || o.UID != backend.UID {
-		return Decision{Step: BeginOrphan}
-	}
-	if wait := o.stopping(f.Now, OrphanGrace(backend)); wait > 0 {
+// orphans at once, and a live read confirms it. If its deletion is known, the first two conditions do not apply,
+// except beside the wanted pod, which does not wait for it.
+func nextOrphan(f *Facts, o *Other) Decision {
+	if wait := o.stopping(f.Now); wait > 0 {
 		return Decision{Step: Wait, Again: wait}
 	}
-	if !f.Taken.Has(CountOrphan) {
-		return Decision{Step: CountOrphan}
-	}
-	if !f.SeenDeleted(backend) || f.IsBeside(backend) { // the wanted pod does not wait for the pod beside it
-		if left := o.Since.Add(f.orphanAge()).Sub(f.Now); left > 0 {
+	if !f.IsDeleted(o) || f.HoldsName() {
+		if left := o.Since.Add(f.orphanAge(o)).Sub(f.Now); left > 0 {
 			return Decision{Step: Wait, Again: left}
 		}
-		if f.OrphanHeld > 0 && !Terminal(&backend.Status) {
+		if f.OrphanHeld > 0 && !Terminal(&o.Pod.Status) {
 			return Decision{Step: Wait, Again: min(f.OrphanHeld, orphanHeldFor)}
 		}
 	}
 	switch {
 	case !f.Taken.Has(ReadLive):
 		return Decision{Step: ReadLive}
-	case f.Live != nil && f.Live.UID == backend.UID:
+	case f.Live != nil && f.Live.UID == o.UID:
 		// The pod is wanted after all: the cache is behind, or the pod does not belong to this controller.
-		return Decision{Step: Wait, Again: askAgain, Orphan: OrphanWanted}
+		return Decision{Step: Wait, Again: askAgain}
 	}
 	return Decision{Step: DeleteOrphan}
 }
 
-// nextBeside decides about a settled pod. Another pod that a list has under its name is an orphan; there is no
-// other work.
-func nextBeside(f *Facts) Decision {
-	if f.Beside == nil {
-		return Decision{Orphan: f.settledOrphan()}
+// isUnwanted reports whether another pod must stop, or be removed from the backend. An ended pod beside the
+// wanted one is left to the backend.
+func (f *Facts) isUnwanted(o *Other) bool {
+	if o.Pod == nil || o.HasLeft() || f.API != nil && f.API.UID == o.UID {
+		return false
 	}
-	d := nextOrphan(f, f.Beside)
-	if d.Backend = f.Beside; d.Step == Wait {
-		d.Step = Rest // the wanted pod waits for nothing
-	}
-	return d
+	return !Terminal(&o.Pod.Status) || !f.HoldsName()
 }
 
-// IsBeside reports whether the backend's pod runs beside the wanted one, which the backend has accepted.
-func (f *Facts) IsBeside(backend *corev1.Pod) bool {
-	return f.Beside != nil && f.Beside.UID == backend.UID
+// showsOther reports whether the backend has shown another pod under the name.
+func (f *Facts) showsOther() bool {
+	return slices.ContainsFunc(f.Others, func(o Other) bool { return o.Pod != nil })
 }
 
-// settledOrphan returns the news about an orphan when the wanted pod is present. The orphan was the wanted pod,
-// unless another pod of the name is still there.
-func (f *Facts) settledOrphan() OrphanNews {
-	switch {
-	case f.Beside != nil && f.Orphan.UID == f.Beside.UID:
-		return OrphanKept
-	case f.Orphan.UID == f.API.UID:
-		return OrphanWanted
-	}
-	return OrphanGone
-}
+// HoldsName reports whether the wanted pod has the name at the backend, or needs it no more: the backend has
+// accepted it, or it has stopped. It then does not wait for the others.
+func (f *Facts) HoldsName() bool { return f.accepted() || f.over() || f.hasStopped() }
 
 // orphanAge returns how long the pod must be an orphan before the backend deletes it.
-func (f *Facts) orphanAge() time.Duration {
-	if f.Sent.Accepted && f.Sent.UID == f.Orphan.UID {
+func (f *Facts) orphanAge(o *Other) time.Duration {
+	if f.Sent.Accepted && f.Sent.UID == o.UID {
 		return orphanAgeKnown
 	}
 	return orphanAge
 }
 
-// SeenDeleted reports whether the backend's pod is known to be deleted in the API server: the deletion was seen,
-// or a newer pod has the name.
-func (f *Facts) SeenDeleted(backend *corev1.Pod) bool {
-	newer := f.API != nil && !backend.CreationTimestamp.IsZero() && !f.API.CreationTimestamp.Before(&backend.CreationTimestamp)
-	return f.Witnessed == f.Orphan.UID || newer
+// IsDeleted reports whether another pod is known to be deleted in the API server: the deletion was seen, or a
+// newer pod has the name.
+func (f *Facts) IsDeleted(o *Other) bool {
+	if o.Deleted || f.API == nil || o.Pod.CreationTimestamp.IsZero() {
+		return o.Deleted
+	}
+	return !f.API.CreationTimestamp.Before(&o.Pod.CreationTimestamp)
 }
 
-// stopping returns the pause until the next check whether the orphan has stopped. It returns 0 if the stop must
+// stopping returns the pause until the next check whether the pod has stopped. It returns 0 if the stop must
 // be requested, or requested again.
-func (o *Orphan) stopping(now time.Time, grace time.Duration) time.Duration {
+func (o *Other) stopping(now time.Time) time.Duration {
 	waited := now.Sub(o.Asked)
-	if waited >= grace+askAgain { // or no stop was requested
+	if waited >= OrphanGrace(o.Pod)+askAgain { // or no stop was requested
 		return 0
 	}
 	return stopLook(waited)
-}
-
-// HasLeft reports whether the pod has stopped after a request, and the backend merely keeps it. Some backends
-// keep ended pods forever.
-func HasLeft(backend *corev1.Pod, left []types.UID) bool {
-	return slices.Contains(left, backend.UID) && Terminal(&backend.Status)
 }

@@ -9,18 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestOrphanIsDeletedOnEvidence: it is one for a while, there are not many, and a live read says so.
 func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 	running, failed := pod("a", inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed))
-	at := func(ago time.Duration) Orphan { return Orphan{UID: "a", Since: now.Add(-ago), Present: true} }
-	stopping := func(ago time.Duration) Orphan {
-		o := at(ago)
-		o.Asked = now.Add(-ago)
-		return o
-	}
+	at := func(ago time.Duration) Other { return Other{UID: "a", Since: now.Add(-ago)} }
+	stopping := func(ago time.Duration) Other { return Other{UID: "a", Since: now.Add(-ago), Asked: now.Add(-ago)} }
 	newer, created := pod("b"), pod("a", inPhase(corev1.PodRunning))
 	created.CreationTimestamp, newer.CreationTimestamp = metav1.Time{Time: now.Add(-time.Hour)}, metav1.Time{Time: now.Add(-time.Minute)}
 	for _, tt := range []struct {
@@ -28,14 +23,11 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 		api     *corev1.Pod
 		backend *corev1.Pod
 		sent    Sent
-		orphan  Orphan
+		orphan  Other
 		change  func(*Facts)
 		want    Step
 		again   time.Duration
 	}{
-		{name: "seen for the first time", backend: running, want: BeginOrphan},
-		{name: "seen instead of another one", backend: running, orphan: Orphan{UID: "z", Present: true}, want: BeginOrphan},
-		{name: "not counted", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.untake(CountOrphan) }, want: CountOrphan},
 		{name: "a moment ago", backend: running, orphan: at(4 * time.Second), want: Wait, again: 6 * time.Second},
 		{name: "for long", backend: running, orphan: at(10 * time.Second), want: DeleteOrphan},
 		{name: "for long, and ended", backend: failed, orphan: at(10 * time.Second), change: func(f *Facts) { f.OrphanHeld = time.Hour }, want: DeleteOrphan},
@@ -43,8 +35,8 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 		{name: "one that this process ran, for long", backend: running, sent: accepted(running), orphan: at(2 * time.Second), want: DeleteOrphan},
 		{name: "one of many", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.OrphanHeld = time.Second }, want: Wait, again: time.Second},
 		{name: "one of many, for long", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.OrphanHeld = time.Hour }, want: Wait, again: time.Minute},
-		{name: "its deletion was seen", backend: running, orphan: at(0), change: func(f *Facts) { f.Witnessed, f.OrphanHeld = "a", time.Hour }, want: DeleteOrphan},
-		{name: "the deletion of another was seen", backend: running, orphan: at(0), change: func(f *Facts) { f.Witnessed = "b" }, want: Wait, again: 10 * time.Second},
+		{name: "its deletion was seen", backend: running, orphan: at(0), change: func(f *Facts) { f.Others[0].Deleted, f.OrphanHeld = true, time.Hour }, want: DeleteOrphan},
+		{name: "the deletion of another was seen", backend: running, orphan: at(0), change: func(f *Facts) { f.Others = append(f.Others, Other{UID: "b", Deleted: true}) }, want: Wait, again: 10 * time.Second},
 		{name: "a newer one has its name", api: newer, backend: created, orphan: at(0), want: DeleteOrphan},
 		{name: "an older one has its name", api: pod("b", func(p *corev1.Pod) { p.CreationTimestamp.Time = now.Add(-2 * time.Hour) }), backend: created, orphan: at(0), want: Wait, again: 10 * time.Second},
 		{name: "one without a time has its name", api: newer, backend: running, orphan: at(0), want: Wait, again: 10 * time.Second},
@@ -64,7 +56,8 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := given{API: tt.api, Backend: tt.backend, Sent: tt.sent}.facts()
-			f.Orphan, f.Live = tt.orphan, nil
+			f.Others, f.Live = []Other{tt.orphan}, nil
+			f.Others[0].Pod = tt.backend
 			if tt.change != nil {
 				tt.change(&f)
 			}
@@ -73,34 +66,74 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestShowOther checks the time of an orphan, and that a stop counts which the backend acknowledged while the pod was in the API server.
+func TestShowOther(t *testing.T) {
+	running := pod("a", inPhase(corev1.PodRunning))
 	stopped := asked(accepted(running), time.Minute, 1, true)
-	if o := NewOrphan("a", &stopped, now); o != (Orphan{UID: "a", Since: now, Asked: stopped.StopAskedAt, Present: true}) {
-		t.Errorf("got %+v for a pod whose stop was acknowledged before", o)
+	before := []Other{{UID: "a", Since: now.Add(-time.Hour)}, {UID: "b", Deleted: true}}
+	first := slices.Clone(before)
+	want := []Other{{UID: "a", Since: now.Add(-time.Hour), Pod: running, Asked: stopped.StopAskedAt}, {UID: "b", Deleted: true}}
+	if got := ShowOther(before, running, &stopped, now); !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
-	stopped.StopAcked = false
-	if o := NewOrphan("a", &stopped, now); !o.Asked.IsZero() {
-		t.Errorf("got %+v for a pod whose stop was not acknowledged", o)
+	if !slices.Equal(before, first) {
+		t.Errorf("the list has changed to %+v", before)
 	}
-	stopped.StopAcked = true
-	if o := NewOrphan("b", &stopped, now); !o.Asked.IsZero() {
-		t.Errorf("got %+v for a pod that was not asked to stop", o)
+	want[0] = Other{UID: "a", Since: now.Add(-time.Hour), Pod: running, Asked: now}
+	if got := ShowOther([]Other{{UID: "a", Since: now.Add(-time.Hour), Asked: now}, before[1]}, running, &stopped, now); !slices.Equal(got, want) {
+		t.Errorf("asked to stop as an orphan: got %+v, want %+v", got, want)
+	}
+	for name, sent := range map[string]Sent{
+		"the stop was not acknowledged": asked(accepted(running), time.Minute, 1, false),
+		"another pod was asked to stop": asked(accepted(pod("b")), time.Minute, 1, true),
+	} {
+		if got := ShowOther(nil, running, &sent, now); len(got) != 1 || got[0] != (Other{UID: "a", Since: now, Pod: running}) {
+			t.Errorf("%s: got %+v", name, got)
+		}
 	}
 }
 
-// TestHasLeft: it has ended, and it was asked to.
-func TestHasLeft(t *testing.T) {
+// TestDropUnlisted checks that a list proves nothing about pods that were met or asked to stop since its request.
+func TestDropUnlisted(t *testing.T) {
+	long, since := now.Add(-time.Minute), now.Add(time.Second)
 	for _, tt := range []struct {
-		name string
-		pod  *corev1.Pod
-		left []types.UID
-		want bool
+		name  string
+		other Other
+		keep  bool
 	}{
-		{name: "nobody asked it to", pod: pod("a", inPhase(corev1.PodFailed))},
-		{name: "it was told to", pod: pod("a", inPhase(corev1.PodFailed)), left: []types.UID{"z", "a"}, want: true},
-		{name: "another was told to", pod: pod("a", inPhase(corev1.PodFailed)), left: []types.UID{"b"}},
-		{name: "it runs", pod: pod("a"), left: []types.UID{"a"}},
+		{"listed", Other{UID: "a", Since: long}, true},
+		{"not listed", Other{UID: "b", Since: long, Asked: long}, false},
+		{"not listed, and only its deletion is known", Other{UID: "b", Deleted: true}, false},
+		{"not listed, and met at the time of the list", Other{UID: "b", Since: now}, false},
+		{"not listed, and met since then", Other{UID: "b", Since: since}, true},
+		{"not listed, and asked to stop since then", Other{UID: "b", Since: long, Asked: since}, true},
 	} {
-		if got := HasLeft(tt.pod, tt.left); got != tt.want {
+		others := []Other{tt.other}
+		if got := DropUnlisted(others, []*corev1.Pod{pod("a")}, now); (len(got) == 1) != tt.keep {
+			t.Errorf("%s: got %+v", tt.name, got)
+		}
+		if others[0] != tt.other {
+			t.Errorf("%s: the list has changed to %+v", tt.name, others)
+		}
+	}
+}
+
+// TestHasLeft checks that a pod has left only if it has ended and was told to.
+func TestHasLeft(t *testing.T) {
+	failed := pod("a", inPhase(corev1.PodFailed))
+	for _, tt := range []struct {
+		name  string
+		other Other
+		want  bool
+	}{
+		{"nobody asked it to", Other{Pod: failed}, false},
+		{"it was told to", Other{Pod: failed, Asked: now}, true},
+		{"it runs", Other{Pod: pod("a"), Asked: now}, false},
+		{"it was not shown", Other{Asked: now}, false},
+	} {
+		if got := tt.other.HasLeft(); got != tt.want {
 			t.Errorf("%s: has left is %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -110,38 +143,38 @@ func TestHasLeft(t *testing.T) {
 func TestAnotherPodBesideASettledOneIsAnOrphan(t *testing.T) {
 	running, other := pod("a", inPhase(corev1.PodRunning)), pod("b", inPhase(corev1.PodRunning))
 	older := pod("b", inPhase(corev1.PodRunning), func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour)) })
-	orphan := func(since, asked time.Duration) Orphan {
-		o := Orphan{UID: "b", Since: now.Add(-since), Present: true}
+	orphan := func(pod *corev1.Pod, since, asked time.Duration) []Other {
+		o := Other{UID: "b", Pod: pod, Since: now.Add(-since)}
 		if asked > 0 {
 			o.Asked = now.Add(-asked)
 		}
-		return o
+		return []Other{o}
 	}
 	for _, tt := range []struct {
 		name   string
+		others []Other
 		change func(*Facts)
 		want   Decision
 	}{
-		{"none", func(f *Facts) { f.Beside = nil }, Decision{Orphan: OrphanGone}},
-		{"none any more", func(f *Facts) { f.Beside, f.Orphan = nil, orphan(time.Hour, time.Minute) }, Decision{Orphan: OrphanGone}},
-		{"the pod itself seemed to be one", func(f *Facts) { f.Beside, f.Orphan = nil, Orphan{UID: "a", Present: true} }, Decision{Orphan: OrphanWanted}},
-		{"seen for the first time", nil, Decision{Step: BeginOrphan, Backend: other}},
-		{"seen after another one", func(f *Facts) { f.Orphan = Orphan{UID: "c", Since: now.Add(-time.Hour), Present: true} }, Decision{Step: BeginOrphan, Backend: other}},
-		{"seen 4 s ago", func(f *Facts) { f.Orphan = orphan(4*time.Second, 0) }, Decision{Backend: other, Again: 6 * time.Second}},
-		{"seen 10 s ago", func(f *Facts) { f.untake(ReadLive); f.Orphan = orphan(10*time.Second, 0) }, Decision{Step: ReadLive, Backend: other}},
-		{"seen 10 s ago, and the API server has the wanted one", func(f *Facts) { f.Orphan = orphan(10*time.Second, 0) }, Decision{Step: DeleteOrphan, Backend: other}},
-		{"seen 10 s ago, and the API server has that one", func(f *Facts) { f.Orphan, f.Live = orphan(10*time.Second, 0), other }, Decision{Backend: other, Again: askAgain, Orphan: OrphanWanted}},
-		{"created before the wanted one", func(f *Facts) { f.Orphan, f.Beside = orphan(4*time.Second, 0), older }, Decision{Backend: older, Again: 6 * time.Second}},
-		{"asked to stop", func(f *Facts) { f.Orphan = orphan(time.Hour, 15*time.Second) }, Decision{Backend: other, Again: 7500 * time.Millisecond}},
-		{"asked to stop long ago", func(f *Facts) { f.Orphan = orphan(time.Hour, time.Minute) }, Decision{Step: DeleteOrphan, Backend: other}},
+		{"none", nil, nil, Decision{}},
+		{"none any more", orphan(nil, time.Hour, time.Minute), nil, Decision{}},
+		{"ended", orphan(pod("b", inPhase(corev1.PodFailed)), time.Hour, 0), nil, Decision{}},
+		{"ended after a request", orphan(pod("b", inPhase(corev1.PodFailed)), time.Hour, time.Minute), nil, Decision{}},
+		{"seen 4 s ago", orphan(other, 4*time.Second, 0), nil, Decision{Backend: other, Again: 6 * time.Second}},
+		{"seen 4 s ago, and another one 5 s ago", append(orphan(other, 4*time.Second, 0), Other{UID: "c", Pod: older, Since: now.Add(-5 * time.Second)}), nil, Decision{Backend: older, Again: 5 * time.Second}},
+		{"seen 4 s ago, and another one long ago", append(orphan(other, 4*time.Second, 0), Other{UID: "c", Pod: older, Since: now.Add(-time.Hour)}), nil, Decision{Step: DeleteOrphan, Backend: older}},
+		{"seen 10 s ago", orphan(other, 10*time.Second, 0), func(f *Facts) { f.untake(ReadLive) }, Decision{Step: ReadLive, Backend: other}},
+		{"seen 10 s ago, and the API server has the wanted one", orphan(other, 10*time.Second, 0), nil, Decision{Step: DeleteOrphan, Backend: other}},
+		{"seen 10 s ago, and the API server has that one", orphan(other, 10*time.Second, 0), func(f *Facts) { f.Live = other }, Decision{Backend: other, Again: askAgain}},
+		{"created before the wanted one", orphan(older, 4*time.Second, 0), nil, Decision{Backend: older, Again: 6 * time.Second}},
+		{"asked to stop", orphan(other, time.Hour, 15*time.Second), nil, Decision{Backend: other, Again: 7500 * time.Millisecond}},
+		{"asked to stop long ago", orphan(other, time.Hour, time.Minute), nil, Decision{Step: DeleteOrphan, Backend: other}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := given{API: running, Sent: accepted(running)}.facts()
 			f.API = pod("a", inPhase(corev1.PodRunning), func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute)) })
-			f.untake(AskByName)
-			f.Taken.Add(CountOrphan)
-			f.Taken.Add(ReadLive)
-			f.Beside, f.Live = other, f.API
+			f.untake(Look)
+			f.Others, f.Live = tt.others, f.API
 			if tt.change != nil {
 				tt.change(&f)
 			}
@@ -149,21 +182,6 @@ func TestAnotherPodBesideASettledOneIsAnOrphan(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
 		})
-	}
-}
-
-// TestALookAtTheWantedPodKeepsTheStopOfAnother: else it would be asked to stop at once again.
-func TestALookAtTheWantedPodKeepsTheStopOfAnother(t *testing.T) {
-	running := pod("a", inPhase(corev1.PodRunning))
-	f := given{API: running, Sent: accepted(running), Backend: running}.facts()
-	f.Orphan = Orphan{UID: "b", Since: now.Add(-time.Minute), Asked: now, Present: true}
-	f.Beside = pod("b", inPhase(corev1.PodRunning))
-	if d := Next(&f); d.Step != Rest || d.Orphan != OrphanKept || !d.Shown {
-		t.Errorf("got %+v, want Rest and no news of the orphan", d)
-	}
-	f.Beside = nil
-	if d := Next(&f); d.Orphan != OrphanGone {
-		t.Errorf("got %+v after a list without it, want that it is gone", d)
 	}
 }
 

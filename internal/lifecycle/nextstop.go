@@ -14,18 +14,18 @@ func nextStop(f *Facts, backend *corev1.Pod) Decision {
 	grace, changed := time.Duration(seconds)*time.Second, f.Sent.StopGrace != seconds
 	waited := f.Now.Sub(f.Sent.StopAskedAt)
 	switch {
-	case backend == nil && !f.Earlier && !Started(f.API, f.Sent):
-		return Decision{Step: Stopped}
+	case backend == nil && f.TakenOver.IsZero() && !Started(f.API, f.Sent):
+		return Decision{Step: Stopped, Backend: backend}
 	case !f.Sent.StopAcked && !f.Sent.StopMissing:
-		return Decision{Step: Stop} // also after a create with an unknown outcome, to make sure
+		return Decision{Step: Stop, Backend: backend} // also after a create with an unknown outcome, to make sure
 	case backend == nil:
 		return nextGone(f, grace, waited)
 	case Terminal(&backend.Status) || f.ended():
-		return Decision{Step: Stopped}
+		return Decision{Step: Stopped, Backend: backend}
 	case f.Sent.StopMissing && !changed && waited < missingAfter:
 		return Decision{Again: missingAfter - waited} // the pod was missing and now shows: the backend's answers lag
 	case f.Sent.StopMissing, changed, waited > grace+stopAgainAfter:
-		return Decision{Step: Stop}
+		return Decision{Step: Stop, Backend: backend}
 	}
 	return Decision{Again: stopLook(waited)}
 }
@@ -62,8 +62,8 @@ func hiddenFor(f *Facts) time.Duration {
 // process did not create the pod and a former process may have, the pod was given before the restart.
 func (f *Facts) shownAt(given time.Time, former bool) time.Time {
 	visible := f.Visible
-	if former && f.Earlier && given.IsZero() {
-		given = f.Began
+	if former && given.IsZero() && !f.TakenOver.IsZero() {
+		given = f.TakenOver
 		if f.Complete {
 			visible = min(visible, inFlight)
 		}
@@ -75,7 +75,7 @@ func (f *Facts) shownAt(given time.Time, former bool) time.Time {
 // answers confirm the stop, with two exceptions: the backend lacks many expected pods, which takes a while to
 // notice, or a list has the pod.
 func nextNotFound(f *Facts, waited time.Duration) Decision {
-	had := f.Sent.Accepted || HasRun(f.API) || f.Earlier
+	had := f.Sent.Accepted || HasRun(f.API) || !f.TakenOver.IsZero()
 	runs := f.Listed && !f.ended() // a report of the end does not show that the pod runs
 	again := missingAfter - waited
 	if !f.Sent.MissingSince.IsZero() {

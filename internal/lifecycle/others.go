@@ -10,44 +10,56 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Others are the known facts about other pods at the backend under the name of the wanted pod, and about the
-// ended pods that the backend keeps.
-type Others struct {
-	Left      []types.UID // the pods whose DeletePod was acknowledged and that the backend may keep although they have ended, the newest last
-	Witnessed types.UID   // whose deletion was seen in the API server
-	Orphan    Orphan
-	// Beside is a pod of another UID that the newest list has under the name and that has not ended, or nil.
-	Beside *corev1.Pod
-}
-
-// Orphan is the progress with a pod that only the backend has.
-type Orphan struct {
-	UID     types.UID
-	Since   time.Time
+// Other is a pod at the backend that is not the wanted pod of its name: the API server has no pod, or a pod of
+// another UID.
+type Other struct {
+	UID types.UID
+	// Pod is the newest copy of the pod that the backend has shown; nil: it has shown none, or lacks the pod.
+	Pod     *corev1.Pod
+	Since   time.Time // when the backend first showed it
 	Asked   time.Time // time of the last acknowledged DeletePod
-	Present bool      // there is an orphan
+	Deleted bool      // its deletion was seen in the API server
 }
 
-// OrphanNews is the news of a decision about a pod that only the backend had.
-type OrphanNews int
+// HasLeft reports whether the pod has ended after a request to stop it, and the backend merely keeps it. Some
+// backends keep ended pods forever.
+func (o *Other) HasLeft() bool {
+	return o.Pod != nil && !o.Asked.IsZero() && Terminal(&o.Pod.Status)
+}
 
-const (
-	// OrphanKept means no news.
-	OrphanKept OrphanNews = iota
-	// OrphanWanted means that the pod is wanted after all.
-	OrphanWanted
-	// OrphanGone means that the backend no longer has the pod.
-	OrphanGone
-)
-
-// NewOrphan returns the progress with a pod when only the backend is first seen to have it. A stop that the
-// backend acknowledged while the pod was in the API server counts.
-func NewOrphan(uid types.UID, sent *Sent, since time.Time) Orphan {
-	o := Orphan{UID: uid, Since: since, Present: true}
-	if sent.StopAcked && sent.UID == uid {
-		o.Asked = sent.StopAskedAt
+// ChangeOther returns the list with a change of the pod with the UID, which it adds if the list lacks it. The
+// list itself does not change.
+func ChangeOther(others []Other, uid types.UID, change func(*Other)) []Other {
+	others = slices.Clone(others)
+	i := slices.IndexFunc(others, func(o Other) bool { return o.UID == uid })
+	if i < 0 {
+		others, i = append(others, Other{UID: uid}), len(others)
 	}
-	return o
+	change(&others[i])
+	return others
+}
+
+// ShowOther returns the list after the backend has shown a pod. A stop that the backend acknowledged while the
+// pod was in the API server counts.
+func ShowOther(others []Other, pod *corev1.Pod, sent *Sent, now time.Time) []Other {
+	return ChangeOther(others, pod.UID, func(o *Other) {
+		if o.Pod = pod; o.Since.IsZero() {
+			o.Since = now
+		}
+		if o.Asked.IsZero() && sent.UID == o.UID && sent.StopAcked {
+			o.Asked = sent.StopAskedAt
+		}
+	})
+}
+
+// DropUnlisted returns the list without the pods that the backend has lost: they are not in its list of pods,
+// which was requested at the time asked. The list proves nothing about pods that the node met or asked to stop
+// since then.
+func DropUnlisted(others []Other, pods []*corev1.Pod, asked time.Time) []Other {
+	return slices.DeleteFunc(slices.Clone(others), func(o Other) bool {
+		listed := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.UID == o.UID })
+		return !listed && !o.Since.After(asked) && !o.Asked.After(asked)
+	})
 }
 
 // Instances returns the instance of the wanted pod among the listed pods of its name, or nil. It also returns

@@ -19,12 +19,9 @@ func TestEveryPassEnds(t *testing.T) {
 		for range 16 {
 			d := Next(f)
 			if !d.Step.Asks() {
-				if d.Step == Create && (f.NoRoom != nil || f.Unsupported != "") {
-					t.Fatalf("a pod is created that the node has no room for: %+v", f)
-				}
 				return
 			}
-			if asked[d.Step]++; asked[d.Step] > 1 && d.Step != Fail {
+			if asked[d.Step]++; asked[d.Step] > 1 {
 				t.Fatalf("step %d is taken twice on %+v", d.Step, f)
 			}
 			answer(t, f, d)
@@ -37,37 +34,26 @@ func TestEveryPassEnds(t *testing.T) {
 func answer(t *rapid.T, f *Facts, d Decision) {
 	f.Taken.Add(d.Step)
 	switch d.Step {
-	case AskByName:
-		f.Backend = anyPod(t, "backend")
-		f.Silent = f.Backend == nil && rapid.Bool().Draw(t, "silent")
-		f.Suspect = false
-		if f.Backend == nil && !f.Silent {
-			f.Left = nil
-		}
-	case AskAll:
-		for range rapid.IntRange(0, 2).Draw(t, "all") {
-			if p := anyPod(t, "one of all"); p != nil {
-				f.Pods = append(f.Pods, p)
+	case Look:
+		f.Silent = rapid.Bool().Draw(t, "silent")
+		f.Suspect = f.Suspect && f.Silent
+		for range rapid.IntRange(0, 2).Draw(t, "shown") {
+			p := anyPod(t, "backend")
+			switch {
+			case p == nil || f.Silent:
+			case f.API != nil && SamePod(f.API, p):
+				f.Own = p
+			default:
+				f.Named, f.Others = p, ShowOther(f.Others, p, &f.Sent, f.Now)
 			}
 		}
+		f.Doubtful = rapid.Bool().Draw(t, "doubtful")
+		f.Held = time.Duration(rapid.IntRange(0, 1).Draw(t, "held"))
+		f.OrphanHeld = time.Duration(rapid.IntRange(0, 1).Draw(t, "orphan held"))
 	case ReadLive:
 		f.Live = anyPod(t, "live")
-	case Admit:
-		if rapid.Bool().Draw(t, "rejected") {
-			f.NoRoom = &PodFailure{}
-		} else if rapid.Bool().Draw(t, "unsupported") {
-			f.Unsupported = "no"
-		}
-	case CountMissing:
-		f.Held = time.Duration(rapid.IntRange(0, 1).Draw(t, "held"))
-	case CountOrphan:
-		f.OrphanHeld = time.Duration(rapid.IntRange(0, 1).Draw(t, "orphan held"))
-	case TakeEnd:
-		f.Finished = rapid.Bool().Draw(t, "finished now")
 	case Fail:
-		f.Failure = d.Failure
-	case BeginOrphan:
-		f.Orphan = NewOrphan(d.Backend.UID, &f.Sent, f.Now)
+		f.Failure = Lose()
 	case Recreate:
 		f.Sent.Accepted, f.Sent.Recreate, f.Sent.MissingSince = false, true, time.Time{}
 	default:
@@ -86,18 +72,16 @@ func anyFacts(t *rapid.T) *Facts {
 	}
 	uid := func(name string) types.UID { return rapid.SampledFrom([]types.UID{"", "a", "b"}).Draw(t, name) }
 	f := &Facts{
-		Clock: Clock{Now: now, Turn: at("turn"), Deadline: at("deadline")},
-		Wanted: Wanted{API: anyPod(t, "api"), Draining: yes("draining"), FailUnsupported: yes("fails"),
-			OS: rapid.SampledFrom([]string{"", "linux"}).Draw(t, "os")},
+		Now:    now,
+		Wanted: Wanted{API: anyPod(t, "api"), Outdated: yes("outdated")},
 		Done: Done{Stopped: yes("stopped"), Over: yes("over"), Sent: Sent{
 			UID: uid("sent"), Attempted: yes("attempted"), AttemptedAt: at("attempted at"), Accepted: yes("accepted"), AcceptedAt: at("accepted at"),
 			Recreate: yes("recreate"), MissingSince: at("missing since"), Shown: yes("shown"), StopAskedAt: at("stop asked at"),
 			StopAcked: yes("acked"), StopMissing: yes("stop missing"), GoneSince: at("gone since"),
 		}},
-		Answers: Answers{Finished: yes("finished"), Relapsed: yes("relapsed"), Runs: yes("runs"), Reports: yes("reports"), Retell: yes("retell")},
-		Others:  Others{Witnessed: uid("witnessed")},
-		Doubt: Doubt{Suspect: yes("suspect"), LackedAt: at("lacked at"), Listed: yes("listed"), Visible: 30 * time.Second,
-			Earlier: yes("earlier"), Began: at("began")},
+		Answers: Answers{Reported: rapid.SampledFrom([]Reported{NotReported, ReportedAlive, ReportedEnded, ReportedAgain}).Draw(t, "reported"),
+			Reports: yes("reports"), Retell: yes("retell")},
+		Doubt: Doubt{Suspect: yes("suspect"), LackedAt: at("lacked at"), Listed: yes("listed"), Visible: 30 * time.Second, TakenOver: at("taken over")},
 	}
 	if f.API != nil { // as the sync lane tracks it
 		f.Sent.UID = f.API.UID
@@ -105,15 +89,12 @@ func anyFacts(t *rapid.T) *Facts {
 	if yes("failed") {
 		f.Failure = &PodFailure{}
 	}
-	if yes("left") {
-		left := uid("left")
-		f.Left = []types.UID{left}
-	}
-	if yes("orphan") {
-		f.Orphan = Orphan{UID: uid("orphan"), Since: at("orphan since"), Asked: at("orphan asked"), Present: true}
-	}
-	if yes("beside") {
-		f.Beside = pod("c")
+	for range rapid.IntRange(0, 2).Draw(t, "others") {
+		o := Other{UID: uid("other"), Since: at("other since"), Asked: at("other asked"), Deleted: yes("other deleted")}
+		if o.Pod = anyPod(t, "other pod"); o.Pod != nil {
+			o.UID = o.Pod.UID
+		}
+		f.Others = append(f.Others, o)
 	}
 	return f
 }

@@ -52,6 +52,11 @@ func ShutDown(passed *PodFailure, left time.Duration) *PodFailure {
 	return &v
 }
 
+// Lose returns the failure of a pod that the backend has lost.
+func Lose() *PodFailure {
+	return &PodFailure{Reason: ReasonLost, Message: "the backend no longer has the pod"}
+}
+
 // Refuse returns the failure of a pod that arrives while the node shuts down.
 func Refuse() *PodFailure { return &PodFailure{Reason: reasonRefused, Message: messageRefused} }
 

@@ -18,7 +18,7 @@ func TestQuietMeansRest(t *testing.T) {
 				if !f.quiet() {
 					continue
 				}
-				if d := nextSeen(&f, f.Backend); d.Step != Rest || d.Again != 0 {
+				if d := nextWanted(&f, f.Own); d.Step != Rest || d.Again != 0 {
 					t.Errorf("quiet, but Next says %+v for %+v, %+v", d, api, sent)
 				}
 			}
@@ -40,13 +40,13 @@ func TestStopsUnseenMeansStop(t *testing.T) {
 		for _, sent := range []Sent{{}, shown, {UID: "a", Attempted: true}, stopped, missing, asked} {
 			for _, failure := range []*PodFailure{nil, {}} {
 				f := given{API: api, Sent: sent, Failure: failure}.facts()
-				f.Runs = true
+				f.Reported = ReportedAlive
 				if !f.stopsUnseen() {
 					continue
 				}
 				unseen++
 				for _, backend := range []*corev1.Pod{nil, pod("a"), pod("a", inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed))} {
-					if d := nextSeen(&f, backend); d.Step != Stop || d.Again != 0 {
+					if d := nextWanted(&f, backend); d.Step != Stop || d.Again != 0 {
 						t.Errorf("to be stopped unseen, but Next says %+v for %+v, %+v with %+v", d, api, sent, backend)
 					}
 				}
@@ -61,7 +61,7 @@ func TestStopsUnseenMeansStop(t *testing.T) {
 func BenchmarkQuiet(b *testing.B) {
 	p := pod("a", withLabel("k", "v"), inPhase(corev1.PodRunning))
 	f := given{API: p, Sent: accepted(p), Told: Told{Labels: p.Labels}}.facts()
-	f.untake(AskByName)
+	f.untake(Look)
 	b.ReportAllocs()
 	for b.Loop() {
 		if d := Next(&f); d.Step != Rest {

@@ -220,8 +220,8 @@ func BenchmarkPublishAndPatch(b *testing.B) {
 func BenchmarkNextAtRest(b *testing.B) {
 	api := pod("a")
 	api.Generation = 1
-	f := given{API: api, Sent: Sent{UID: api.UID, Attempted: true, Accepted: true, Generation: 1, SpecVersion: SpecVersion(api)}}.facts()
-	f.untake(AskByName)
+	f := given{API: api, Sent: Sent{UID: api.UID, Attempted: true, Accepted: true, SpecVersion: SpecVersion(api)}}.facts()
+	f.untake(Look)
 	b.ReportAllocs()
 	for b.Loop() {
 		_ = Next(&f)

@@ -13,9 +13,7 @@ import (
 // value records nothing.
 type Sent struct {
 	UID types.UID
-	// Generation is the generation of the pod that the backend created or accepted last. SpecVersion is the
-	// version of the spec that the backend accepted last.
-	Generation  int64
+	// SpecVersion is the version of the spec that the backend accepted last.
 	SpecVersion uint64
 	// Attempted reports whether CreatePod was called, whatever its result. AttemptedAt is the time of the last
 	// call; it is zero if the call was before a restart.
