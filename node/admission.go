@@ -149,8 +149,10 @@ func (a *podAdmission) fixedSizes() bool {
 // size records the resources of a pod that the backend had already. A pod that waits for a resize was made with
 // other resources than its spec shows, and these are unknown.
 func (a *podAdmission) size(key string, api *corev1.Pod, st podState) {
-	if !a.fixedSizes() || st.sized != nil || !lifecycle.Started(api, st.sent) || resizePending(api) {
+	if !a.fixedSizes() || st.sized != nil {
 		return
 	}
-	a.states.sync(key, api.UID, func(s syncWriter) { s.sized = sizesOf(api) })
+	if lifecycle.Started(api, st.sent) && !resizePending(api) {
+		a.states.sync(key, api.UID, func(s syncWriter) { s.sized = sizesOf(api) })
+	}
 }

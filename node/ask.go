@@ -190,10 +190,13 @@ func (s *podSync) countMissing(ctx context.Context) time.Duration {
 func (s *podSync) countOrphans(ctx context.Context) time.Duration {
 	f := &s.facts
 	f.Others = s.states.get(s.key).others
-	counts := func(o lifecycle.Other) bool {
-		return o.Pod != nil && !lifecycle.Terminal(&o.Pod.Status) && !f.IsDeleted(&o) && (s.api == nil || s.api.UID != o.UID)
+	isOrphan := func(o lifecycle.Other) bool {
+		if o.Pod == nil || lifecycle.Terminal(&o.Pod.Status) {
+			return false
+		}
+		return !f.IsWanted(o.UID) && !f.IsDeleted(&o)
 	}
-	if f.HoldsName() || !slices.ContainsFunc(f.Others, counts) {
+	if f.HoldsName() || !slices.ContainsFunc(f.Others, isOrphan) {
 		s.orphans.forget(s.key)
 		return 0
 	}

@@ -81,11 +81,11 @@ func (c *comparer) sortNames(ctx context.Context, backend []*corev1.Pod, keys []
 // compareStatus compares the pod in a list with the wanted pod.
 func (c *comparer) compareStatus(ctx context.Context, key string, api, pod *corev1.Pod, asked time.Time) {
 	st := c.states.get(key)
-	over := st.isOver(api)
+	over, accepted := st.isOver(api), st.sent.Accepted && !st.stopped && st.sent.UID == api.UID
 	switch {
 	case over && pod.Status.Phase == corev1.PodRunning:
 		c.suspect(key)
-	case !over && (!st.sent.Accepted || st.stopped || st.sent.UID != api.UID):
+	case !over && !accepted:
 		c.syncLane.Add(key)
 	case !st.sent.AcceptedAt.Before(asked):
 	case c.backend.notifies && (st.report.tells(api.UID) || st.beingAsked()):
@@ -105,7 +105,11 @@ func (c *comparer) findMissing(ctx context.Context, has map[string]bool, asked t
 	for _, api := range c.all(ctx) {
 		key := keyOf(api)
 		st := c.states.get(key)
-		if st.sent.UID != "" && st.sent.UID != api.UID || st.stopped || !st.sent.AcceptedAt.Before(asked) || lifecycle.Terminal(&api.Status) {
+		ofAnother := st.sent.UID != "" && st.sent.UID != api.UID
+		if ofAnother || st.stopped || lifecycle.Terminal(&api.Status) {
+			continue
+		}
+		if !st.sent.AcceptedAt.Before(asked) { // the list is older
 			continue
 		}
 		if !has[key] && st.sent.Accepted {
@@ -153,8 +157,8 @@ func (st *podState) isNews(s *corev1.PodStatus) bool {
 // each relist polls the pod again. The exception is a pod that has long been Pending in the list and in its last
 // answer: polling it each time would double the calls.
 func (c *comparer) pollAlone(key string, st *podState, listed *corev1.PodStatus) {
-	if listed.Phase == corev1.PodPending && !st.hurried(time.Now()) &&
-		st.report.matches(st.sent.UID) && st.report.status.Phase == corev1.PodPending {
+	pending := st.report.matches(st.sent.UID) && st.report.status.Phase == corev1.PodPending
+	if pending && listed.Phase == corev1.PodPending && !st.hurried(time.Now()) {
 		c.pollLane.AddAfter(key, aloneEvery*c.pollInterval-c.pollInterval/2) // the next list is due earlier
 		return
 	}

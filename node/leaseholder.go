@@ -123,7 +123,9 @@ func (h *leaseHolder) mayTake(ctx context.Context, found *coordinationv1.Lease) 
 	}
 	// A lease that disappeared belongs to this process, if this process held it a moment ago: any other process
 	// waits.
-	h.claim.Anew = h.claim.Anew || result == lease.Free && (found != nil || !h.claim.Held || !h.fence.Fresh())
+	if wasOurs := found == nil && h.claim.Held && h.fence.Fresh(); result == lease.Free && !wasOurs {
+		h.claim.Anew = true
+	}
 	return true
 }
 

@@ -110,7 +110,8 @@ func (t *leaseTerms) fenced(lane *keyqueue.Queue, work keyqueue.Work) keyqueue.W
 			lane.AddAfter(key, lookAgain)
 			return 0, nil
 		}
-		if errors.Is(err, lease.ErrFenced) && lane == t.syncLane && t.fence.Silent() && t.deadlines.overdue(ctx, key) {
+		fenced := errors.Is(err, lease.ErrFenced) && lane == t.syncLane
+		if fenced && t.fence.Silent() && t.deadlines.overdue(ctx, key) {
 			entered, err = lease.InSilence(ctx), nil
 		}
 		if err == nil {

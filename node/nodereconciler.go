@@ -96,10 +96,10 @@ func (r *nodeReconciler) due() time.Time {
 // attempt makes the necessary writes, and asks the error handler when a write fails. Errors end here.
 func (r *nodeReconciler) attempt(ctx context.Context) {
 	defer func() { r.gap = nil }()
-	known := r.seenBefore
+	asks := r.seenBefore && r.statusErrorHandler != nil
 	err := r.write(ctx)
-	if handler := r.statusErrorHandler; err != nil && known && handler != nil && ctx.Err() == nil {
-		if refused := askHandler(ctx, handler, err); refused != nil {
+	if err != nil && asks && ctx.Err() == nil {
+		if refused := askHandler(ctx, r.statusErrorHandler, err); refused != nil {
 			err = refused
 		} else {
 			err = r.write(ctx)

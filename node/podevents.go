@@ -29,10 +29,9 @@ func (e *podEvents) handler(ctx context.Context) cache.ResourceEventHandler {
 		UpdateFunc: func(before, after any) {
 			old, _ := before.(*corev1.Pod)
 			pod, ok := after.(*corev1.Pod)
-			if !ok || old == nil || !e.wanted(ctx, pod) && !e.wanted(ctx, old) {
-				return
+			if ok && old != nil && (e.wanted(ctx, pod) || e.wanted(ctx, old)) {
+				e.markUpdated(old, pod)
 			}
-			e.markUpdated(old, pod)
 		},
 		DeleteFunc: func(obj any) {
 			tombstone, silent := obj.(cache.DeletedFinalStateUnknown)
@@ -52,14 +51,13 @@ func (e *podEvents) markUpdated(old, pod *corev1.Pod) {
 	st := e.states.get(key)
 	told := st.told(pod)
 	switch {
-	case old.UID != pod.UID || old.Generation != pod.Generation ||
-		!old.DeletionTimestamp.Equal(pod.DeletionTimestamp) ||
-		!ptr.Equal(old.DeletionGracePeriodSeconds, pod.DeletionGracePeriodSeconds) || // shorter, and ends in the same second
+	case old.UID != pod.UID, old.Generation != pod.Generation,
+		!old.DeletionTimestamp.Equal(pod.DeletionTimestamp),
+		!ptr.Equal(old.DeletionGracePeriodSeconds, pod.DeletionGracePeriodSeconds), // shorter, and ends in the same second
 		lifecycle.Terminal(&old.Status) != lifecycle.Terminal(&pod.Status),
 		st.refused != 0 && lifecycle.Differs(pod, st.refused, &told):
 		e.syncLane.AddNow(key)
-	case resync || pod.Generation == 0 ||
-		!maps.Equal(old.Labels, pod.Labels) || !maps.Equal(old.Annotations, pod.Annotations):
+	case resync, pod.Generation == 0, !maps.Equal(old.Labels, pod.Labels), !maps.Equal(old.Annotations, pod.Annotations):
 		e.syncLane.Add(key)
 	}
 	if !resync || st.restsAt == "" || st.restsAt != pod.ResourceVersion { // there may be thousands of pods at rest

@@ -203,7 +203,8 @@ func (m *statusManager) writeFailed(ctx context.Context, key string, err error, 
 		logger.Warn("pod in the API server is not up to date; given up until the pod changes")
 	}
 	var failed *laneError
-	if errors.As(err, &failed) && failed.event != "" && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) {
+	refused := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
+	if refused && errors.As(err, &failed) && failed.event != "" {
 		news := false
 		m.states.status(key, failed.pod.UID, func(st statusWriter) { st.denied, news = st.denied.next(failed.event, time.Now()) })
 		if news {
@@ -214,7 +215,8 @@ func (m *statusManager) writeFailed(ctx context.Context, key string, err error, 
 
 // dropped returns the conditions that the pod no longer has.
 func (m *statusManager) dropped(api *corev1.Pod, st *podState) []corev1.PodConditionType {
-	if m.admission.fixedSizes() && st.sized != nil && st.sized.noResize(api) == "" && resizePending(api) {
+	fits := st.sized != nil && st.sized.noResize(api) == ""
+	if fits && m.admission.fixedSizes() && resizePending(api) {
 		return append(slices.Clone(st.dropped), corev1.PodResizePending)
 	}
 	return st.dropped

@@ -54,8 +54,11 @@ func (p *poller) pollPod(ctx context.Context, key string) (class int, err error)
 // the end of the earlier pod.
 func (p *poller) ask(ctx context.Context, key string, api *corev1.Pod) (*corev1.PodStatus, error) {
 	status, err := p.backend.status(ctx, api)
-	if err != nil || status == nil || !lifecycle.Terminal(status) || p.states.get(key).sent.Shown {
-		return status, err
+	if err != nil || status == nil {
+		return nil, err
+	}
+	if !lifecycle.Terminal(status) || p.states.get(key).sent.Shown {
+		return status, nil
 	}
 	pod, err := p.backend.getPod(ctx, key)
 	switch {

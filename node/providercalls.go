@@ -142,7 +142,9 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 			st.inherit(backend)
 		}
 		// The pod may have been started before a restart: a report by its name is about this pod.
-		st.sent.Attempted = st.sent.Attempted || backend != nil || earlier || lifecycle.HasRun(api)
+		if backend != nil || earlier || lifecycle.HasRun(api) {
+			st.sent.Attempted = true
+		}
 		if st.sent.StopAskedAt.IsZero() || st.sent.StopGrace != grace {
 			st.askedAt = time.Now()
 		}

@@ -255,7 +255,10 @@ func (q *quarantine) areMany(n int, now time.Time) bool {
 			known--
 		}
 	}
-	return n > manyAbove && n*manyFraction > known || n > 1 && n*2 > known
+	if n > manyAbove {
+		return n*manyFraction > known
+	}
+	return n > 1 && n*2 > known
 }
 
 // shouldHave returns how many pods the side should have, including unwanted pods that still count. The caller

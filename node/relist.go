@@ -113,8 +113,11 @@ func (r *relister) pause(ctx context.Context) time.Duration {
 		return relistPeriod
 	}
 	for _, key := range r.states.hurried(time.Now()) {
-		if api := r.pod(ctx, key); api != nil && !lifecycle.Terminal(&api.Status) &&
-			(api.DeletionTimestamp != nil || api.Status.Phase != corev1.PodRunning) {
+		api := r.pod(ctx, key)
+		if api == nil || lifecycle.Terminal(&api.Status) {
+			continue
+		}
+		if api.DeletionTimestamp != nil || api.Status.Phase != corev1.PodRunning {
 			return hurriedPoll
 		}
 	}

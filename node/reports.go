@@ -114,7 +114,7 @@ func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool
 				r.metadata = old.metadata
 			}
 		}
-		if r.polled && old != r.after || r.listed && old.tells(api.UID) {
+		if late := r.polled && old != r.after; late || r.listed && old.tells(api.UID) {
 			return // older than the provider's reports since the call
 		}
 		news = st.reflects(r.generation, st.generation)

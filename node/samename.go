@@ -42,14 +42,15 @@ func (c *podCore) noteOthers(key string, api *corev1.Pod, pods []*corev1.Pod, as
 	wanted := types.UID("")
 	if api != nil {
 		wanted = api.UID
-		if !st.stopped && !st.isOver(api) && (!st.sent.Accepted || !st.sent.AcceptedAt.Before(asked)) {
+		accepted := st.sent.Accepted && st.sent.AcceptedAt.Before(asked)
+		if !accepted && !st.stopped && !st.isOver(api) {
 			c.syncLane.Add(key)
 			return
 		}
 	}
 	c.states.showOthers(key, wanted, pods)
-	c.states.dropUnlisted(key, pods, asked)
-	if now := c.states.get(key); len(now.others) < len(st.others) || !now.othersSince().IsZero() {
+	hidden := c.states.hideUnlisted(key, pods, asked)
+	if now := c.states.get(key); hidden || !now.othersSince().IsZero() {
 		c.syncLane.Add(key)
 	}
 }

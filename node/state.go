@@ -220,10 +220,10 @@ func (st *podState) reportedAs(uid types.UID) lifecycle.Reported {
 	return lifecycle.NotReported
 }
 
-// sharesName reports whether the backend may have another pod under the name, so that its answers by name may be
+// sharesName reports whether the backend has shown another pod under the name, so that its answers by name may be
 // about that pod.
 func (st *podState) sharesName() bool {
-	return slices.ContainsFunc(st.others, func(o lifecycle.Other) bool { return o.Pod != nil || !o.Asked.IsZero() })
+	return slices.ContainsFunc(st.others, func(o lifecycle.Other) bool { return o.Pod != nil })
 }
 
 // unknownSince returns when the backend first did not know the pod by its name, zero if the backend knows it.
@@ -264,7 +264,10 @@ func (st *podState) finished(uid types.UID) bool {
 // shows none.
 func (st *podState) othersSince() (since time.Time) {
 	for _, o := range st.others {
-		if o.Pod != nil && !o.HasLeft() && (since.IsZero() || o.Since.Before(since)) {
+		if o.Pod == nil || o.HasLeft() {
+			continue
+		}
+		if since.IsZero() || o.Since.Before(since) {
 			since = o.Since
 		}
 	}

@@ -189,6 +189,17 @@ func (s *podStates) dropUnlisted(key string, pods []*corev1.Pod, asked time.Time
 	s.change(key, anyPod, func(st *podState) { st.others = lifecycle.DropUnlisted(st.others, pods, asked) })
 }
 
+// hideUnlisted records which other pods of the name are not among the pods of a list that may have gaps, and
+// reports whether there are such pods.
+func (s *podStates) hideUnlisted(key string, pods []*corev1.Pod, asked time.Time) (news bool) {
+	s.change(key, anyPod, func(st *podState) {
+		before := st.others
+		st.others = lifecycle.HideUnlisted(before, pods, asked)
+		news = !slices.Equal(before, st.others)
+	})
+	return news
+}
+
 // reports changes the record of the provider's reports.
 func (s *podStates) reports(key string, uid types.UID, change func(reportWriter)) {
 	s.change(key, uid, func(st *podState) { change(st.byReport()) })

@@ -78,7 +78,8 @@ func (s *podSync) track(ctx context.Context) {
 func (s *podSync) gather() bool {
 	f := &s.facts
 	st, tracked := s.states.find(s.key)
-	if s.api != nil && st.sent.UID != s.api.UID || f.Taken.Has(lifecycle.Look) && !tracked {
+	ofAnother := s.api != nil && st.sent.UID != s.api.UID
+	if ofAnother || f.Taken.Has(lifecycle.Look) && !tracked {
 		return false
 	}
 	f.Now = time.Now()

@@ -94,14 +94,15 @@ func (w *podWorker) createFailed(key string, api *corev1.Pod, attempted bool, er
 
 // tellBehind shows that a pod has waited for long, because the backend still has another pod under its name.
 func (s *podSync) tellBehind(backend *corev1.Pod) {
-	if s.api == nil || s.api.DeletionTimestamp != nil || backend == nil || lifecycle.SamePod(s.api, backend) {
+	if s.api == nil || s.api.DeletionTimestamp != nil || backend == nil {
 		return
 	}
 	message := fmt.Sprintf("the backend still has another pod under this name (UID %s), which must stop first", backend.UID)
 	news := false
 	s.states.sync(s.key, s.api.UID, func(st syncWriter) {
 		since := st.all.othersSince()
-		if st.sent.Accepted || st.syncErr != nil || since.IsZero() || time.Since(since) < hungCall {
+		waits := !since.IsZero() && time.Since(since) >= hungCall
+		if st.sent.Accepted || st.syncErr != nil || !waits {
 			return
 		}
 		if st.notices, news = st.notices.next(eventFailedSync, message, time.Now()); news {
@@ -117,8 +118,11 @@ func (s *podSync) tellBehind(backend *corev1.Pod) {
 // tellHeld records in one event that the node does nothing about a pod that the backend lacks, because the answer
 // of the backend is in doubt.
 func (s *podSync) tellHeld() {
-	held := s.api != nil && s.api.DeletionTimestamp == nil && s.facts.Held > lookAgain && s.facts.Own == nil
-	if held == s.held || s.api == nil {
+	if s.api == nil {
+		return
+	}
+	held := s.api.DeletionTimestamp == nil && s.facts.Own == nil && s.facts.Held > lookAgain
+	if held == s.held {
 		return
 	}
 	s.states.evidence(s.key, s.api.UID, func(e *evidence) { e.held = held })

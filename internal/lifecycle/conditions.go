@@ -51,7 +51,7 @@ func conditions(v View, s *corev1.PodStatus) []corev1.PodCondition {
 	if v.Infeasible != "" && !Terminal(s) {
 		set(corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible, Message: v.Infeasible})
 	}
-	if v.Failure != nil && v.Failure.Disrupted && Terminal(s) && !Terminal(&v.API.Status) {
+	if v.Failure.isDisruption() && Terminal(s) && !Terminal(&v.API.Status) {
 		set(disruption(v.Failure))
 	}
 	return out
@@ -117,10 +117,13 @@ func initialized(pod *corev1.Pod, s *corev1.PodStatus, reported []corev1.PodCond
 }
 
 func initDone(c *corev1.Container, st *corev1.ContainerStatus) bool {
-	if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-		return st.Started != nil && *st.Started || st.State.Running != nil && st.Started == nil || endUnknown(st)
+	switch {
+	case c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways:
+		return st.State.Terminated != nil && st.State.Terminated.ExitCode == 0
+	case st.Started != nil:
+		return *st.Started || endUnknown(st)
 	}
-	return st.State.Terminated != nil && st.State.Terminated.ExitCode == 0
+	return st.State.Running != nil || endUnknown(st)
 }
 
 // containersReady returns the provider's condition. Without it, the condition follows from the reported

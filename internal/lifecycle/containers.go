@@ -28,7 +28,8 @@ func mergeContainers(old, reported []corev1.ContainerStatus, ended bool, final f
 		now, before := reported[i], statusNamed(old, reported[i].Name)
 		if before != nil {
 			now.RestartCount = max(now.RestartCount, before.RestartCount)
-			if before.State.Terminated != nil && now.State.Terminated == nil && (ended || final(before)) {
+			revives := before.State.Terminated != nil && now.State.Terminated == nil
+			if revives && (ended || final(before)) {
 				if !ended && replaces(&reported[i], before) {
 					continue // the API server accepts the instance when it has no status of the container: with the next write
 				}
@@ -52,9 +53,10 @@ func replaces(running, ended *corev1.ContainerStatus) bool {
 		return false
 	case running.RestartCount > ended.RestartCount:
 		return true
+	case running.ContainerID == "", ended.ContainerID == "", running.ContainerID == ended.ContainerID:
+		return false
 	}
-	return running.ContainerID != "" && ended.ContainerID != "" && running.ContainerID != ended.ContainerID &&
-		!running.State.Running.StartedAt.Time.Before(ended.State.Terminated.FinishedAt.Time)
+	return !running.State.Running.StartedAt.Time.Before(ended.State.Terminated.FinishedAt.Time)
 }
 
 // hasEverRun reports whether a container has run, by the report or the earlier status. For example, a container
@@ -64,8 +66,10 @@ func hasEverRun(now, before *corev1.ContainerStatus) bool {
 }
 
 func ran(s *corev1.ContainerStatus) bool {
-	return s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil ||
-		s.ContainerID != "" || s.RestartCount > 0 || endUnknown(s)
+	if s.ContainerID != "" || s.RestartCount > 0 || endUnknown(s) {
+		return true
+	}
+	return s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil
 }
 
 // endUnknown reports whether the status shows a container with an unknown end.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Facts is the input of Next: everything that is known about the pod of one namespace and name. A separate step
@@ -183,6 +184,9 @@ func (f *Facts) DoubtfulAbsence() bool {
 // isHidden reports whether the backend showed another pod under the name, and did not show the wanted pod.
 func (f *Facts) isHidden() bool { return f.Named != nil && f.Own == nil }
 
+// hasListGap reports whether a list lacks a pod that GetPod shows under the name, and the wanted pod.
+func (f *Facts) hasListGap() bool { return f.Doubtful && f.isHidden() }
+
 // finished reports whether the provider reported the pod as Succeeded or Failed.
 func (f *Facts) finished() bool { return f.Reported == ReportedEnded || f.Reported == ReportedAgain }
 
@@ -190,8 +194,14 @@ func (f *Facts) finished() bool { return f.Reported == ReportedEnded || f.Report
 // then.
 func (f *Facts) ended() bool { return f.Reported == ReportedEnded }
 
+// isTracked reports whether the record of the node's actions is about the wanted pod.
+func (f *Facts) isTracked() bool { return f.IsWanted(f.Sent.UID) }
+
+// IsWanted reports whether the wanted pod has the UID.
+func (f *Facts) IsWanted(uid types.UID) bool { return f.API != nil && f.API.UID == uid }
+
 // accepted reports whether the backend has accepted the pod.
-func (f *Facts) accepted() bool { return f.API != nil && f.API.UID == f.Sent.UID && f.Sent.Accepted }
+func (f *Facts) accepted() bool { return f.isTracked() && f.Sent.Accepted }
 
 // mustStop reports whether the pod must not run any longer: it is deleted, or has failed.
 func (f *Facts) mustStop() bool {

@@ -41,7 +41,7 @@ import (
 func Next(f *Facts) Decision {
 	switch {
 	case f.Taken.Has(Look):
-	case f.API == nil && f.Stopped && !f.showsOther():
+	case f.API == nil && f.Stopped && !f.mayHaveOther():
 		return Decision{Step: Forget}
 	case !f.Suspect && f.settled():
 		return f.withOthers(Decision{})
@@ -114,13 +114,16 @@ func (f *Facts) over() bool { return IsOver(f.API, &f.Sent, f.Over) }
 // hasStopped reports whether the backend has confirmed the stop of a deleted pod. Other clients may still hold
 // the object in the API server.
 func (f *Facts) hasStopped() bool {
-	return f.Stopped && f.API != nil && f.API.UID == f.Sent.UID && f.API.DeletionTimestamp != nil
+	return f.Stopped && f.isTracked() && f.API.DeletionTimestamp != nil
 }
 
 // IsOver reports whether no work is left for an ended pod until it is deleted, or is seen to run. over reports
 // whether an answer of the backend showed that the pod does not run.
 func IsOver(api *corev1.Pod, sent *Sent, over bool) bool {
-	return over && api != nil && api.UID == sent.UID && hasEnded(api)
+	if api == nil || api.UID != sent.UID {
+		return false
+	}
+	return over && hasEnded(api)
 }
 
 // removable reports whether the only work left for a deleted pod is the removal of its object. The backend must
@@ -140,10 +143,10 @@ func (f *Facts) quiet() bool {
 // and the provider reports it as running. A pod that no list contained is looked up first, because a later
 // answer without it would prove nothing.
 func (f *Facts) stopsUnseen() bool {
-	if !f.accepted() || !f.mustStop() || f.Sent.stopAsked() || !f.Sent.MissingSince.IsZero() {
+	if !f.accepted() || !f.mustStop() || f.Sent.stopAsked() {
 		return false
 	}
-	return f.Sent.Shown && f.Reported == ReportedAlive
+	return f.Sent.MissingSince.IsZero() && f.Sent.Shown && f.Reported == ReportedAlive
 }
 
 // IsOutdated reports whether the pod was changed since the backend accepted it, by another writer than the

@@ -48,7 +48,7 @@ func (f *Facts) isNew() bool {
 // name. The wanted pod may exist although CreatePod failed, or because a former process created it in its last
 // moment. Some backends never list ended pods: the list is believed once the wanted pod must have shown.
 func (f *Facts) mayBeOmitted() bool {
-	return f.Named != nil && f.Doubtful && !f.Sent.Accepted && f.Now.Before(f.shownAt(f.Sent.AttemptedAt, true))
+	return f.hasListGap() && !f.Sent.Accepted && f.Now.Before(f.shownAt(f.Sent.AttemptedAt, true))
 }
 
 // nextLost decides about a pod that the backend lost. The restart policy decides whether the pod is created

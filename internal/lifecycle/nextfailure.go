@@ -21,11 +21,11 @@ func (l *Limits) NextFailure(f *Facts) *PodFailure {
 	if f.API == nil || Terminal(&f.API.Status) || f.finished() {
 		return nil
 	}
-	started := Started(f.API, f.Sent)
+	started, hurried := Started(f.API, f.Sent), f.Failure != nil && f.Failure.Grace != nil
 	switch {
 	case !started && l.Draining && !f.mustStop():
 		return Refuse()
-	case started && !l.Turn.IsZero() && (f.Failure == nil || f.Failure.Grace == nil):
+	case started && !l.Turn.IsZero() && !hurried:
 		return ShutDown(f.Failure, l.Turn.Sub(f.Now))
 	case f.mustStop():
 	case ForeignOS(f.API, l.OS) && !f.Sent.Attempted:

@@ -65,15 +65,16 @@ func nextOrphan(f *Facts, o *Other) Decision {
 // isUnwanted reports whether another pod must stop, or be removed from the backend. An ended pod beside the
 // wanted one is left to the backend.
 func (f *Facts) isUnwanted(o *Other) bool {
-	if o.Pod == nil || o.HasLeft() || f.API != nil && f.API.UID == o.UID {
+	if o.Pod == nil || o.HasLeft() || f.IsWanted(o.UID) {
 		return false
 	}
 	return !Terminal(&o.Pod.Status) || !f.HoldsName()
 }
 
-// showsOther reports whether the backend has shown another pod under the name.
-func (f *Facts) showsOther() bool {
-	return slices.ContainsFunc(f.Others, func(o Other) bool { return o.Pod != nil })
+// mayHaveOther reports whether the backend has shown another pod under the name, or may still have a pod that was
+// told to stop.
+func (f *Facts) mayHaveOther() bool {
+	return slices.ContainsFunc(f.Others, func(o Other) bool { return o.Pod != nil || !o.Asked.IsZero() })
 }
 
 // HoldsName reports whether the wanted pod has the name at the backend, or needs it no more: the backend has

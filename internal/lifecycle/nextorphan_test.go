@@ -114,7 +114,15 @@ func TestDropUnlisted(t *testing.T) {
 		if got := DropUnlisted(others, []*corev1.Pod{pod("a")}, now); (len(got) == 1) != tt.keep {
 			t.Errorf("%s: got %+v", tt.name, got)
 		}
-		if others[0] != tt.other {
+		want := tt.other
+		if want.Pod = pod(want.UID); !tt.keep {
+			want.Pod = nil
+		}
+		others[0].Pod = pod(want.UID)
+		if got := HideUnlisted(others, []*corev1.Pod{pod("a")}, now); len(got) == 1 && (got[0].Pod == nil) != (want.Pod == nil) || len(got) == 0 && !tt.other.Asked.IsZero() {
+			t.Errorf("%s: got %+v of a list with gaps, want %+v", tt.name, got, want)
+		}
+		if tt.other.Pod = others[0].Pod; others[0] != tt.other {
 			t.Errorf("%s: the list has changed to %+v", tt.name, others)
 		}
 	}

@@ -36,7 +36,7 @@ func nextGone(f *Facts, grace, waited time.Duration) Decision {
 	switch {
 	case hidden > 0:
 		return Decision{Again: min(hidden, max(waited/2, ReportedWithin))}
-	case f.Sent.StopAcked && (f.Doubtful || f.isHidden()) && !f.ended() && waited < grace+missingAfter:
+	case f.Sent.StopAcked && f.isStopDoubtful(waited-grace):
 		return Decision{Again: missingAfter} // silence confirms no stop; after the grace period, the acknowledgement counts
 	case f.Reports && !f.ended() && f.Sent.GoneSince.IsZero():
 		return Decision{Step: Gone, Again: ReportedWithin} // backends may forget a pod and report its end afterwards
@@ -46,6 +46,19 @@ func nextGone(f *Facts, grace, waited time.Duration) Decision {
 		return Decision{Step: Stopped}
 	}
 	return nextNotFound(f, waited)
+}
+
+// isStopDoubtful reports whether an acknowledged stop is not believed yet, because no clear answer confirms it.
+// over is the time since the end of the grace period. A list that lacks a pod which GetPod shows may be older than
+// the time in which the backend shows its pods.
+func (f *Facts) isStopDoubtful(over time.Duration) bool {
+	switch {
+	case f.ended(), !f.Doubtful && !f.isHidden():
+		return false
+	case f.hasListGap():
+		return over < max(missingAfter, 2*f.Visible)
+	}
+	return over < missingAfter
 }
 
 // hiddenFor returns how long a pod may still run although the backend does not show it, because it is too new.
@@ -76,6 +89,7 @@ func (f *Facts) shownAt(given time.Time, former bool) time.Time {
 // notice, or a list has the pod.
 func nextNotFound(f *Facts, waited time.Duration) Decision {
 	had := f.Sent.Accepted || HasRun(f.API) || !f.TakenOver.IsZero()
+	mayRun := had && !f.ended()
 	runs := f.Listed && !f.ended() // a report of the end does not show that the pod runs
 	again := missingAfter - waited
 	if !f.Sent.MissingSince.IsZero() {
@@ -84,14 +98,20 @@ func nextNotFound(f *Facts, waited time.Duration) Decision {
 	switch {
 	case had && f.Held > 0:
 		return Decision{Again: min(f.Held, missingAfter)}
-	case had && !f.Complete && !f.ended() && waited < missingAfter:
+	case mayRun && !f.Complete && waited < missingAfter:
 		return Decision{Again: missingAfter - waited}
 	case runs && again > 0:
 		return Decision{Again: again}
 	case runs:
 		return Decision{Step: Stop}
-	case had && !f.Unlisted && !f.ended() && !Terminal(&f.API.Status) && f.lackedAt().Before(f.Sent.StopAskedAt):
+	case mayRun && !f.Unlisted && !f.isLackedSinceStop():
 		return Decision{Step: Relist, Again: missingAfter / 2} // newer pods than the last list may be missing, too
 	}
 	return Decision{Step: Stopped}
+}
+
+// isLackedSinceStop reports whether a list since the request to stop the pod lacks the pod. A pod that has ended in the API server
+// needs none.
+func (f *Facts) isLackedSinceStop() bool {
+	return Terminal(&f.API.Status) || !f.lackedAt().Before(f.Sent.StopAskedAt)
 }

@@ -56,10 +56,26 @@ func ShowOther(others []Other, pod *corev1.Pod, sent *Sent, now time.Time) []Oth
 // which was requested at the time asked. The list proves nothing about pods that the node met or asked to stop
 // since then.
 func DropUnlisted(others []Other, pods []*corev1.Pod, asked time.Time) []Other {
-	return slices.DeleteFunc(slices.Clone(others), func(o Other) bool {
-		listed := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.UID == o.UID })
-		return !listed && !o.Since.After(asked) && !o.Asked.After(asked)
-	})
+	return slices.DeleteFunc(slices.Clone(others), func(o Other) bool { return o.isUnlisted(pods, asked) })
+}
+
+// HideUnlisted is DropUnlisted for a list that may have gaps: a pod that was told to stop stays known, so that it
+// is not told again when it shows.
+func HideUnlisted(others []Other, pods []*corev1.Pod, asked time.Time) []Other {
+	others = slices.DeleteFunc(slices.Clone(others), func(o Other) bool { return o.Asked.IsZero() && o.isUnlisted(pods, asked) })
+	for i := range others {
+		if others[i].isUnlisted(pods, asked) {
+			others[i].Pod = nil
+		}
+	}
+	return others
+}
+
+func (o *Other) isUnlisted(pods []*corev1.Pod, asked time.Time) bool {
+	if o.Since.After(asked) || o.Asked.After(asked) {
+		return false
+	}
+	return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.UID == o.UID })
 }
 
 // Instances returns the instance of the wanted pod among the listed pods of its name, or nil. It also returns

@@ -124,12 +124,12 @@ func conditionsDiff(old, want []corev1.PodCondition, drop []corev1.PodConditionT
 // conditionDiff returns a condition for a merge with the earlier one. Fields that only the earlier condition
 // sets must be named, so that the merge removes them.
 func conditionDiff(before, want *corev1.PodCondition) any {
-	lost := before.Reason != "" && want.Reason == "" || before.Message != "" && want.Message == "" ||
-		before.ObservedGeneration != 0 && want.ObservedGeneration == 0
-	if !lost {
-		return want
+	switch {
+	case before.Reason != "" && want.Reason == "", before.Message != "" && want.Message == "",
+		before.ObservedGeneration != 0 && want.ObservedGeneration == 0:
+		return &wholeCondition{*want, orNull(want.Reason), orNull(want.Message), orNull(want.ObservedGeneration)}
 	}
-	return &wholeCondition{*want, orNull(want.Reason), orNull(want.Message), orNull(want.ObservedGeneration)}
+	return want
 }
 
 // wholeCondition is a condition that also names its empty fields.

@@ -34,8 +34,11 @@ func Grace(pod *corev1.Pod) int64 {
 // ForeignOS reports whether a pod that has not run yet needs another operating system than the node's. An empty
 // os means that the node does not report its system.
 func ForeignOS(pod *corev1.Pod, os string) bool {
+	if os == "" || pod.Spec.OS == nil {
+		return false
+	}
 	unborn := pod.Status.Phase == "" || pod.Status.Phase == corev1.PodPending
-	return unborn && os != "" && pod.Spec.OS != nil && string(pod.Spec.OS.Name) != os
+	return unborn && string(pod.Spec.OS.Name) != os
 }
 
 // Deadline returns when the pod must have ended (spec.activeDeadlineSeconds

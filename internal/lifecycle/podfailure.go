@@ -70,6 +70,9 @@ func StopGrace(pod *corev1.Pod, v *PodFailure) int64 {
 	return grace
 }
 
+// isDisruption reports whether there is a failure for which the pod did nothing wrong.
+func (v *PodFailure) isDisruption() bool { return v != nil && v.Disrupted }
+
 // disruption returns the condition of a pod that the node ended for reasons of its own.
 func disruption(v *PodFailure) corev1.PodCondition {
 	return corev1.PodCondition{

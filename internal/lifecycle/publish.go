@@ -30,7 +30,7 @@ func Publish(v View) (Write, corev1.PodStatus) {
 	}
 	want := compose(v)
 	deleting := v.API.DeletionTimestamp != nil
-	stopped := v.Stopped || v.StopAsked && v.Report != nil && Terminal(v.Report) && !v.Relapsed
+	stopped := v.hasStopped()
 	changed := !sameStatus(&want, &v.API.Status)
 	switch {
 	case leaving(v.API):
@@ -43,12 +43,30 @@ func Publish(v View) (Write, corev1.PodStatus) {
 			return Patch, want
 		}
 		return Keep, v.API.Status
-	case changed && !v.FinalStatus && (v.Attempted || v.Report != nil || len(v.API.Finalizers) > 0):
-		return Patch, want // the final status, before the object goes
+	case changed && v.needsFinalStatus():
+		return Patch, want // before the object goes
 	case len(v.API.Finalizers) > 0 && Grace(v.API) == 0:
 		return Keep, v.API.Status // already requested; a finalizer holds the object
 	}
 	return Remove, want
+}
+
+// hasStopped reports whether the pod has stopped: the backend has confirmed it, or reported the end of a pod that
+// it was asked to stop.
+func (v *View) hasStopped() bool {
+	if v.Stopped || !v.StopAsked {
+		return v.Stopped
+	}
+	return v.Report != nil && Terminal(v.Report) && !v.Relapsed
+}
+
+// needsFinalStatus reports whether the API server must learn the last status of a stopped pod: it has not, and
+// the pod was at the backend, or other clients still hold its object.
+func (v *View) needsFinalStatus() bool {
+	if v.FinalStatus {
+		return false
+	}
+	return v.Attempted || v.Report != nil || len(v.API.Finalizers) > 0
 }
 
 // leaving reports whether the API server is about to remove the pod in any case. A write to the pod then removes
@@ -75,9 +93,11 @@ func compose(v View) corev1.PodStatus {
 	}
 	if !absorbed {
 		applySyncError(&s, v)
-		if stopped := v.Stopped && (v.API.DeletionTimestamp != nil || v.Failure != nil); stopped && !Terminal(&s) {
+		mustStop := v.API.DeletionTimestamp != nil || v.Failure != nil
+		switch {
+		case v.Stopped && mustStop && !Terminal(&s):
 			applyStop(&s, v)
-		} else if v.Failure != nil && Terminal(&s) {
+		case v.Failure != nil && Terminal(&s):
 			s.Phase, s.Reason, s.Message = corev1.PodFailed, v.Failure.Reason, v.Failure.Message
 		}
 	}

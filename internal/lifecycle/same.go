@@ -66,12 +66,17 @@ func sameContainer(a, b *corev1.ContainerStatus) bool {
 }
 
 func sameState(a, b *corev1.ContainerState) bool {
-	return sameValue(a.Waiting, b.Waiting) && sameRunning(a.Running, b.Running) && sameTerminated(a.Terminated, b.Terminated) &&
-		newState.same(a, b)
+	return all(
+		sameValue(a.Waiting, b.Waiting), sameRunning(a.Running, b.Running), sameTerminated(a.Terminated, b.Terminated),
+		newState.same(a, b),
+	)
 }
 
 func sameRunning(a, b *corev1.ContainerStateRunning) bool {
-	return a == b || a != nil && b != nil && a.StartedAt.Equal(&b.StartedAt) && newRunning.same(a, b)
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.StartedAt.Equal(&b.StartedAt) && newRunning.same(a, b)
 }
 
 func sameTerminated(a, b *corev1.ContainerStateTerminated) bool {
@@ -88,7 +93,12 @@ func sameTerminated(a, b *corev1.ContainerStateTerminated) bool {
 func all(same ...bool) bool { return !slices.Contains(same, false) }
 
 // sameValue compares pointers to comparable values.
-func sameValue[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+func sameValue[T comparable](a, b *T) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
 
 // samePointer, sameList and sameMap compare values that are usually empty.
 func samePointer[T any](a, b *T) bool { return a == b || equality.Semantic.DeepEqual(a, b) }

@@ -49,7 +49,8 @@ func Started(pod *corev1.Pod, sent Sent) bool { return sent.Attempted || HasRun(
 // Expected reports whether the backend should have the pod: the backend has accepted it, before or since a
 // restart, and the pod does not have to stop.
 func Expected(api *corev1.Pod, sent *Sent, failure *PodFailure) bool {
-	if api.DeletionTimestamp != nil || failure != nil || sent.stopAsked() || Terminal(&api.Status) {
+	mustStop := api.DeletionTimestamp != nil || failure != nil
+	if mustStop || sent.stopAsked() || Terminal(&api.Status) {
 		return false
 	}
 	return sent.Accepted || !sent.Recreate && HasRun(api)
@@ -62,9 +63,13 @@ func (s *Sent) stopAsked() bool { return !s.StopAskedAt.IsZero() }
 // have it, or if the backend did not know it when asked to stop it. A pod that had to stop before a restart may
 // have stopped during the restart.
 func Missed(api *corev1.Pod, sent *Sent, failure *PodFailure) bool {
-	givenUp := failure != nil && failure.Reason == ReasonLost // given up on evidence
-	stops := sent.StopMissing && !givenUp && sent.Accepted && !Terminal(&api.Status)
-	return stops || Expected(api, sent, failure)
+	switch {
+	case Expected(api, sent, failure):
+		return true
+	case failure != nil && failure.Reason == ReasonLost: // given up on evidence
+		return false
+	}
+	return sent.StopMissing && sent.Accepted && !Terminal(&api.Status)
 }
 
 // Young reports whether the backend may not have had the time to show the pod yet.
