@@ -71,6 +71,26 @@ func (w *podWorker) create(ctx context.Context, key string, api *corev1.Pod) err
 	return nil
 }
 
+// admit reports whether the pod may be created. A pod for which the node has no room fails. So does a pod that
+// needs a missing feature, if such pods are set to fail; otherwise it waits for a change.
+func (w *podWorker) admit(ctx context.Context, key string, api *corev1.Pod) bool {
+	unsupported := w.admission.checkSupported(api)
+	if unsupported != "" && !w.failUnsupported {
+		w.unsupported(key, api, unsupported)
+		return false
+	}
+	failure := &lifecycle.PodFailure{Reason: lifecycle.ReasonUnsupported, Message: unsupported}
+	if unsupported == "" {
+		failure = w.admission.admit(ctx, key, api)
+	}
+	if failure == nil {
+		return true
+	}
+	w.fail(key, api, failure)
+	w.syncLane.Add(key)
+	return false
+}
+
 // update hands the changed pod to the backend. The status of this pod is the status that the provider itself
 // reported last: many backends keep the pod as given.
 func (w *podWorker) update(ctx context.Context, key string, api *corev1.Pod, d lifecycle.Decision) error {

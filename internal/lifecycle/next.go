@@ -108,24 +108,6 @@ func nextWanted(f *Facts, backend *corev1.Pod) Decision {
 // asked.
 func (f *Facts) settled() bool { return f.over() || f.removable() || f.quiet() }
 
-// over reports whether no work is left for the pod, because it has ended.
-func (f *Facts) over() bool { return IsOver(f.API, &f.Sent, f.Over) }
-
-// hasStopped reports whether the backend has confirmed the stop of a deleted pod. Other clients may still hold
-// the object in the API server.
-func (f *Facts) hasStopped() bool {
-	return f.Stopped && f.isTracked() && f.API.DeletionTimestamp != nil
-}
-
-// IsOver reports whether no work is left for an ended pod until it is deleted, or is seen to run. over reports
-// whether an answer of the backend showed that the pod does not run.
-func IsOver(api *corev1.Pod, sent *Sent, over bool) bool {
-	if api == nil || api.UID != sent.UID {
-		return false
-	}
-	return over && hasEnded(api)
-}
-
 // removable reports whether the only work left for a deleted pod is the removal of its object. The backend must
 // have reported its end and confirmed its stop.
 func (f *Facts) removable() bool { return f.hasStopped() && f.ended() }
