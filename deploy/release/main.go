@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command release makes the files of a release: the binary for every platform, the programs beside provider process on Linux, the control
-// plane of make up, an archive of each platform, an image of the binaries for Linux, the chart as a file and as an OCI layout, the manifest for krew, the
+// plane of make up, an archive of each platform, packages for Debian and Fedora, an image of the binaries for Linux, the chart as a file and as an OCI layout, the manifest for krew, the
 // modules of each binary with their licences (SPDX, CycloneDX and a notice), the checksums of all files, and with a key their signature.
 //
 // The guarantee: the same sources, version and toolchain make the same bytes, on every machine and at any time.
@@ -130,8 +130,23 @@ func (r *release) make(ctx context.Context) error {
 	if err := os.WriteFile(r.file("NOTICE", ".txt"), []byte(r.licences.notice()), 0o644); err != nil {
 		return err
 	}
+	manual, err := os.MkdirTemp("", program)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(manual) }() // an error leaves files in a folder for temporary files
+	if len(linux) > 0 {
+		if err := r.writeManual(ctx, manual); err != nil {
+			return err
+		}
+	}
 	archives := map[platform]string{}
 	for _, p := range r.platforms {
+		if p.os == "linux" {
+			if err := r.writePackages(p, programs[p], manual); err != nil {
+				return fmt.Errorf("write the packages for %s: %w", p.arch, err)
+			}
+		}
 		if archives[p], err = r.archive(p, programs[p]); err != nil {
 			return fmt.Errorf("write the archive of %s/%s: %w", p.os, p.arch, err)
 		}

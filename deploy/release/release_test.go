@@ -87,8 +87,8 @@ func TestSecurityG3TwoBuildsAreEqual(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := sums(t, out)
-	if len(want) != 18 {
-		t.Errorf("a release for one platform has %d files, want four binaries, two descriptions of each, image, notice, archive, chart twice, and krew's manifest: %v", len(want), want)
+	if len(want) != 20 {
+		t.Errorf("a release for one platform has %d files, want four binaries, two descriptions of each, image, notice, archive, package twice, chart twice, and krew's manifest: %v", len(want), want)
 	}
 	for name, digest := range want {
 		if got[name] != digest {

@@ -30,6 +30,8 @@ var archived = []repocheck.Archived{
 		By: []string{"github.com/hashicorp/nomad/api"}, Why: "this version of Nomad's client reads answers with it; later ones have the fork", Instead: "github.com/go-viper/mapstructure/v2"},
 	{Module: "github.com/pkg/errors", Since: "2021-12-01", Seen: "github.com/k8snetworkplumbingwg/multus-cni/pull/1035",
 		By: []string{"github.com/docker/cli"}, Why: "go-containerregistry reads Docker's configuration with docker/cli", Instead: "errors"},
+	{Module: "github.com/mitchellh/copystructure", Since: "2026-02 or before", Seen: "github.com/openbao/openbao/issues/2129",
+		By: []string{"github.com/Masterminds/sprig/v3"}, Why: "the tool that makes a release packs for Debian with nfpm, whose changelogs are templates of sprig; no program of the release has it", Instead: "a few lines"},
 
 	{Module: "github.com/Azure/go-autorest", Since: "2025-02-12", Seen: "github.com/openbao/openbao/issues/2129", Instead: "github.com/Azure/azure-sdk-for-go/sdk"},
 	{Module: "github.com/aws/aws-sdk-go", Since: "2025-07-31", Seen: "github.com/openbao/openbao/issues/2129", Instead: "github.com/aws/aws-sdk-go-v2"},
@@ -45,7 +47,6 @@ var archived = []repocheck.Archived{
 	{Module: "github.com/gregjones/httpcache", Since: "2023-08 or before", Seen: "github.com/kubernetes/kubernetes/issues/120276", Instead: "a few lines"},
 	{Module: "github.com/grpc-ecosystem/go-grpc-prometheus", Since: "2023-08 or before", Seen: "github.com/kubernetes/kubernetes/issues/120276", Instead: "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"},
 	{Module: "github.com/kr/pty", Since: "2026-02 or before", Seen: "github.com/kubernetes/kubernetes/pull/136798", Instead: "github.com/creack/pty"},
-	{Module: "github.com/mitchellh/copystructure", Since: "2026-02 or before", Seen: "github.com/openbao/openbao/issues/2129", Instead: "a few lines"},
 	{Module: "github.com/opentracing/opentracing-go", Since: "2026 or before", Seen: "github.com/oligot/go-mod-upgrade/issues/74", Instead: "go.opentelemetry.io/otel"},
 }
 
