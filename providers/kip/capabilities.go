@@ -11,8 +11,8 @@ import (
 // Capabilities declares the features that pods get. The declaration is the same for all configurations.
 func (Config) Capabilities() capability.Declaration {
 	lacks, notes := podjob.Lacks()
-	notes[capability.ContainerLimits] = "the machine keeps those of the pod as a whole; nothing keeps those of each container"
 	lacks[capability.DNS] = "the machine resolves names as its network does, also for `dnsPolicy: ClusterFirst`: Services of the cluster have no names and no route there"
 	delete(notes, capability.RunAsUser)
+	delete(notes, capability.ContainerLimits)
 	return podruntime.Capabilities(podruntime.Config{Lacks: lacks, Notes: notes})
 }

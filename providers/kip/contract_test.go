@@ -44,10 +44,10 @@ func TestContract(t *testing.T) {
 		Except: map[string]string{
 			"exec/terminal":   "a command in a machine has no terminal; TestTerminalIsRefused",
 			"stats/summary":   "the process of a test is not a machine that could be measured",
-			"settings/limits": "the machine is the limit of the pod; TestSizeOfAMachine has the size that it gets",
+			"settings/limits": "the kernel of a machine keeps limits; TestContainerWithTooMuchMemoryIsKilledAlone of the driver qemu",
 		},
 		Unproven: map[capability.Feature]string{
-			capability.ContainerLimits: "the machine keeps them for the pod as a whole",
+			capability.ContainerLimits: "the kernel of a machine keeps them; TestContainerWithTooMuchMemoryIsKilledAlone of the driver qemu",
 			capability.HostPorts:       "a container has the ports of its machine; port-forward/both-ways connects with one there",
 			capability.TokenVolumes:    "no check of the contract has tokens",
 		},

@@ -7,6 +7,7 @@ package podjob
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,6 +38,7 @@ type container struct {
 	started, finished time.Time // zero: not yet
 	exitCode          int32
 	lost              bool   // its end is unknown
+	oomKilled         bool   // the kernel killed it because memory was used up
 	startError        string // why it never ran
 	viewers           map[*viewer]bool
 }
@@ -53,6 +55,12 @@ func (r *runtime) CreateContainer(ctx context.Context, sandboxID string, config 
 	c := &container{id: newID(), sandbox: sandboxID, config: config, created: time.Now(), ended: make(chan struct{}), viewers: map[*viewer]bool{}}
 	if c.spec, err = r.entry(ctx, c.id, config); err != nil {
 		return "", err
+	}
+	if parent := s.config.GetLinux().GetCgroupParent(); parent != "" {
+		c.spec.Cgroup, c.spec.OOMScore = filepath.Join(cgroupRoot, parent, c.id), config.GetLinux().GetResources().GetOomScoreAdj()
+		if err := makeCgroup(c.spec.Cgroup, config.GetLinux().GetResources()); err != nil {
+			return "", err
+		}
 	}
 	if config.GetLogPath() != "" && s.config.GetLogDirectory() != "" {
 		c.logPath = filepath.Join(s.config.GetLogDirectory(), config.GetLogPath())
@@ -213,6 +221,9 @@ func (r *runtime) StartContainer(_ context.Context, id string) error {
 	}
 	p, err := launch(c.spec)
 	if err != nil { // it has ended, as for a kubelet: it is not tried again but by its restart policy
+		if wasOOMKilled(c.spec.Cgroup) {
+			err = fmt.Errorf("its memory limit of %d bytes is too small to start it: %w", c.config.GetLinux().GetResources().GetMemoryLimitInBytes(), err)
+		}
 		c.finished, c.exitCode, c.startError = time.Now(), startErrorCode, err.Error()
 		c.mu.Unlock()
 		log.close()
@@ -235,7 +246,7 @@ func (r *runtime) StartContainer(_ context.Context, id string) error {
 		p.close()
 		c.mu.Lock()
 		if c.finished, c.lost = time.Now(), err != nil; !c.lost {
-			c.exitCode = exitCode(state)
+			c.exitCode, c.oomKilled = exitCode(state), wasOOMKilled(c.spec.Cgroup)
 		}
 		c.mu.Unlock()
 		close(c.ended)
@@ -317,6 +328,7 @@ func (r *runtime) RemoveContainer(ctx context.Context, id string) error {
 	if err := r.StopContainer(ctx, id, 0); err != nil {
 		return err
 	}
+	_ = os.Remove(c.spec.Cgroup) // a command may still end in it: the removal of the pod's cgroup removes the rest
 	for _, dir := range []string{"tmp", "over"} {
 		if err := os.RemoveAll(filepath.Join(r.dir, dir, id)); err != nil {
 			return err
@@ -393,6 +405,8 @@ func (c *container) status() *runtimeapi.ContainerStatus {
 			s.ExitCode, s.Reason, s.Message = 128+int32(syscall.SIGKILL), "ContainerStatusUnknown", "nobody could wait for the process: how it ended is not known"
 		case c.startError != "":
 			s.Reason, s.Message = "StartError", c.startError
+		case c.oomKilled:
+			s.Reason = "OOMKilled"
 		case c.exitCode != 0:
 			s.Reason = "Error"
 		}

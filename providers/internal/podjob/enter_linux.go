@@ -92,8 +92,11 @@ func launch(e enter.Entry) (launched, error) {
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
 		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_DAC_OVERRIDE}
 	}
-	l.process, err = begin(context.Background(), cmd, e)
-	_, _ = outW.Close(), errW.Close()
+	group, err := startIn(e.Cgroup, cmd)
+	if err == nil {
+		l.process, err = begin(context.Background(), cmd, e)
+	}
+	_, _, _ = outW.Close(), errW.Close(), group.Close()
 	if err != nil {
 		l.close()
 	}

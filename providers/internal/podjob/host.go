@@ -41,6 +41,8 @@ type Config struct {
 	// Confine removes from containers each capability missing in a usual runtime. Without it root in a container
 	// is root of the machine, for machines of another system with its own confinement of the process.
 	Confine bool
+	// CgroupParent is the parent of the pod's cgroups in the unified hierarchy, which keep the limits of containers. Default: nothing keeps limits.
+	CgroupParent string
 	// Pull pulls images for RuntimeUnpack. Default: PullImage.
 	Pull PullFunc
 	// KeepVariable reports whether containers get a variable of this process. They always get the variables of

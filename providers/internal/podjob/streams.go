@@ -54,6 +54,11 @@ func (r *runtime) command(ctx context.Context, id string, argv []string, stdin, 
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	e := c.spec
 	e.Argv, e.Inside, e.Mounts = argv, true, nil
+	group, err := startIn(e.Cgroup, cmd)
+	if err != nil {
+		return nil, err
+	}
+	defer group.Close()
 	return begin(ctx, cmd, e)
 }
 

@@ -165,8 +165,12 @@ func (s *supervisor) start(ctx context.Context) error {
 			return err
 		}
 	}
+	pids := int64(0)
+	if s.config.CgroupParent != "" {
+		pids = podPids()
+	}
 	s.pods, err = podruntime.New(podruntime.Config{
-		Runtime: r, Images: store, Node: node, Recorder: noEvents{},
+		CgroupParent: s.config.CgroupParent, PodPidsLimit: pids, Runtime: r, Images: store, Node: node, Recorder: noEvents{},
 		Root: filepath.Join(s.local, "pods"), LogRoot: s.config.LogDir, ClusterDomain: s.bundle.DNSDomain,
 		MachineNetwork: true, KeepLogs: true, Lacks: lacks, Notes: notes,
 	})

@@ -39,6 +39,10 @@ type Entry struct {
 	Bundle     string   // a directory with the config.json for them
 	// Confined removes every capability that containers usually lack, and the right to make devices.
 	Confined bool
+	// Cgroup is the directory of the container's cgroup: the container sees no other cgroup. "": the cgroup of the starting process.
+	Cgroup string
+	// OOMScore is the oom_score_adj of a process with a Cgroup.
+	OOMScore int64
 	// Inside means that the process is already in the namespaces of the container.
 	Inside bool
 }

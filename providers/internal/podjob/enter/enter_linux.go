@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	goruntime "runtime"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -68,6 +69,11 @@ func enterAndRun(ready io.Writer) error {
 		return err
 	}
 	_ = spec.Close()
+	if e.Cgroup != "" {
+		if err := os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.FormatInt(e.OOMScore, 10)), 0); err != nil {
+			return fmt.Errorf("order of the kernel's choice when memory is used up: %w", err)
+		}
+	}
 	if !e.Inside {
 		if err := makeRoot(e); err != nil {
 			return err

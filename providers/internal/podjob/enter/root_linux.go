@@ -39,6 +39,14 @@ func makeRoot(e Entry) error {
 	}
 	// If the kernel does not allow to mount a proc, the machine's proc stays.
 	_ = unix.Mount("proc", join(r.dir, "proc"), "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	if e.Cgroup != "" { // programs find their limits there
+		if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+			return fmt.Errorf("cgroup namespace: %w", err)
+		}
+		if err := r.mount(Mount{Source: e.Cgroup, Target: "/sys/fs/cgroup", ReadOnly: true}); err != nil {
+			return fmt.Errorf("mount the cgroup of the container: %w", err)
+		}
+	}
 	if r.own {
 		if _, err := r.place(e.Dir, true); err != nil {
 			return fmt.Errorf("working directory: %w", err)

@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -74,12 +75,15 @@ func agent(args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(agentScore), 0); err != nil {
+		return fmt.Errorf("keep the agent when memory is used up: %w", err)
+	}
 	off := make(chan string, 1)
 	measured := newMeter()
 	a, err := cell.NewAgent(cell.AgentConfig{
 		UserData: user, Dir: *dir, Version: buildVersion, Run: podjob.Run, SetClock: setClock, Stats: measured.stats,
 		PowerOff: func(why string) { off <- why },
-		Job:      podjob.Config{Job: user.Token, Machine: name, Hide: *dir, Confine: true, Started: measured.started},
+		Job:      podjob.Config{Job: user.Token, Machine: name, Hide: *dir, Confine: true, Started: measured.started, CgroupParent: findCgroups()},
 	})
 	if err != nil {
 		return err
@@ -107,6 +111,21 @@ func agent(args []string) error {
 	default:
 		return nil
 	}
+}
+
+// agentScore makes the kernel kill containers before the agent when the memory of the machine is used up.
+const agentScore = "-998"
+
+// findCgroups returns the parent of the pod's cgroups, or "" if the machine has no controller. It says which limits of containers the machine does not keep.
+func findCgroups() string {
+	missing := podjob.MissingControllers("/sys/fs/cgroup")
+	for _, name := range missing {
+		fmt.Fprintf(os.Stderr, "vk-cell: the kernel has no controller %s in /sys/fs/cgroup: the machine does not keep such limits of containers\n", name)
+	}
+	if slices.Contains(missing, "cpu") && slices.Contains(missing, "memory") && slices.Contains(missing, "pids") {
+		return ""
+	}
+	return "/vk-cell"
 }
 
 // setClock sets the clock if it is wrong by 2 seconds or more. A connection may cause a smaller difference.

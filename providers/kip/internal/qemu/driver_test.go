@@ -30,6 +30,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
@@ -52,7 +53,8 @@ type lab struct {
 	orphan    machine.Machine // gets no contact from a node
 	client    *cell.Client
 	states    chan cell.State
-	notice    atomic.Value // the page with the notice of EC2, a string; none: there is no notice
+	first     podjob.Status // the status when main ran, and hungry had ended
+	notice    atomic.Value  // the page with the notice of EC2, a string; none: there is no notice
 	end       func()
 }
 
@@ -172,10 +174,13 @@ func newLab() (_ *lab, err error) {
 		}
 	}
 	main := corev1.Container{Name: "main", Image: ref, Command: []string{"sh", "-c", script}}
+	hungry := corev1.Container{Name: "hungry", Image: ref, Command: []string{"sh", "-c", hungryScript}, Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{
+		corev1.ResourceMemory: resource.MustParse("32Mi"), corev1.ResourceCPU: resource.MustParse("500m"),
+	}}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u-1"}, Spec: corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{main},
+		RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{main, hungry},
 	}}
-	if err := l.client.Give(ctx, podjob.Bundle{Pod: pod, Node: &corev1.Node{}, Runtime: podjob.RuntimeUnpack, Containers: map[string]*corev1.Container{"main": &main}}); err != nil {
+	if err := l.client.Give(ctx, podjob.Bundle{Pod: pod, Node: &corev1.Node{}, Runtime: podjob.RuntimeUnpack, Containers: map[string]*corev1.Container{"main": &main, "hungry": &hungry}}); err != nil {
 		return nil, err
 	}
 	watching, stop := context.WithCancel(context.Background())
@@ -188,12 +193,18 @@ func newLab() (_ *lab, err error) {
 		stop()
 		<-done
 	})
-	_, err = l.await(func(s podjob.Status) bool { return s.Pod.Phase == corev1.PodRunning })
+	l.first, err = l.await(func(s podjob.Status) bool {
+		k := s.Pod.ContainerStatuses
+		return s.Ended || len(k) == 2 && k[0].State.Running != nil && k[1].State.Terminated != nil
+	})
 	return l, err
 }
 
 // script is the command of the test pod.
 const script = "echo hello; mkdir /tmp/w; echo page > /tmp/w/page; httpd -p 8080 -h /tmp/w; trap 'echo stopped; exit 3' TERM; while true; do sleep 1; done"
+
+// hungryScript is the command of a container that uses more memory than its limit.
+const hungryScript = "cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/cpu.max; head -c 100m /dev/zero | tail; echo lives"
 
 // push makes an image of busybox, with a name too long for a tar header.
 func push(to string) error {
@@ -213,7 +224,7 @@ func push(to string) error {
 		add(tar.Header{Typeflag: tar.TypeDir, Name: dir, Mode: 0o1777}, nil)
 	}
 	add(tar.Header{Name: "bin/busybox", Mode: 0o755}, busybox)
-	for _, applet := range strings.Fields("sh echo mkdir httpd sleep uname cat ls mount mknod dd nc head find insmod id") {
+	for _, applet := range strings.Fields("sh echo mkdir httpd sleep uname cat ls mount mknod dd nc head find insmod id tail") {
 		add(tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Linkname: "busybox"}, nil)
 	}
 	add(tar.Header{Name: "etc/" + strings.Repeat("long-", 40) + "é", Mode: 0o600, ModTime: time.Unix(1, 5)}, []byte("long"))
@@ -278,9 +289,9 @@ func (l *lab) exec(t *testing.T, script string) string {
 	return out.String()
 }
 
-func (l *lab) log(t *testing.T, opts api.ContainerLogOpts) string {
+func (l *lab) log(t *testing.T, container string, opts api.ContainerLogOpts) string {
 	t.Helper()
-	r, err := l.client.Logs(t.Context(), "main", opts)
+	r, err := l.client.Logs(t.Context(), container, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,6 +335,25 @@ func TestDeadManSwitch(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(l.driver.config.Dir, m.ID)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("files are left: %v", err)
+	}
+}
+
+// TestContainerWithTooMuchMemoryIsKilledAlone: the kernel of the machine keeps the limits of each container, and a container can read them. Only the
+// container that uses more memory ends.
+func TestContainerWithTooMuchMemoryIsKilledAlone(t *testing.T) {
+	l := open(t)
+	k := l.first.Pod.ContainerStatuses
+	if l.first.Ended || len(k) != 2 || k[1].State.Terminated == nil {
+		t.Fatalf("the pod is %+v", l.first)
+	}
+	if end := k[1].State.Terminated; end.Reason != "OOMKilled" || end.ExitCode != 137 {
+		t.Errorf("the container has ended with %+v", end)
+	}
+	if got := l.log(t, "hungry", api.ContainerLogOpts{}); got != "33554432\n50000 100000\n" {
+		t.Errorf("it says %q", got)
+	}
+	if got := l.exec(t, "cat /sys/fs/cgroup/memory.max; echo 1 > /sys/fs/cgroup/cgroup.kill"); !strings.Contains(got, "No such file") && !strings.HasPrefix(got, "max\n") || !strings.Contains(got, "Read-only") {
+		t.Errorf("the other container says %q", got)
 	}
 }
 
@@ -438,7 +468,7 @@ func TestPodRunsInAMachine(t *testing.T) {
 	if got := l.exec(t, "uname -r; echo $OF; cat /etc/long*; ls /var/lib/vk-cell"); !strings.Contains(got, "-cloud-") || !strings.Contains(got, "\nimage\nlong") || !strings.Contains(got, "No such file") {
 		t.Errorf("in the pod: %s", got)
 	}
-	if got := l.log(t, api.ContainerLogOpts{}); got != "hello\n" {
+	if got := l.log(t, "main", api.ContainerLogOpts{}); got != "hello\n" {
 		t.Errorf("the log is %q", got)
 	}
 	var page bytes.Buffer
@@ -481,10 +511,10 @@ func TestPodRunsInAMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code := end.Pod.ContainerStatuses; len(code) != 1 || code[0].State.Terminated == nil || code[0].State.Terminated.ExitCode != 3 {
+	if code := end.Pod.ContainerStatuses; len(code) != 2 || code[0].State.Terminated == nil || code[0].State.Terminated.ExitCode != 3 {
 		t.Errorf("the pod has ended with %+v", end.Pod)
 	}
-	if got := l.log(t, api.ContainerLogOpts{Tail: 1}); got != "stopped\n" {
+	if got := l.log(t, "main", api.ContainerLogOpts{Tail: 1}); got != "stopped\n" {
 		t.Errorf("the end of the log is %q", got)
 	}
 	if err := again.Stop(t.Context(), l.machine.ID); err != nil {
