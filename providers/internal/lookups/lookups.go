@@ -4,8 +4,8 @@
 // lists without the states of instances.
 //
 // The guarantee: an unsettled instance is asked about after a pause, and ever more rarely the longer this lasts,
-// but at least each minute. The other instances share the rest of a budget of requests. Instances that will end
-// by themselves come first, and then those with the longest wait, relative to their running time, because most
+// but at least each minute. The other instances share the rest of a budget of requests. Optional instances come first, then
+// instances that will end by themselves, and then those with the longest wait, relative to their running time, because most
 // ends come early. An unknown instance is asked about at once, so that no list has an instance without an answer.
 //
 // The surprise: an error about one instance is an error of the whole round, because an incomplete list is no
@@ -42,6 +42,9 @@ const (
 type Listed struct {
 	// Changes reports whether the instance is about to change.
 	Changes bool
+	// Optional reports whether nobody needs to know the instance exactly: it is asked about within the budget only, before
+	// settled instances.
+	Optional bool
 	// Ends reports whether the instance will end by itself.
 	Ends bool
 	// Since is when the instance settled. Zero means that the list does not show it, so a request asks for it.
@@ -107,7 +110,7 @@ func (l *Lookups[T]) due(instances map[string]Listed, now time.Time) (due []stri
 		}
 	}
 	var others []string
-	turns := map[string]float64{} // of the other instances: the time since their last lookup, relative to their age
+	turns := map[string]float64{} // of the other instances: for settled ones, the time since their last lookup, relative to their age
 	for id, is := range instances {
 		k, asked := l.known[id]
 		if k.changes = is.Changes; is.Changes && k.since.IsZero() {
@@ -129,9 +132,13 @@ func (l *Lookups[T]) due(instances map[string]Listed, now time.Time) (due []stri
 			runs := max(now.Sub(k.settled), 1)
 			turns[id] = float64(min(now.Sub(k.at), runs, ripe)) / float64(min(runs, ripe))
 			if is.Ends {
-				turns[id]++ // the others have 1 at most
+				turns[id]++ // the other settled ones have 1 at most
 			}
-		case !asked || now.Sub(k.at) >= min(max(lasts/patience, l.pause), slowest):
+		case asked && now.Sub(k.at) < min(max(lasts/patience, l.pause), slowest):
+		case is.Optional:
+			others = append(others, id)
+			turns[id] = 3 // settled instances have 2 at most
+		default:
 			due = append(due, id)
 			l.budget.AllowN(now, 1) // it comes without, too
 		}

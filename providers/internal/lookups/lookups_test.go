@@ -163,6 +163,31 @@ func TestChangesTakeFromTheBudget(t *testing.T) {
 	})
 }
 
+// TestOptionalChangesStayWithinTheBudget checks that requests about optional changes come before those about settled instances,
+// and do not exceed the budget.
+func TestOptionalChangesStayWithinTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &asked{times: map[string]int{}, settled: map[string]bool{"rests": true}}
+		l, all := New(60, 0, a.ask), map[string]Listed{"rests": {Since: time.Now().Add(-time.Hour), Ends: true}}
+		for i := range 100 {
+			all[fmt.Sprint("stops-", i)] = Listed{Changes: true, Optional: true}
+		}
+		for range 12 {
+			time.Sleep(5 * time.Second)
+			if err := l.Refresh(t.Context(), all); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sum := 0
+		for _, n := range a.times {
+			sum += n
+		}
+		if a.times["rests"] != 0 || sum < 55 || sum > 65 {
+			t.Errorf("%d requests in a minute, and %d about what rests, want 60 and none", sum, a.times["rests"])
+		}
+	})
+}
+
 // TestFirstRequestAboutAChangeWaits checks that the pause comes before the first request about a change.
 func TestFirstRequestAboutAChangeWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

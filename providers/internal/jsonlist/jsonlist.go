@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package jsonlist reads the pages of lists of services, item by item.
+//
+// The guarantee: the memory for a page is that of its largest item. A page that ends early is an error.
+//
+// The surprise: a caller has seen some items of a page with an error.
+package jsonlist
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+)
+
+// errForm is the error of an answer of another form. An error of the decoder could quote a secret.
+var errForm = errors.New("the answer is no JSON of the documentation")
+
+// Read reads a JSON object. It calls take with each item of the fields in lists, and decodes every other field into rest by
+// its name.
+func Read[T any](r io.Reader, lists []string, take func(T), rest map[string]any) error {
+	d := json.NewDecoder(r)
+	if err := expect(d, json.Delim('{')); err != nil {
+		return err
+	}
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return errForm
+		}
+		name, _ := token.(string)
+		if slices.Contains(lists, name) {
+			err = readItems(d, take)
+		} else {
+			into, known := rest[name]
+			if !known {
+				into = &json.RawMessage{}
+			}
+			err = d.Decode(into)
+		}
+		if err != nil {
+			return errForm
+		}
+	}
+	return expect(d, json.Delim('}'))
+}
+
+// readItems reads an array. Null is an empty array.
+func readItems[T any](d *json.Decoder, take func(T)) error {
+	token, err := d.Token()
+	if err != nil || token == nil {
+		return err
+	}
+	if token != json.Delim('[') {
+		return errForm
+	}
+	for d.More() {
+		var item T
+		if err := d.Decode(&item); err != nil {
+			return err
+		}
+		take(item)
+	}
+	return expect(d, json.Delim(']'))
+}
+
+// expect reads a delimiter.
+func expect(d *json.Decoder, want json.Delim) error {
+	if token, err := d.Token(); err != nil || token != want {
+		return errForm
+	}
+	return nil
+}
