@@ -11,7 +11,6 @@ package nova
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -27,13 +26,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
-	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
+	gophercloudopenstack "github.com/gophercloud/gophercloud/v2/openstack"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/openstack"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
@@ -57,11 +55,11 @@ type Config struct {
 type Driver struct {
 	config Config
 	port   int
+	client openstack.Client
 
 	mu      sync.Mutex
-	service *gophercloud.ServiceClient // guarded by mu; nil before the first login
-	flavors map[string]string          // guarded by mu; IDs by name
-	asked   map[string]time.Time       // guarded by mu; running and unanswered creates, by token
+	flavors map[string]string    // guarded by mu; IDs by name
+	asked   map[string]time.Time // guarded by mu; running and unanswered creates, by token
 
 	look time.Duration // between two looks for a host
 }
@@ -83,79 +81,41 @@ const (
 
 // New returns a driver for a configuration. Agents listen on port. The driver logs in at its first request.
 func New(c Config, port int) (*Driver, error) {
-	d := &Driver{config: c, port: port, flavors: map[string]string{}, asked: map[string]time.Time{}, look: time.Second}
-	_, _, _, err := d.credentials()
-	return d, err
-}
-
-func (d *Driver) credentials() (gophercloud.AuthOptions, gophercloud.EndpointOpts, *tls.Config, error) {
-	var options []clouds.ParseOption
-	if d.config.Cloud != "" {
-		options = append(options, clouds.WithCloudName(d.config.Cloud))
-	}
-	if d.config.Region != "" {
-		options = append(options, clouds.WithRegion(d.config.Region))
-	}
-	who, where, secure, err := clouds.Parse(options...)
-	if err != nil {
-		err = fmt.Errorf("find the credentials for Nova: %w: name a cloud of clouds.yaml in nova.cloud or OS_CLOUD", err)
-	}
-	return who, where, secure, err
-}
-
-// login returns Nova with a token. The client logs in again when the token ends.
-func (d *Driver) login(ctx context.Context) (*gophercloud.ServiceClient, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.service != nil {
-		return d.service, nil
-	}
-	who, where, secure, err := d.credentials()
+	login, err := c.login(context.Background())
 	if err != nil {
 		return nil, err
-	}
-	who.AllowReauth = true
-	provider, err := openstack.NewClient(who.IdentityEndpoint)
-	if err != nil {
-		return nil, fmt.Errorf("auth_url %q: %w", who.IdentityEndpoint, err)
 	}
 	transport, err := config.Transport("")
 	if err != nil {
 		return nil, err
 	}
-	if secure != nil {
-		transport.TLSClientConfig = secure
+	if login.TLS != nil {
+		transport.TLSClientConfig = login.TLS
 	}
-	provider.HTTPClient = http.Client{
-		Transport: transport, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would take the token along
-	}
-	if err := openstack.Authenticate(ctx, provider, who); err != nil {
-		return nil, fmt.Errorf("log in to Keystone at %s: %w", who.IdentityEndpoint, withoutKind(err))
-	}
-	service, err := openstack.NewComputeV2(provider, where)
+	return &Driver{
+		config: c, port: port, flavors: map[string]string{}, asked: map[string]time.Time{}, look: time.Second,
+		client: openstack.Client{
+			Name: "Nova", Type: "compute", Microversion: microversion, Login: c.login, Find: gophercloudopenstack.NewComputeV2,
+			HTTP: http.Client{Transport: transport, CheckRedirect: openstack.NoRedirect},
+		},
+	}, nil
+}
+
+// login returns the credentials.
+func (c Config) login(context.Context) (openstack.Login, error) {
+	l, err := openstack.Cloud{Name: c.Cloud, Region: c.Region}.Login()
 	if err != nil {
-		return nil, fmt.Errorf("find Nova in the catalog of Keystone: %w: look at region %q", withoutKind(err), where.Region)
+		err = fmt.Errorf("find the credentials for Nova: %w: name a cloud of clouds.yaml in nova.cloud or OS_CLOUD", err)
 	}
-	service.Type, service.Microversion = "compute", microversion
-	d.service = service
-	return service, nil
+	return l, err
 }
 
 // call makes a request and reads the answer. False means that no server has got the request.
 func (d *Driver) call(ctx context.Context, method, path string, query url.Values, in, out any) (sent bool, err error) {
-	service, err := d.login(ctx)
-	if err != nil {
-		return false, err
-	}
-	where := service.Endpoint + path
-	if len(query) > 0 {
-		where += "?" + query.Encode()
-	}
-	_, err = service.Request(ctx, method, where, &gophercloud.RequestOpts{ //nolint:bodyclose // gophercloud closes it
-		JSONBody: in, JSONResponse: out, OkCodes: []int{http.StatusOK, http.StatusAccepted, http.StatusNoContent},
-	})
-	var dial *net.OpError
-	return !errors.As(err, &dial) || dial.Op != "dial", kind(err)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_, err = d.client.Call(ctx, method, path, query, in, out)
+	return !openstack.NotSent(err), kind(err)
 }
 
 // server is a server in an answer of Nova.
@@ -463,51 +423,27 @@ var advice = map[machine.Refusal]string{
 	machine.Quota:  "raise the quota of the project",
 }
 
-// withoutKind returns the error of a request to Keystone. Keystone answers 404 for a deleted application credential, which tells nothing about servers.
-func withoutKind(err error) error {
-	var answer gophercloud.ErrUnexpectedResponseCode
-	if errors.As(err, &answer) {
-		return fmt.Errorf("keystone answers %d %s: look at the credentials", answer.Actual, http.StatusText(answer.Actual))
-	}
-	return kind(err)
-}
-
-// kind gives an error its kind, without the address and the body of the request, which has a secret. An error without a kind does not tell whether Nova has
-// done the request.
+// kind gives a refusal of Nova its kind. An error without a kind does not tell whether Nova has done the request.
 func kind(err error) error {
-	var answer gophercloud.ErrUnexpectedResponseCode
-	var failed *url.Error
-	var refused *gophercloud.ErrUnableToReauthenticate
-	switch {
-	case errors.As(err, &refused):
-		return fmt.Errorf("log in to Keystone again: %w", withoutKind(refused.ErrReauth))
-	case errors.As(err, &answer):
-	case errors.As(err, &failed):
-		return fmt.Errorf("%s: %w", failed.Op, failed.Err)
-	default:
+	var answer *openstack.Refusal
+	if !errors.As(err, &answer) {
 		return err
 	}
-	var body map[string]struct{ Message string } // with one key, the kind of the error
-	_ = json.Unmarshal(answer.Body, &body)       // a body that is no JSON says nothing
-	text := http.StatusText(answer.Actual)
-	for _, said := range body {
-		text += ": " + said.Message
-	}
-	said := fmt.Errorf("nova answers %d %s", answer.Actual, text)
+	said := fmt.Errorf("nova answers %w", err)
 	why := machine.Denied
 	switch {
-	case answer.Actual >= http.StatusInternalServerError || answer.Actual < http.StatusBadRequest:
+	case answer.Status >= http.StatusInternalServerError || answer.Status < http.StatusBadRequest:
 		return said
-	case answer.Actual == http.StatusNotFound:
+	case answer.Status == http.StatusNotFound:
 		return errdefs.AsNotFound(said)
-	case answer.Actual == http.StatusTooManyRequests:
-		if after, err := strconv.Atoi(answer.ResponseHeader.Get("Retry-After")); err == nil && after > 0 {
-			said = errdefs.RetryAfter(said, time.Duration(after)*time.Second)
+	case answer.Status == http.StatusTooManyRequests:
+		if answer.After > 0 {
+			said = errdefs.RetryAfter(said, answer.After)
 		}
 		return machine.Refuse(machine.Throttled, said)
-	case answer.Actual == http.StatusConflict:
+	case answer.Status == http.StatusConflict:
 		return machine.Refuse(machine.Throttled, said) // the server is in the middle of another request
-	case answer.Actual == http.StatusForbidden && strings.Contains(strings.ToLower(text), "quota exceeded"), answer.Actual == http.StatusRequestEntityTooLarge:
+	case answer.Status == http.StatusForbidden && strings.Contains(strings.ToLower(answer.Detail), "quota exceeded"), answer.Status == http.StatusRequestEntityTooLarge:
 		why = machine.Quota
 	}
 	return machine.Refuse(why, fmt.Errorf("%w: %s", said, advice[why]))
