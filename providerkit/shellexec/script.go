@@ -56,7 +56,16 @@ func encode(data []byte) []byte {
 }
 
 // quote makes text one word of a shell.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'"'"'`) + "'" }
+
+// Line returns a command as one line, for a service that splits it like a shell.
+func Line(command []string) string {
+	words := make([]string, len(command))
+	for i, word := range command {
+		words[i] = quote(word)
+	}
+	return strings.Join(words, " ")
+}
 
 // body runs the command in the arguments of the shell.
 func (o *Options) body() string {

@@ -40,3 +40,21 @@ func FirstSize(ctx context.Context, attach api.AttachIO) (size api.TermSize) {
 	}()
 	return size
 }
+
+// EachSize passes the sizes of the caller's terminal to set until ctx ends or the caller has no further sizes.
+func EachSize(ctx context.Context, attach api.AttachIO, set func(api.TermSize)) {
+	sizes := attach.Resize()
+	for attach.TTY() && sizes != nil {
+		select {
+		case size, more := <-sizes:
+			if !more {
+				return
+			}
+			if size.Width > 0 && size.Height > 0 {
+				set(size)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}

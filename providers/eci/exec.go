@@ -7,19 +7,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
-	"time"
-
-	"github.com/gorilla/websocket"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/websession"
 )
-
-// dialTimeout bounds the opening of a session. Its address is valid for 30 s.
-const dialTimeout = 30 * time.Second
 
 // Exec implements service.Executor by a websocket. ECI reports neither the exit code nor the end of the input,
 // so a shell of the image does. Without a shell there is only the output, and the end of the command is an
@@ -50,33 +43,20 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	if s.conn = conn; s.shell == nil {
 		service.Begun(attach)
 	}
-	defer conn.Close()
-	conn.SetReadLimit(maxMessage)
 	conn.SetPongHandler(func(string) error { return s.heard() })
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
 	go s.send(ctx) // ends with the input, or with the first write after the end of conn
-	go s.beat(ctx)
 	return s.receive(ctx)
 }
 
-// open asks for a session, and opens it. The address is a key to the container, so no error contains it.
-func (d *driver) open(ctx context.Context, request execRequest) (*websocket.Conn, error) {
+// open asks for a session, and opens it until ctx ends. Its address is valid for 30 s.
+func (d *driver) open(ctx context.Context, request execRequest) (*websession.Session, error) {
 	var answer execAnswer
 	if err := d.client.call(ctx, "ExecContainerCommand", request, &answer); err != nil {
 		return nil, err
 	}
-	u, err := url.Parse(answer.WebSocketURI)
-	if err != nil || u.Scheme != "wss" || u.Host == "" {
-		return nil, errors.New("ExecContainerCommand: ECI gives no address of a session that begins with wss://")
+	s, err := websession.Open(ctx, answer.WebSocketURI, websession.Options{TLS: &tls.Config{RootCAs: d.roots, MinVersion: tls.VersionTLS12}})
+	if errors.Is(err, websession.ErrAddress) {
+		err = fmt.Errorf("ExecContainerCommand: %w", err)
 	}
-	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: dialTimeout, TLSClientConfig: &tls.Config{RootCAs: d.roots, MinVersion: tls.VersionTLS12}}
-	conn, refusal, err := dialer.DialContext(ctx, u.String(), nil)
-	if refusal != nil && refusal.Body != nil {
-		refusal.Body.Close()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open the session at %s: %w", u.Host, err)
-	}
-	return conn, nil
+	return s, err
 }

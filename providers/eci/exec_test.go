@@ -23,6 +23,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/websession"
 )
 
 // caller is the caller of a command.
@@ -177,7 +178,7 @@ func TestSessionsWithAndWithoutChannels(t *testing.T) {
 			answer.Body.Close()
 			defer conn.Close()
 			who := &caller{in: strings.NewReader("typed"), errs: &bytes.Buffer{}}
-			s := &session{attach: who, conn: conn}
+			s := &session{attach: who, conn: websession.Keep(t.Context(), conn)}
 			go s.send(t.Context())
 			err = s.receive(t.Context())
 			code := 0
@@ -245,8 +246,7 @@ func TestSessionThatIsSilent(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer.Body.Close()
-		s := &session{attach: &caller{}, conn: conn}
-		go s.beat(t.Context())
+		s := &session{attach: &caller{}, conn: websession.Keep(t.Context(), conn)}
 		ended := make(chan error, 1)
 		go func() { ended <- s.receive(t.Context()) }()
 		select {

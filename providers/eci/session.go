@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -19,6 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/websession"
 )
 
 const (
@@ -26,22 +26,17 @@ const (
 	// word, and bytes of all words as JSON. The last limit is not in the documentation of ECI: a public client
 	// keeps it.
 	mostWords, longestWord, longestCommand = 20, 256, 2048
-	// execBeat is the interval at which a session reports that it is alive.
-	execBeat = 10 * time.Second
 	// execSilence is how long a session may be silent, even without a report that it is alive.
-	execSilence = 3 * execBeat
-	// maxMessage is the maximum size of a message of a session, in bytes.
-	maxMessage = 16 << 20
+	execSilence = 3 * websession.Beat
 )
 
 // session is a running command.
 type session struct {
-	conn      *websocket.Conn
+	conn      *websession.Session
 	attach    api.AttachIO
 	shell     *shellexec.Exec // nil for an image without a shell
 	container string
 	framing   framing
-	mu        sync.Mutex // of writes
 }
 
 // useShell runs a command through a shell of the container. ECI limits the words of a command, so the shell
@@ -90,9 +85,7 @@ func (s *session) write(data []byte) error {
 	if s.framing.hasChannels() {
 		data = append([]byte{channelInput}, data...)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.conn.WriteMessage(websocket.BinaryMessage, data)
+	return s.conn.Send(data)
 }
 
 // send passes the input on: encoded for a shell, or else unchanged.
@@ -109,26 +102,6 @@ func (s *session) send(ctx context.Context) {
 	for {
 		n, err := in.Read(buffer)
 		if n > 0 && s.write(buffer[:n]) != nil || err != nil {
-			return
-		}
-	}
-}
-
-// beat keeps a session from being closed for silence.
-func (s *session) beat(ctx context.Context) {
-	ticker := time.NewTicker(execBeat)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-		s.mu.Lock()
-		err := s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(execBeat))
-		s.mu.Unlock()
-		if err != nil {
-			s.conn.Close() // unblocks the readers of the connection
 			return
 		}
 	}

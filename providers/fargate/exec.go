@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -36,7 +35,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[types.Task], comman
 		o.Stdout = w
 	}
 	shell := shellexec.New(o)
-	conn, err := d.client.session(ctx, *in.Instance.TaskArn, in.Container, quoted(shell.Command()))
+	conn, err := d.client.session(ctx, *in.Instance.TaskArn, in.Container, shellexec.Line(shell.Command()))
 	if err != nil {
 		return err
 	}
@@ -51,15 +50,6 @@ func (d *driver) Exec(ctx context.Context, in service.Target[types.Task], comman
 		return fmt.Errorf("the session has ended without the exit code of the command: does the image have sh? %s", s.last)
 	}
 	return err
-}
-
-// quoted turns a command into one line for a session.
-func quoted(command []string) string {
-	words := make([]string, len(command))
-	for i, w := range command {
-		words[i] = "'" + strings.ReplaceAll(w, "'", `'"'"'`) + "'"
-	}
-	return strings.Join(words, " ")
 }
 
 // session opens a session in a container. The token is a key to the container, so no error contains it.
