@@ -5,11 +5,14 @@ package zun
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonlist"
 )
 
 // container is a container as Zun shows it.
@@ -23,6 +26,7 @@ type container struct {
 	Labels       map[string]string    `json:"labels"`
 	Addresses    map[string][]address `json:"addresses"`
 	CreatedAt    string               `json:"created_at"`
+	Registry     string               `json:"registry_id"`
 	// Containers are the containers of a capsule.
 	Containers []container `json:"containers"`
 }
@@ -40,14 +44,6 @@ type action struct {
 	FinishTime string `json:"finish_time"`
 }
 
-// registry is the create of a login for images.
-type registry struct {
-	Name     string `json:"name"`
-	Domain   string `json:"domain"`
-	Username string `json:"username,omitempty"`
-	Password string `json:"password,omitempty"`
-}
-
 // The collections of Zun.
 const (
 	containers = "containers"
@@ -60,31 +56,30 @@ const (
 	pageSize, maxPages = "1000", 100
 )
 
-// list reads all pages of a collection. Of a registry, it reads the ID and the name.
-func (c *client) list(ctx context.Context, collection string, query url.Values) (all []container, err error) {
+// list passes each item of a collection to take, from all pages. Of a registry, take gets the ID and the name.
+func (c *client) list(ctx context.Context, collection string, query url.Values, take func(container)) error {
 	if query == nil {
 		query = url.Values{}
 	}
 	query.Set("limit", pageSize)
 	for range maxPages {
-		var page struct {
-			Containers, Capsules, Registries []container // one of them is there
-			Next                             *string
+		var next *string
+		last := ""
+		read := func(body io.Reader) error {
+			return jsonlist.Read(body, []string{collection}, func(c container) {
+				last = c.UUID
+				take(c)
+			}, map[string]any{"next": &next})
 		}
-		if _, err := c.call(ctx, "list "+collection, http.MethodGet, collection, query, nil, &page); err != nil {
-			return nil, err
+		if _, err := c.call(ctx, "list "+collection, http.MethodGet, collection, query, nil, read); err != nil || next == nil {
+			return err
 		}
-		some := slices.Concat(page.Containers, page.Capsules, page.Registries)
-		all = append(all, some...)
-		if page.Next == nil {
-			return all, nil
+		if last == "" || query.Get("marker") == last {
+			return fmt.Errorf("list %s: Zun gives the same page again", collection)
 		}
-		if len(some) == 0 || query.Get("marker") == some[len(some)-1].UUID {
-			return nil, fmt.Errorf("list %s: Zun gives the same page again", collection)
-		}
-		query.Set("marker", some[len(some)-1].UUID)
+		query.Set("marker", last)
 	}
-	return nil, fmt.Errorf("list %s: the list has more than %d pages of %s", collection, maxPages, pageSize)
+	return fmt.Errorf("list %s: the list has more than %d pages of %s", collection, maxPages, pageSize)
 }
 
 func (c *client) get(ctx context.Context, uuid string) (out container, err error) {

@@ -127,7 +127,7 @@ func (e *emulated) config() Config {
 // transport is what requests go through: in a bubble without a network.
 func (e *emulated) transport() http.RoundTripper {
 	if e.web == nil {
-		return direct{e.front}
+		return remotetest.Direct{Handler: e.front}
 	}
 	if e.web.TLS == nil {
 		return &http.Transport{}
@@ -135,28 +135,6 @@ func (e *emulated) transport() http.RoundTripper {
 	roots := x509.NewCertPool()
 	roots.AddCert(e.web.Certificate())
 	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 16}
-}
-
-// direct asks a handler without a network.
-type direct struct{ handler http.Handler }
-
-// RoundTrip implements http.RoundTripper.
-func (d direct) RoundTrip(r *http.Request) (answer *http.Response, err error) {
-	got := httptest.NewRecorder()
-	r = r.Clone(r.Context())
-	if r.Body == nil {
-		r.Body = http.NoBody
-	}
-	defer func() {
-		if lost := recover(); lost != nil { // as by http.ErrAbortHandler
-			answer, err = nil, fmt.Errorf("the connection was reset: %v", lost)
-		}
-	}()
-	d.handler.ServeHTTP(got, r)
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	return got.Result(), nil
 }
 
 // instances is how many containers of a pod run.
@@ -231,14 +209,14 @@ type home struct {
 	*remotetest.Home
 	cloud  *emulated
 	config Config
-	logins logins
+	logins credentials
 }
 
-// logins are the credentials that each pod with a pull secret has.
-type logins []node.RegistryCredential
+// credentials are those that each pod with a pull secret has.
+type credentials []node.RegistryCredential
 
 // PullCredentials implements node.PullCredentials.
-func (l logins) PullCredentials(context.Context, *corev1.Pod) ([]node.RegistryCredential, error) {
+func (l credentials) PullCredentials(context.Context, *corev1.Pod) ([]node.RegistryCredential, error) {
 	return l, nil
 }
 

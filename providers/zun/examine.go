@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// nobody is the ID of no container.
+// nobody is the ID of no container, and the name of no registry.
 const nobody = "00000000-0000-0000-0000-000000000000"
 
 // Examine implements service.Examiner. It logs in, makes a list with the microversion of every request, and
@@ -33,7 +33,7 @@ func (d *driver) Examine(ctx context.Context) error {
 			problems = append(problems, err)
 		}
 	}
-	if _, err := d.client.list(ctx, registries, url.Values{"name": {d.prefix()}}); err != nil {
+	if err := d.client.list(ctx, registries, url.Values{"name": {nobody}}, func(container) {}); err != nil {
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)

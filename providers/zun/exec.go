@@ -4,14 +4,12 @@ package zun
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 
 	utilexec "k8s.io/utils/exec"
 
@@ -19,6 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/openstack"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/websession"
 )
 
 // Exec implements service.Executor, through a shell of the image on a terminal. Without a shell Zun runs the command itself, and waits for 5 s.
@@ -27,7 +27,10 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 		return err
 	}
 	uuid := in.Instance.UUID
-	has, err := d.hasShell(ctx, uuid, in.State.ContainerID+"/"+strconv.Itoa(int(in.State.RestartCount)))
+	has, err := d.shells.Has(in.State.ContainerID+"/"+strconv.Itoa(int(in.State.RestartCount)), func(command []string) (string, error) {
+		answer, err := d.client.execute(ctx, uuid, command, false)
+		return answer.Output, err
+	})
 	if err != nil {
 		return err
 	}
@@ -39,39 +42,61 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 		o.Stdout = w
 	}
 	e := shellexec.New(o)
-	var answer executed
-	if err := d.client.execute(ctx, uuid, e.Command(), true, &answer); err != nil {
+	answer, err := d.client.execute(ctx, uuid, e.Command(), true)
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s, err := d.open(ctx, answer.ProxyURL)
-	if err != nil {
-		return err
-	}
-	defer s.conn.Close()
-	go s.resize(ctx, attach, func(ctx context.Context, size url.Values) error {
+	s, err := d.open(ctx, answer.ProxyURL, attach, func(size url.Values) error {
 		size.Set("exec_id", answer.ExecID)
 		_, err := d.client.do(ctx, uuid, "execute_resize", size)
 		return err
 	})
-	go func() { _ = e.Send(ctx, attach.Stdin(), s.write) }() // it ends with the session
-	err = s.receive(ctx, func(data []byte) (bool, error) {
+	if err != nil {
+		return err
+	}
+	go func() { _ = e.Send(ctx, attach.Stdin(), s.Send) }() // it ends with the session
+	for {
+		_, data, err := s.ReadMessage()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			_ = e.Flush()
+			return errors.New("the session ended before the command did, and Zun does not tell how")
+		}
 		if _, err := e.Write(data); err != nil {
-			return true, err
+			return err
 		}
 		select {
 		case <-e.Begun():
 			service.Begun(attach)
 		default:
 		}
-		return e.Ended()
-	})
-	if errors.Is(err, errClosed) {
-		_ = e.Flush()
-		return errors.New("the session ended before the command did, and Zun does not tell how")
+		if ended, err := e.Ended(); ended {
+			return err
+		}
 	}
-	return err
+}
+
+// open opens a session at the console proxy of Zun: binary messages, without channels. It passes the sizes of a terminal to
+// resize until ctx ends.
+func (d *driver) open(ctx context.Context, address string, attach api.AttachIO, resize func(url.Values) error) (*websession.Session, error) {
+	o := websession.Options{Protocols: []string{"binary"}, Plain: d.config.AllowPlainConsole}
+	if t, ok := d.client.HTTP.Transport.(*http.Transport); ok {
+		o.TLS = t.TLSClientConfig
+	}
+	s, err := websession.Open(ctx, address, o)
+	if errors.Is(err, websession.ErrAddress) {
+		err = fmt.Errorf("%w, and whoever reads the address is let in: let [websocket_proxy] base_url of Zun begin with wss://, or set allowPlainConsole", err)
+	}
+	if err == nil {
+		go shellexec.EachSize(ctx, attach, func(size api.TermSize) {
+			_ = resize(url.Values{"h": {strconv.Itoa(int(size.Height))}, "w": {strconv.Itoa(int(size.Width))}}) // the next one may do
+		})
+	}
+	return s, err
 }
 
 // runShort lets Zun run a command, and returns its output at the end.
@@ -79,10 +104,9 @@ func (d *driver) runShort(ctx context.Context, uuid string, command []string, at
 	if attach.TTY() || attach.Stdin() != nil {
 		return errdefs.InvalidInput("a terminal or an input needs sh in the image: Zun tells neither the exit code nor the end of an input")
 	}
-	var answer executed
 	service.Begun(attach)
-	err := d.client.execute(ctx, uuid, command, false, &answer)
-	if statusOf(err) == http.StatusConflict {
+	answer, err := d.client.execute(ctx, uuid, command, false)
+	if openstack.StatusOf(err) == http.StatusConflict {
 		return fmt.Errorf("%w: without sh in the image Zun waits 5 s for a command, and the command goes on", err)
 	}
 	if err != nil {
@@ -114,42 +138,12 @@ type executed struct {
 	ProxyURL string `json:"proxy_url"`
 }
 
-// execute asks for a command in a container.
-func (c *client) execute(ctx context.Context, uuid string, command []string, terminal bool, answer *executed) error {
-	quoted := make([]string, 0, len(command))
-	for _, word := range command {
-		quoted = append(quoted, "'"+strings.ReplaceAll(word, "'", `'"'"'`)+"'") // Zun reads it as a shell reads words
-	}
-	query := url.Values{"command": {strings.Join(quoted, " ")}, "run": {strconv.FormatBool(!terminal)}, "interactive": {strconv.FormatBool(terminal)}}
+// execute asks for a command in a container. Zun splits the command as a shell does.
+func (c *client) execute(ctx context.Context, uuid string, command []string, terminal bool) (answer executed, err error) {
+	query := url.Values{"command": {shellexec.Line(command)}, "run": {strconv.FormatBool(!terminal)}, "interactive": {strconv.FormatBool(terminal)}}
 	if n := len(query.Encode()); n > longestCommand {
-		return errdefs.InvalidInputf("the command has %d bytes in the address of a request, and Zun takes %d: put it into a file", n, longestCommand)
+		return answer, errdefs.InvalidInputf("the command has %d bytes in the address of a request, and Zun takes %d: put it into a file", n, longestCommand)
 	}
-	_, err := c.call(ctx, "run a command", http.MethodPost, containers+"/"+uuid+"/execute", query, nil, answer)
-	return err
-}
-
-// mostShells is the maximum number of runs of containers that are remembered to have a shell.
-const mostShells = 1000
-
-// hasShell reports whether a container can run a shell, by running one. It does not ask again about a run with a
-// shell.
-func (d *driver) hasShell(ctx context.Context, uuid, run string) (bool, error) {
-	d.mu.Lock()
-	has := d.shells[run]
-	d.mu.Unlock()
-	if has {
-		return true, nil
-	}
-	mark := rand.Text()
-	var answer executed
-	if err := d.client.execute(ctx, uuid, []string{"sh", "-c", "echo " + mark}, false, &answer); err != nil || !strings.Contains(answer.Output, mark) {
-		return false, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.shells) >= mostShells {
-		clear(d.shells)
-	}
-	d.shells[run] = true
-	return true, nil
+	_, err = c.call(ctx, "run a command", http.MethodPost, containers+"/"+uuid+"/execute", query, nil, &answer)
+	return answer, err
 }

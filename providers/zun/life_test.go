@@ -208,60 +208,104 @@ func TestListLag(t *testing.T) {
 	})
 }
 
-// TestRequestsOfALife: a pod costs a create, a stop, a read of its exit code and a delete. All lists and looks at running containers beside that stay within
-// their rates, also while many pods come and go.
+// TestRequestsOfALife: a pod costs a create, a stop, a read of its exit code and a delete. Without lists, nothing else is asked about a pod that starts or
+// stops. Looks at running containers, and the exit codes of deleted pods that always run, stay within the budget. So do lists within their rate.
 func TestRequestsOfALife(t *testing.T) {
+	for policy, want := range map[corev1.RestartPolicy]struct {
+		exits int     // reads of exit codes beyond the budget, for each pod
+		most  float64 // requests of a life
+	}{corev1.RestartPolicyNever: {1, 4.15}, corev1.RestartPolicyAlways: {0, 3.25}} {
+		t.Run(string(policy), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, h *home) {
+				p, stop := h.start()
+				defer stop()
+				time.Sleep(time.Second) // what is made from now on is of no earlier process
+				count := func(operations ...string) int { return len(h.cloud.front.Requests(operations...)) }
+				const n, every = 400, 75 * time.Millisecond
+				begun, all, looked, listed := time.Now(), count(), count("GetContainer"), count("ListContainers")
+				var pods []*corev1.Pod
+				for i := range n {
+					pods = append(pods, h.Pod("default", fmt.Sprint("web-", i), stays()))
+					pods[i].Spec.RestartPolicy = policy
+					h.Create(p, pods[i])
+					time.Sleep(every)
+				}
+				for _, pod := range pods {
+					h.Delete(p, pod)
+					time.Sleep(every)
+				}
+				for _, pod := range pods {
+					h.UntilGone(p, pod)
+				}
+				time.Sleep(2 * busyEvery) // for the last deletions
+				for _, operation := range []string{"CreateContainer", "stop", "DeleteContainer"} {
+					if got := count(operation); got != n {
+						t.Errorf("%d requests %s for %d pods", got, operation, n)
+					}
+				}
+				seconds := int(time.Since(begun).Seconds())
+				looks, lists := count("GetContainer")-looked-want.exits*n, count("ListContainers")-listed
+				if looks > seconds+5 || lists > seconds/2+10 {
+					t.Errorf("in %d s there were %d lists and %d looks within the budget, want a list each 2 s and a look each second", seconds, lists, looks)
+				}
+				if got := float64(count()-all) / n; got > want.most {
+					t.Errorf("%.2f requests a life, want %.2f: %v", got, want.most, operations(h))
+				}
+			})
+		})
+	}
+}
+
+// operations are the numbers of requests by their operations.
+func operations(h *home) map[string]int {
+	all := map[string]int{}
+	for _, r := range h.cloud.front.Requests() {
+		all[r.Operation]++
+	}
+	return all
+}
+
+// TestRequestsAtRest: for ten minutes nothing changes, and there are lists and looks within the budget, and nothing else.
+func TestRequestsAtRest(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *home) {
 		p, stop := h.start()
 		defer stop()
 		time.Sleep(time.Second) // what is made from now on is of no earlier process
-		count := func(operation string) int { return len(h.cloud.front.Requests(operation)) }
-		const n, every = 400, 75 * time.Millisecond
-		begun, looked, listed := time.Now(), count("GetContainer"), count("ListContainers")
-		var pods []*corev1.Pod
-		for i := range n {
-			pods = append(pods, h.Pod("default", fmt.Sprint("web-", i), stays()))
-			h.Create(p, pods[i])
-			time.Sleep(every)
+		for i := range 100 {
+			h.Create(p, h.Pod("default", fmt.Sprint("web-", i), stays()))
 		}
-		for _, pod := range pods {
-			h.Delete(p, pod)
-			time.Sleep(every)
-		}
-		for _, pod := range pods {
-			h.UntilGone(p, pod)
-		}
-		for _, operation := range []string{"CreateContainer", "stop", "DeleteContainer"} {
-			if got := count(operation); got != n {
-				t.Errorf("%d requests %s for %d pods", got, operation, n)
-			}
-		}
-		seconds := int(time.Since(begun).Seconds())
-		looks, lists := count("GetContainer")-looked-n, count("ListContainers")-listed
-		if looks > seconds/2+10 || lists > seconds/2+10 {
-			t.Errorf("in %d s there were %d lists and %d looks beside the exit codes, want a list each 2 s, and looks for the half in which no pod stops", seconds, lists, looks)
-		}
-		if all := count("CreateContainer") + count("stop") + count("DeleteContainer") + n + looks + lists; float64(all)/n > 4.15 {
-			t.Errorf("%d requests for %d pods", all, n)
+		time.Sleep(5 * time.Minute)
+		before := len(h.cloud.front.Requests())
+		time.Sleep(10 * time.Minute)
+		if n := len(h.cloud.front.Requests()) - before; n > 10*75 {
+			t.Errorf("%d requests in 10 minutes, want 12 lists and 60 looks a minute: %v", n, operations(h))
 		}
 	})
 }
 
-// TestDeletionDuringAListIsNotRepeated: a list that was made before a deletion shows the container, and the deletion is no failed one.
-func TestDeletionDuringAListIsNotRepeated(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	d := h.open().driver
-	before := time.Now()
-	d.removed["c"] = removal{"web", before.Add(time.Second)}
-	all := []instance{{container: container{UUID: "c", Name: "web", Status: stateStopped, StatusDetail: "Exited(0) None ago "}}}
-	there := map[string]bool{"c": true}
-	if d.settle(all, there, before); len(d.removed) != 1 {
-		t.Error("a list of before the deletion has it deleted again")
-	}
-	if d.settle(all, there, before.Add(time.Minute)); len(d.removed) != 0 {
-		t.Error("a deletion that failed is not repeated")
-	}
+// TestFailedDeletionIsRepeated: Zun takes a deletion and fails later. The container is then in a list with its error, without a pod.
+func TestFailedDeletionIsRepeated(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *home) {
+		p, stop := h.start()
+		defer stop()
+		time.Sleep(time.Second) // what is made from now on is of no earlier process
+		pod := h.Pod("default", "web", stays())
+		h.Create(p, pod)
+		h.UntilRuns(p, pod)
+		h.cloud.front.Break(emulator.Fault{Operations: []string{"DeleteContainer"}, Times: 1, Answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }})
+		h.Delete(p, pod)
+		h.UntilGone(p, pod)
+		if err := h.Pods.Delete(pod); err != nil {
+			t.Fatal(err)
+		}
+		h.Until("Zun has nothing of it", func() (bool, string) {
+			ids, _ := h.cloud.Containers(identity.TagUID, string(pod.UID))
+			return len(ids) == 0, fmt.Sprint(ids)
+		})
+		if n := len(h.cloud.front.Requests("DeleteContainer")); n != 2 {
+			t.Errorf("%d deletions, want one that fails and one more", n)
+		}
+	})
 }
 
 // TestKillBetweenCreateAndAnswer: a process that is killed then, a hundred times, makes no second container, and its next one finds the first.
@@ -367,19 +411,19 @@ func TestLoginThatFailsIsNoAnswerAboutContainers(t *testing.T) {
 	h.config.Identity = Identity{AuthURL: h.config.Identity.AuthURL, ApplicationCredentialID: "app-deleted", ApplicationCredentialSecret: config.Literal("the-secret")}
 	d := h.open().driver
 	_, listed := d.List(t.Context())
-	for what, err := range map[string]error{"list": listed, "remove": d.Remove(t.Context(), leftContainer+"c/web")} {
+	for what, err := range map[string]error{"list": listed, "remove": d.Remove(t.Context(), "c")} {
 		if err == nil || errdefs.IsNotFound(err) || !strings.Contains(err.Error(), "404 Not Found: Could not find Application Credential: app-deleted.: look at the credentials") {
 			t.Errorf("%s: got %v of the kind not-found: %t", what, err, errdefs.IsNotFound(err))
 		}
 	}
 }
 
-// TestRegistryIsRemovedWithThePod: the login of a pod is a registry of Zun, which is there as long as the container names it. What an earlier process has left
-// is removed, and what another cluster has made is not.
+// TestRegistryIsRemovedWithThePod: the login of pods is a registry of Zun, which is there as long as a container names it. A registry that an earlier process
+// has left is removed, and the registry of another cluster is not.
 func TestRegistryIsRemovedWithThePod(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	h.logins = logins{{Registry: "registry.example.com", Username: "u", Password: "p"}}
+	h.logins = credentials{{Registry: "registry.example.com", Username: "u", Password: "p"}}
 	p, stop := h.start()
 	pod, left := h.Pod("default", "web", stays()), h.Pod("default", "left", stays())
 	for _, one := range []*corev1.Pod{pod, left} {
@@ -390,13 +434,18 @@ func TestRegistryIsRemovedWithThePod(t *testing.T) {
 	if _, err := p.driver.client.call(t.Context(), "create registry", http.MethodPost, registries, nil, map[string]any{"registry": registry{Name: "vk-of-another", Domain: "example.com"}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := h.cloud.Registries(); len(got) != 3 {
-		t.Fatalf("two pods with logins have the registries %q, beside that of another", got)
+	if got := h.cloud.Registries(); len(got) != 2 {
+		t.Fatalf("two pods with one login have the registries %q, beside that of another", got)
 	}
+	h.Delete(p, pod)
+	h.UntilGone(p, pod)
 	stop()
 	id, run, err := h.cloud.container(left)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if got := h.cloud.Registries(); len(got) != 2 {
+		t.Fatalf("the registry of a container is removed: %q are left", got)
 	}
 	h.cloud.Lose(id) // with nobody there to remove its registry
 	if err := h.cloud.cloud.Lose(types.UID(run)); err != nil {
@@ -405,13 +454,7 @@ func TestRegistryIsRemovedWithThePod(t *testing.T) {
 	if err := h.Pods.Delete(left); err != nil {
 		t.Fatal(err)
 	}
-	p, _ = h.start()
-	h.Until("what an earlier process left is removed", func() (bool, string) {
-		got := h.cloud.Registries()
-		return len(got) == 2, fmt.Sprint(got)
-	})
-	h.Delete(p, pod)
-	h.UntilGone(p, pod)
+	_, _ = h.start()
 	h.Until("only that of another is left", func() (bool, string) {
 		got := h.cloud.Registries()
 		return len(got) == 1 && got[0] == "vk-of-another", fmt.Sprint(got)
@@ -421,7 +464,7 @@ func TestRegistryIsRemovedWithThePod(t *testing.T) {
 // TestSweepKeepsRegistryOfCreate: while a create has made the registry and not yet the container, the search for registries of earlier processes keeps the registry.
 func TestSweepKeepsRegistryOfCreate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *home) {
-		h.logins = logins{{Registry: "registry.example.com", Username: "u", Password: "p"}}
+		h.logins = credentials{{Registry: "registry.example.com", Username: "u", Password: "p"}}
 		h.cloud.front.Break(emulator.Fault{Operations: []string{"ListRegistrys"}, Times: 1, Delay: 5 * time.Second}) // of the search
 		h.cloud.front.Break(emulator.Fault{Operations: []string{"CreateContainer"}, Times: 1, Delay: 20 * time.Second})
 		p, stop := h.start()
@@ -441,11 +484,11 @@ func TestSweepKeepsRegistryOfCreate(t *testing.T) {
 func TestSweepWaitsForCreatesOfEarlierProcess(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *home) {
 		h.config.earlierWithin = time.Minute
-		h.logins = logins{{Registry: "registry.example.com", Username: "u", Password: "p"}}
+		h.logins = credentials{{Registry: "registry.example.com", Username: "u", Password: "p"}}
 		pod := h.Pod("default", "web", stays())
 		pod.Spec.Containers[0].Image, pod.Spec.ImagePullSecrets = "registry.example.com/program:1", []corev1.LocalObjectReference{{Name: "s"}}
 		in := &service.Inputs{Pod: pod, Name: "web", Logins: h.logins}
-		if _, err := h.open().driver.register(t.Context(), in); err != nil {
+		if _, err := h.open().driver.logins.use(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
 		_, stop := h.start()

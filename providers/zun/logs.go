@@ -14,6 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/openstack"
 )
 
 // logEvery is the interval of requests for a log that is followed.
@@ -53,7 +54,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api
 			}
 			var text string
 			_, err := d.client.call(ctx, "read the log", http.MethodGet, containers+"/"+of.Instance.UUID+"/logs", query, nil, &text)
-			if statusOf(err) == http.StatusConflict { // in some states there is none
+			if openstack.StatusOf(err) == http.StatusConflict { // in some states there is none
 				err = errdefs.RetryAfter(err, logEvery)
 			}
 			var run []logs.Line

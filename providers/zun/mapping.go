@@ -254,13 +254,6 @@ func (m mapping) mount(in *service.Inputs, v *corev1.Volume, vm corev1.VolumeMou
 	return out, nil
 }
 
-// login returns the registry of Zun for the image of a container, or false if it needs none. Zun takes only a
-// name and a password.
-func login(in *service.Inputs, name string) (registry, bool) {
-	l, needed := in.RegistryLogin(in.Pod.Spec.Containers[0].Image)
-	return registry{Name: name, Domain: l.Registry, Username: l.Username, Password: l.Password}, needed
-}
-
 // template is a capsule.
 type template struct {
 	Kind             string      `json:"kind"`

@@ -225,8 +225,9 @@ func TestLoginIsThatOfTheImage(t *testing.T) {
 	in := inputs(testPod(corev1.Container{}))
 	in.Pod.Spec.Containers[0].Image = "registry.example.com/team/img:1"
 	in.Logins = []node.RegistryCredential{{Registry: "other.example.com", Username: "o", Password: "p"}, {Registry: "https://registry.example.com/team", Username: "u", Password: "p"}}
-	got, needed := login(in, "vk-x")
-	if want := (registry{Name: "vk-x", Domain: "registry.example.com", Username: "u", Password: "p"}); !needed || got != want {
+	l := &logins{prefix: "vk-x-", salt: "salt"}
+	got, needed := l.registryOf(in)
+	if want := (registry{Name: "vk-x-" + identity.Hash("salt", "registry.example.com", "u", "p"), Domain: "registry.example.com", Username: "u", Password: "p"}); !needed || got != want {
 		t.Errorf("got %+v, %t, want %+v", got, needed, want)
 	}
 	fits(t, "registries.post", map[string]any{"registry": got})

@@ -21,13 +21,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 	kitconfig "github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/configured"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/lookups"
 )
 
@@ -36,16 +36,9 @@ var readme string
 
 // Provider returns the provider zun.
 func Provider() cli.Provider {
-	return cli.Provider{
-		Name: "zun", Readme: readme, Aliases: []string{"openstack"},
-		New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
-			config, err := LoadConfig(in.ConfigPath)
-			if err == nil {
-				config, err = config.complete()
-			}
-			if err != nil {
-				return nil, err
-			}
+	return configured.Provider(cli.Provider{Name: "zun", Readme: readme, Aliases: []string{"openstack"}}, configured.Steps[Config]{
+		Load: LoadConfig, Complete: Config.complete, Capabilities: Config.Capabilities,
+		New: func(ctx context.Context, in cli.ProviderInput, config Config) (nodeutil.Provider, error) {
 			next, err := config.transport(ctx)
 			if err != nil {
 				return nil, fmt.Errorf("zun provider: %w", err)
@@ -53,16 +46,8 @@ func Provider() cli.Provider {
 			p, _ := newProvider(in, config, next)
 			return p, nil
 		},
-		Capabilities: func(path string) (capability.Declaration, error) {
-			config, err := LoadConfig(path)
-			return config.Capabilities(), err
-		},
-		Check: func(path string) (func(*corev1.Pod) error, error) {
-			config, err := LoadConfig(path)
-			config, _ = config.complete() // what is missing there is for the node to say
-			return mapping{config: config}.check, err
-		},
-	}
+		Check: func(config Config) func(*corev1.Pod) error { return mapping{config: config}.check },
+	})
 }
 
 // transport returns the transport of requests.
@@ -71,12 +56,12 @@ func (c Config) transport(ctx context.Context) (*http.Transport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("caFile: %w", err)
 	}
-	_, _, secure, err := c.credentials(ctx)
+	login, err := c.login(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cloud %q: %w", c.Cloud, err)
 	}
-	if secure != nil {
-		next.TLSClientConfig = secure
+	if login.TLS != nil {
+		next.TLSClientConfig = login.TLS
 	}
 	return next, nil
 }
@@ -88,12 +73,9 @@ const busyEvery, restEvery = 2 * time.Second, 5 * time.Second
 // newProvider returns the provider of a complete configuration. Requests go through next.
 func newProvider(in cli.ProviderInput, config Config, next http.RoundTripper) (*service.Provider[instance], *driver) {
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}
+	client, seen, earlier := newClient(config, next), cmp.Or(config.seenWithin, seenWithin), cmp.Or(config.earlierWithin, earlierWithin)
 	d := &driver{
-		config: config, mapping: mapping{config: config, owner: owner}, owner: owner,
-		stopped: map[string]time.Time{}, removed: map[string]removal{}, starts: map[string]int32{}, registered: map[string]bool{}, shells: map[string]bool{},
-		client: &client{config: config, http: http.Client{
-			Transport: next, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would take the token along
-		}},
+		config: config, mapping: mapping{config: config, owner: owner}, owner: owner, client: client, logins: newLogins(client, owner, seen, earlier),
 	}
 	d.lookups = lookups.New(config.StatusRequests, 0, d.look) // a list has asked for a pause
 	rest := cmp.Or(config.rest, restEvery)
@@ -103,7 +85,7 @@ func newProvider(in cli.ProviderInput, config Config, next http.RoundTripper) (*
 	busy := cmp.Or(config.busy, busyEvery)
 	d.kit = service.New(service.Config{
 		Service: "Zun", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
-		Again: service.AgainMakesAnother, SeenWithin: cmp.Or(config.seenWithin, seenWithin), EarlierWithin: cmp.Or(config.earlierWithin, earlierWithin), Backoff: config.backoff,
+		Again: service.AgainMakesAnother, SeenWithin: seen, EarlierWithin: earlier, Backoff: config.backoff,
 		Busy: busy, Soon: busy, Rest: rest, Idle: config.idle, Probes: probe.Make, Recorder: in.Recorder,
 	}, d)
 	return d.kit, d

@@ -51,7 +51,7 @@ type instance struct {
 	// refreshed the state.
 	at   time.Time
 	live bool
-	// starts is how often it was started again.
+	// starts is how often an earlier process started the container again, unless the cluster has the number.
 	starts int32
 }
 
