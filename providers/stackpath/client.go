@@ -17,6 +17,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonlist"
 )
 
 const (
@@ -33,11 +34,11 @@ type client struct {
 	close    func()
 }
 
-func newClient(c Config, next *http.Transport) *client {
+func newClient(c Config, next http.RoundTripper) *client {
 	plain := &http.Client{Transport: next, Timeout: callTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // it would take credentials along
 	signed := *plain
 	signed.Transport = &oauth2.Transport{Base: next, Source: oauth2.ReuseTokenSource(nil, tokens{c, plain})}
-	return &client{c.Endpoint, &signed, next.CloseIdleConnections}
+	return &client{c.Endpoint, &signed, plain.CloseIdleConnections}
 }
 
 // tokens asks for a token.
@@ -62,11 +63,12 @@ func (t tokens) Token() (*oauth2.Token, error) {
 
 // call makes a request and reads its answer, if answer is not nil.
 func (c *client) call(ctx context.Context, method, path string, body []byte, answer any) error {
-	data, err := c.ask(ctx, method, path, body)
-	if err == nil && answer != nil && json.Unmarshal(data, answer) != nil { // the error of which may quote a secret
-		err = fmt.Errorf("%s %s: the answer is not understood: it is no JSON of the description", method, path)
-	}
-	return err
+	return c.ask(ctx, method, path, body, func(data io.Reader) error {
+		if answer != nil && json.NewDecoder(data).Decode(answer) != nil { // the error of which may quote a secret
+			return errors.New("it is no JSON of the description")
+		}
+		return nil
+	})
 }
 
 // list passes each item of a list to take, from all pages.
@@ -74,47 +76,43 @@ func list[T any](ctx context.Context, c *client, path string, take func(T)) erro
 	query := url.Values{"page_request.first": {"1000"}}
 	for {
 		var page struct {
-			PageInfo map[string]any
-			Results  []T
+			HasNextPage bool
+			EndCursor   string
 		}
-		if err := c.call(ctx, http.MethodGet, path+"?"+query.Encode(), nil, &page); err != nil {
+		err := c.ask(ctx, http.MethodGet, path+"?"+query.Encode(), nil, func(data io.Reader) error {
+			return jsonlist.Read(data, []string{"results"}, take, map[string]any{"pageInfo": &page})
+		})
+		if err != nil || !page.HasNextPage {
 			return err
 		}
-		for _, item := range page.Results {
-			take(item)
-		}
-		if page.PageInfo["hasNextPage"] != true {
-			return nil
-		}
-		next, _ := page.PageInfo["endCursor"].(string)
-		if next == "" || next == query.Get("page_request.after") {
+		if page.EndCursor == "" || page.EndCursor == query.Get("page_request.after") {
 			return fmt.Errorf("GET %s: the list goes on, and the service does not say where", path)
 		}
-		query.Set("page_request.after", next)
+		query.Set("page_request.after", page.EndCursor)
 	}
 }
 
-// ask makes a request and returns its raw answer. An answer without success is an error with a kind; see
-// errorOf.
-func (c *client) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+// ask makes a request and passes the answer to read. An answer without success is an error with a kind; see errorOf.
+func (c *client) ask(ctx context.Context, method, path string, body []byte, read func(io.Reader) error) error {
 	r, err := http.NewRequestWithContext(ctx, method, c.endpoint+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.Header = http.Header{"Content-Type": {"application/json"}, "User-Agent": {"virtual-kubelet-stackpath"}}
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return nil, err // it names the request
+		return err // it names the request
 	}
 	defer answer.Body.Close()
-	got, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	switch what := method + " " + r.URL.Path; {
-	case answer.StatusCode/100 != 2:
-		return nil, errorOf(what, answer.StatusCode, got)
-	case err != nil:
-		return nil, fmt.Errorf("%s: read the answer: %w", what, err)
+	got, what := io.LimitReader(answer.Body, maxAnswer), method+" "+r.URL.Path
+	if answer.StatusCode/100 != 2 {
+		data, _ := io.ReadAll(got) // an answer that is cut says less
+		return errorOf(what, answer.StatusCode, data)
 	}
-	return got, nil
+	if err := read(got); err != nil {
+		return fmt.Errorf("%s: read the answer: %w", what, err)
+	}
+	return nil
 }
 
 // apiError is an error of the service. Code is a code of gRPC.

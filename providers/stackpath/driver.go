@@ -22,12 +22,12 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
@@ -38,6 +38,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/configured"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/lookups"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sshexec"
 )
@@ -47,32 +48,17 @@ var readme string
 
 // Provider returns the provider stackpath.
 func Provider() cli.Provider {
-	return cli.Provider{
-		Name: "stackpath", Readme: readme,
-		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
-			config, err := LoadConfig(in.ConfigPath)
-			if err == nil {
-				config, err = config.complete()
-			}
-			if err != nil {
-				return nil, err
-			}
+	return configured.Provider(cli.Provider{Name: "stackpath", Readme: readme}, configured.Steps[Config]{
+		Load: LoadConfig, Complete: Config.complete, Capabilities: Config.Capabilities,
+		New: func(_ context.Context, in cli.ProviderInput, config Config) (nodeutil.Provider, error) {
 			next, err := kitconfig.Transport(config.CAFile)
 			if err != nil {
 				return nil, err
 			}
 			return newDriver(in, config, next).kit, nil
 		},
-		Capabilities: func(path string) (capability.Declaration, error) {
-			config, err := LoadConfig(path)
-			return config.Capabilities(), err
-		},
-		Check: func(path string) (func(*corev1.Pod) error, error) {
-			config, err := LoadConfig(path)
-			config, _ = config.complete() // what is missing there is for the node to say
-			return mapping{config: config}.check, err
-		},
-	}
+		Check: func(config Config) func(*corev1.Pod) error { return mapping{config: config}.check },
+	})
 }
 
 // driver is StackPath as the kit asks it.
@@ -89,7 +75,7 @@ type driver struct {
 const lookAfter = 3 * time.Second
 
 // newDriver returns the driver of a complete configuration. Requests go through next.
-func newDriver(in cli.ProviderInput, config Config, next *http.Transport) *driver {
+func newDriver(in cli.ProviderInput, config Config, next http.RoundTripper) *driver {
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}
 	d := &driver{mapping: mapping{config, owner}, client: newClient(config, next), workloads: "/workload/v1/stacks/" + url.PathEscape(config.StackID) + "/workloads"}
 	d.instances = lookups.New(config.InstanceRequests, cmp.Or(config.busy, lookAfter), d.look)
@@ -118,10 +104,11 @@ func (d *driver) look(ctx context.Context, id string) (newest *instance, settled
 func (d *driver) List(ctx context.Context) (all []seen, err error) {
 	listed := map[string]lookups.Listed{}
 	err = list(ctx, d.client, d.workloads, func(w workload) {
-		if _, ours := d.owner.Owned(w.Metadata.Labels); ours {
-			all = append(all, seen{workload: w})
-			if !(seen{w, d.instances.Last(w.ID)}).ended() { // else nothing of it changes any more
-				listed[w.ID] = lookups.Listed{Changes: w.Metadata.DeleteRequestedAt != ""}
+		if s, ours := d.owned(w); ours {
+			all = append(all, s)
+			s.instance = d.instances.Last(w.ID)
+			if deleted := w.Metadata.DeleteRequestedAt != ""; !s.ended() { // else nothing of it changes any more
+				listed[w.ID] = lookups.Listed{Changes: deleted, Optional: deleted} // lists show the end of a deleted one, too
 			}
 		}
 	})
@@ -137,10 +124,16 @@ func (d *driver) List(ctx context.Context) (all []seen, err error) {
 	return slices.DeleteFunc(all, seen.gone), nil
 }
 
+// owned returns a workload of this node, or false if it is another's.
+func (d *driver) owned(w workload) (seen, bool) {
+	pod, ours := d.owner.Owned(w.Metadata.Labels)
+	w.Metadata.Labels = nil // pod has their values, and nobody keeps them
+	return seen{workload: w, pod: pod}, ours
+}
+
 // Identify implements service.Driver.
 func (d *driver) Identify(s seen) (poll.Identity, bool) {
-	pod, ours := d.owner.Owned(s.Metadata.Labels)
-	return poll.Identity{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ID: s.ID, CreatedAt: parseTime(s.Metadata.CreatedAt)}, ours
+	return poll.Identity{Namespace: s.pod.Namespace, Name: s.pod.Name, UID: s.pod.UID, ID: s.ID, CreatedAt: parseTime(s.Metadata.CreatedAt)}, s.pod.UID != ""
 }
 
 // Ended implements service.Ender. Lists still show a deleted workload after all its containers have ended.
@@ -168,8 +161,8 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (made seen, err
 	case err == nil && answer.Workload.ID == "":
 		err = errors.New("the service gives no ID of the workload: it is looked for")
 	}
-	made.workload = answer.Workload
-	made.Metadata.Labels = in.Tags
+	answer.Workload.Metadata.Labels = in.Tags
+	made, _ = d.owned(answer.Workload)
 	d.instances.Made(made.ID)
 	return made, err
 }
@@ -182,8 +175,8 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (found seen, is bool
 	if errdefs.IsNotFound(err) {
 		return found, false, nil
 	}
-	found.workload = answer.Workload
-	if id, ours := d.Identify(found); err != nil || !ours || id.UID != pod.UID || pod.DeletionTimestamp == nil && found.Metadata.DeleteRequestedAt != "" {
+	found, ours := d.owned(answer.Workload)
+	if err != nil || !ours || found.pod.UID != pod.UID || pod.DeletionTimestamp == nil && found.Metadata.DeleteRequestedAt != "" {
 		return found, false, err
 	}
 	found.instance, err = d.instances.Ask(ctx, found.ID) // without it, a pod that runs would begin anew
@@ -219,9 +212,13 @@ func (d *driver) Logs(ctx context.Context, of service.Target[seen], opts api.Con
 			if !since.IsZero() {
 				query.Set("since_time", since.UTC().Format(time.RFC3339Nano))
 			}
-			data, err := d.client.ask(ctx, http.MethodGet, d.at(of.Instance.ID)+"/instances/"+url.PathEscape(of.Instance.instance.Name)+"/logs?"+query.Encode(), nil)
+			var text strings.Builder
+			err := d.client.ask(ctx, http.MethodGet, d.at(of.Instance.ID)+"/instances/"+url.PathEscape(of.Instance.instance.Name)+"/logs?"+query.Encode(), nil, func(log io.Reader) error {
+				_, err := io.Copy(&text, log)
+				return err
+			})
 			query.Del("tail_lines") // of what comes later, all
-			return logs.Stamped(string(data)), err
+			return logs.Stamped(text.String()), err
 		},
 	}.Open(ctx, opts, time.Now())
 }

@@ -6,7 +6,12 @@ import (
 	"context"
 	"net/http"
 	"testing"
+	"testing/synctest"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
@@ -17,7 +22,7 @@ type home struct {
 	*remotetest.Home
 	region *emulated
 	config Config
-	next   *http.Transport
+	next   http.RoundTripper
 }
 
 func newHome(t *testing.T) *home {
@@ -27,8 +32,10 @@ func newHome(t *testing.T) *home {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &home{Home: remotetest.NewHome(t, "vk-0"), region: region, config: region.config("home"), next: region.transport()}
-	t.Cleanup(func() { h.next.CloseIdleConnections(); region.close(); cancel() })
+	h := &home{Home: remotetest.NewHome(t, "vk-0"), region: region, config: region.config("home")}
+	next := region.transport()
+	h.next = next
+	t.Cleanup(func() { next.CloseIdleConnections(); region.close(); cancel() })
 	return h
 }
 
@@ -57,3 +64,20 @@ func (h *home) start() (p opened, stop func()) {
 }
 
 func stays() program.Program { return program.Program{Print: []string{"begun"}, Stay: program.Forever} }
+
+// inBubble runs a test with its own time, on a region without a network.
+func inBubble(t *testing.T, f func(t *testing.T, h *home)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+		defer cancel()
+		h := &home{Home: remotetest.NewHome(t, "vk-0"), region: newRegion(ctx)}
+		h.next = remotetest.Direct{Handler: h.region.front}
+		h.config = Config{
+			Endpoint: "https://stackpath.test", StackID: h.region.Stack, ClientID: h.region.ClientID, ClientSecret: config.Literal(clientSecret), ClusterName: "home", CityCode: "ord",
+			Capacity: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1000")},
+		}
+		h.region.MostItems = 1000
+		f(t, h)
+	})
+}

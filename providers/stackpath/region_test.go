@@ -44,8 +44,8 @@ type emulated struct {
 	cloud   *inprocess.Cloud
 }
 
-// startRegion runs the emulator until ctx ends and close is called.
-func startRegion(ctx context.Context) (*emulated, error) {
+// newRegion returns the emulator, without servers.
+func newRegion(ctx context.Context) *emulated {
 	e := &emulated{cloud: inprocess.New(ctx)}
 	runner := inprocess.Open(e.cloud, inprocess.Objects{})
 	e.Server = &stackpath.Server{
@@ -55,6 +55,12 @@ func startRegion(ctx context.Context) (*emulated, error) {
 	runner.NotifyPods(ctx, e.Report)
 	go func() { _ = runner.RunInBackground(ctx) }()
 	e.front = emulator.NewFront(stackpath.Operation, e.Server)
+	return e
+}
+
+// startRegion runs the emulator until ctx ends and close is called.
+func startRegion(ctx context.Context) (*emulated, error) {
+	e := newRegion(ctx)
 	e.web = httptest.NewUnstartedServer(e.front)
 	e.web.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that tests break
 	e.web.StartTLS()

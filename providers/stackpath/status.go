@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
@@ -27,6 +28,7 @@ type workload struct {
 // seen is a workload with its instance in the last known state; the instance is nil if there is none.
 type seen struct {
 	workload
+	pod      identity.Pod
 	instance *instance
 }
 
