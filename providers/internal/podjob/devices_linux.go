@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,10 +113,33 @@ func claimDevices(pod *corev1.Pod, kind string, dirs []string) (_ *devices, err 
 	return d, nil
 }
 
+// rootLocks is the directory with the locks of root's pods. Only root can make it.
+var rootLocks = "/run/vk-devices"
+
+// openLocks returns the directory with the locks of this user's pods. Another user with access to it could claim every device,
+// or follow the pods to the same devices.
+func openLocks() (dir string, err error) {
+	uid := os.Geteuid()
+	if dir = rootLocks; uid != 0 {
+		dir = filepath.Join(os.TempDir(), fmt.Sprintf("vk-devices-%d", uid))
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("make the directory with the claims of devices: %w", err)
+	}
+	info, err := os.Lstat(dir) // not of the target of a link
+	if err != nil {
+		return "", fmt.Errorf("look at the directory with the claims of devices: %w", err)
+	}
+	if owner, is := info.Sys().(*syscall.Stat_t); !is || int(owner.Uid) != uid || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("claims of devices: %s is no directory that only user %d may use: remove it", dir, uid)
+	}
+	return dir, nil
+}
+
 // lock locks up to n free devices. The kernel releases the locks of a process that ends.
 func (d *devices) lock(n int) (mine []device, err error) {
-	dir := filepath.Join(os.TempDir(), "vk-devices")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir, err := openLocks()
+	if err != nil {
 		return nil, err
 	}
 	for _, one := range d.all {

@@ -4,6 +4,7 @@ package podjob
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -45,7 +46,10 @@ func machineWithGPUs(t *testing.T, spec string) string {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", t.TempDir())
+	of := rootLocks
+	rootLocks = filepath.Join(t.TempDir(), "vk-devices")
 	t.Cleanup(func() {
+		rootLocks = of
 		if os.Remove("/dev/vk-gpu0") == nil {
 			t.Error("the machine has got the device of a container")
 		}
@@ -116,6 +120,32 @@ func TestPodsShareNoDevice(t *testing.T) {
 	claim(asking(nil, 3), "and 2 of the 2 devices").release()
 	claim(asking([]int{2}, 1), "init-a=0 init-a=1 a=0 ").release()
 	claim(asking([]int{-1, 1}, 1), "init-a=0 init-b=1 a=1 ").release()
+}
+
+// TestClaimsOfOthersAreRefused: a user of the machine makes the directory of the claims first, as his own, open for all, or as a link.
+func TestClaimsOfOthersAreRefused(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("a directory is given to another user: run it as root")
+	}
+	dirs := []string{machineWithGPUs(t, someGPUs)}
+	for name, squat := range map[string]func(dir string) error{
+		"another user's": func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 12345, 12345)) },
+		"open for all":   func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)) },
+		"a link":         func(dir string) error { return os.Symlink(t.TempDir(), dir) },
+		"a file":         func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
+	} {
+		if err := squat(rootLocks); err != nil {
+			t.Fatal(err)
+		}
+		d, err := claimDevices(asking(nil, 1), gpu, dirs)
+		if err == nil || !strings.Contains(err.Error(), rootLocks+" is no directory that only user 0 may use") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		d.release()
+		if err := os.RemoveAll(rootLocks); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // TestSpecificationsRefused: a machine whose devices a container cannot have says what it lacks.
