@@ -6,17 +6,22 @@ package azurebatch
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/azurebatch"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
@@ -63,6 +68,30 @@ func TestDoctor(t *testing.T) {
 				t.Errorf("it has left %v", names)
 			}
 		})
+	}
+}
+
+// TestLoginThatFailsIsNoAnswerAboutPods: Microsoft Entra answers 404 for a tenant that was deleted, and a proxy answers 404 in its place. No pod and no blob is gone.
+func TestLoginThatFailsIsNoAnswerAboutPods(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`{"error":"invalid_tenant","error_description":"AADSTS90002: Tenant 'tenant-1' not found. Trace ID: 1"}`, `<html>not found</html>`} {
+		h := newHome(t, aPool(), 1, newStill())
+		pod := h.Pod("default", "web", program.Program{})
+		h.cloud.front.Break(emulator.Fault{Operations: []string{"Token"}, Answer: func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, text)
+		}})
+		d := h.open()
+		_, listed := d.List(t.Context())
+		_, _, found := d.Find(t.Context(), pod)
+		for what, err := range map[string]error{
+			"list": listed, "find": found, "remove": d.Remove(t.Context(), string(pod.UID)), "order": d.order(t.Context(), pod.UID, time.Now()),
+			"read": d.pods.Read(t.Context(), d.hasTask), "delete blobs": d.pods.Blobs.DeleteBatch(t.Context(), []string{"a"}), "examine": d.kit.Examine(t.Context()),
+		} {
+			if err == nil || errdefs.IsNotFound(err) || azlogin.StatusOf(err) != 0 {
+				t.Errorf("%s, with %s: got %v, of the kind not-found: %t, as an answer of the service: %d", what, text, err, errdefs.IsNotFound(err), azlogin.StatusOf(err))
+			}
+		}
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
 // MaxBatch is how many blobs one request deletes: the limit of the service.
@@ -79,8 +81,11 @@ func deleted(answer *http.Response) error {
 			return fmt.Errorf("delete blobs: the answer is not understood: %w", err)
 		}
 		_ = one.Body.Close()
-		if one.StatusCode >= 300 && one.StatusCode != http.StatusNotFound {
-			return explain("delete blobs", one)
+		if one.StatusCode < 300 {
+			continue
+		}
+		if err := explain("delete blobs", one); !errdefs.IsNotFound(err) {
+			return err
 		}
 	}
 }

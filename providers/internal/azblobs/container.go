@@ -96,7 +96,7 @@ func explain(what string, answer *http.Response) error {
 		e.text += ", request " + id
 	}
 	var out error = e
-	if e.Status == http.StatusNotFound && e.Code != "ContainerNotFound" {
+	if e.Status == http.StatusNotFound && e.Code == "BlobNotFound" { // not a missing container or account, or a proxy
 		out = errdefs.AsNotFound(out)
 	}
 	if e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable {

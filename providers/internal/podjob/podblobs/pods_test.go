@@ -147,6 +147,9 @@ func TestReleasedPodHasGracePeriod(t *testing.T) {
 			if r.URL.Path == "/"+claimName("n", "u") {
 				status = claim
 			}
+			if status == http.StatusNotFound {
+				w.Header().Set("x-ms-error-code", "BlobNotFound")
+			}
 			w.WriteHeader(status)
 		}))
 		blobs := &azblobs.Container{URL: server.URL, HTTP: server.Client(), Token: func(context.Context) (string, error) { return "t", nil }}
