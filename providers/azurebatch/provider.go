@@ -14,12 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azblobs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/configured"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/podblobs"
 )
 
@@ -28,18 +28,11 @@ var readme string
 
 // Provider returns the provider azurebatch.
 func Provider() cli.Provider {
-	return cli.Provider{
-		Name: "azurebatch", Readme: readme, Aliases: []string{"batch"},
-		New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+	return configured.Provider(cli.Provider{Name: "azurebatch", Readme: readme, Aliases: []string{"batch"}}, configured.Steps[Config]{
+		Load: LoadConfig, Complete: Config.complete, Capabilities: Config.Capabilities,
+		New: func(ctx context.Context, in cli.ProviderInput, config Config) (nodeutil.Provider, error) {
 			if runtime.GOOS != "linux" {
 				return nil, errors.New("azurebatch provider: it runs on Linux only: tasks run the same program")
-			}
-			config, err := LoadConfig(in.ConfigPath)
-			if err == nil {
-				config, err = config.complete()
-			}
-			if err != nil {
-				return nil, err
 			}
 			d, err := newDriver(in, config, usual)
 			if err != nil {
@@ -50,15 +43,8 @@ func Provider() cli.Provider {
 			}
 			return d.kit, nil
 		},
-		Capabilities: func(path string) (capability.Declaration, error) {
-			config, err := LoadConfig(path)
-			return config.Capabilities(), err
-		},
-		Check: func(path string) (func(*corev1.Pod) error, error) {
-			config, err := LoadConfig(path)
-			return config.refuse, err
-		},
-	}
+		Check: func(config Config) func(*corev1.Pod) error { return config.refuse },
+	})
 }
 
 // newDriver returns the driver for a complete configuration, with its provider.
@@ -83,18 +69,3 @@ func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 	}, d)
 	return d, nil
 }
-
-var (
-	_ service.Driver[instance]       = (*driver)(nil)
-	_ service.Ender[instance]        = (*driver)(nil)
-	_ service.Refuser                = (*driver)(nil)
-	_ service.ChangeLister[instance] = (*driver)(nil)
-	_ service.LogReader[instance]    = (*driver)(nil)
-	_ service.Renewer[instance]      = (*driver)(nil)
-	_ service.Updater[instance]      = (*driver)(nil)
-	_ service.Remover                = (*driver)(nil)
-	_ service.Mourner                = (*driver)(nil)
-	_ service.Worker                 = (*driver)(nil)
-	_ service.NodeConfigurer         = (*driver)(nil)
-	_ service.Examiner               = (*driver)(nil)
-)
