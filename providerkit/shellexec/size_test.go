@@ -51,3 +51,24 @@ func TestFirstSizeOfATerminal(t *testing.T) {
 		}
 	})
 }
+
+// TestEachSizeIsPassedOn checks sizes until the caller has no further ones, and callers without a terminal or with an empty one.
+func TestEachSizeIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := screen{tty: true, sizes: make(chan api.TermSize, 3)}
+		s.sizes <- api.TermSize{Width: 80, Height: 24}
+		s.sizes <- api.TermSize{}
+		s.sizes <- api.TermSize{Width: 100, Height: 30}
+		close(s.sizes)
+		var got []api.TermSize
+		EachSize(t.Context(), s, func(size api.TermSize) { got = append(got, size) })
+		if len(got) != 2 || got[1].Width != 100 {
+			t.Errorf("got %v", got)
+		}
+		EachSize(t.Context(), screen{sizes: make(chan api.TermSize)}, nil)
+		EachSize(t.Context(), screen{tty: true}, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		EachSize(ctx, screen{tty: true, sizes: make(chan api.TermSize)}, nil)
+	})
+}

@@ -177,7 +177,8 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (found instance, is 
 
 // Create implements service.Driver.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (made instance, err error) {
-	collection, query, body := capsules, url.Values(nil), any(nil)
+	collection, query := capsules, url.Values(nil)
+	var body any
 	if isCapsule(in.Pod) {
 		template, err := d.mapping.template(in)
 		if err != nil {

@@ -104,8 +104,8 @@ func (l *logins) sweep(ctx context.Context, named map[string]bool) {
 	var err error
 	if !l.all && !now.Before(l.first) {
 		err = l.client.list(ctx, registries, nil, func(r container) {
-			if strings.HasPrefix(r.Name, l.prefix) {
-				l.used[r.UUID] = l.used[r.UUID]
+			if _, known := l.used[r.UUID]; !known && strings.HasPrefix(r.Name, l.prefix) {
+				l.used[r.UUID] = time.Time{}
 			}
 		})
 		l.all = err == nil

@@ -139,7 +139,7 @@ func (c *Client) Call(ctx context.Context, method, path string, query url.Values
 		if options.KeepResponseBody = reads; !reads {
 			options.JSONResponse = out
 		}
-		response, err := service.Request(ctx, method, where, &options) //nolint:bodyclose // gophercloud closes it, unless read gets it
+		response, err := service.Request(ctx, method, where, &options)
 		switch {
 		case gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) && old == nil: // the token has ended
 			old = service
