@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// enter moves this thread into the version 1 groups; its children begin there. In version 2 a process is born in
+// joinOwnGroups moves this thread into the version 1 groups; its children begin there. In version 2 a process is born in
 // its group, whose directory is returned.
-func (g Cgroup) enter() (*os.File, error) {
+func (g Cgroup) joinOwnGroups() (*os.File, error) {
 	for _, dir := range g.V1 {
 		if err := os.WriteFile(filepath.Join(dir, "tasks"), []byte("0"), 0); err != nil {
 			return nil, fmt.Errorf("enter the cgroup: %w", err)
@@ -32,9 +32,9 @@ func (g Cgroup) enter() (*os.File, error) {
 	return os.Open(g.V2)
 }
 
-// leave moves this thread back, to the parents of the groups. From inside a container they are not seen,
+// joinParentGroups moves this thread back, to the parents of the groups. From inside a container they are not seen,
 // and Remove does it.
-func (g Cgroup) leave() {
+func (g Cgroup) joinParentGroups() {
 	for _, dir := range g.V1 {
 		_ = os.WriteFile(filepath.Join(filepath.Dir(dir), "tasks"), []byte("0"), 0)
 	}
@@ -94,9 +94,9 @@ func (g Cgroup) Kill() {
 	}
 }
 
-// members returns the processes in the group of that directory, without this process, and without processes that
+// listMembers returns the processes in the group of that directory, without this process, and without processes that
 // have no number in this PID namespace.
-func members(dir string) ([]int, error) {
+func listMembers(dir string) ([]int, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func newChildren() *children {
 	signal.Notify(c.signals, syscall.SIGCHLD)
 	go func() {
 		for range c.signals {
-			c.reap()
+			c.reapEnded()
 		}
 	}()
 	return c
@@ -51,8 +51,8 @@ func (c *children) start(fork func() (int, error)) (<-chan syscall.WaitStatus, i
 	return status, pid, nil
 }
 
-// expect keeps the statuses of unknown children until the caller calls release.
-func (c *children) expect() (release func()) {
+// keepUnknown keeps the statuses of unknown children until the caller calls release.
+func (c *children) keepUnknown() (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expecting++
@@ -65,9 +65,9 @@ func (c *children) expect() (release func()) {
 	}
 }
 
-// adopt returns the channel for the status of a process that another process made, and that is a child of this
+// adoptChild returns the channel for the status of a process that another process made, and that is a child of this
 // one by now. The caller has called expect.
-func (c *children) adopt(pid int) <-chan syscall.WaitStatus {
+func (c *children) adoptChild(pid int) <-chan syscall.WaitStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	status := make(chan syscall.WaitStatus, 1)
@@ -80,8 +80,8 @@ func (c *children) adopt(pid int) <-chan syscall.WaitStatus {
 	return status
 }
 
-// signal sends a signal to a child, unless it has been waited for.
-func (c *children) signal(pid int, group bool, sig syscall.Signal) error {
+// signalChild sends a signal to a child, unless it has been waited for.
+func (c *children) signalChild(pid int, group bool, sig syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.waiting[pid]; !ok {
@@ -93,16 +93,16 @@ func (c *children) signal(pid int, group bool, sig syscall.Signal) error {
 	return syscall.Kill(pid, sig)
 }
 
-// has reports whether a child has not been waited for yet: its number then belongs to no other process.
-func (c *children) has(pid int) bool {
+// hasChild reports whether a child has not been waited for yet: its number then belongs to no other process.
+func (c *children) hasChild(pid int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, ok := c.waiting[pid]
 	return ok
 }
 
-// reap reaps every ended child, and reports whether there are others.
-func (c *children) reap() bool {
+// reapEnded reaps every ended child, and reports whether there are others.
+func (c *children) reapEnded() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {

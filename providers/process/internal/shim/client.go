@@ -22,21 +22,21 @@ import (
 // Start starts the container in dir and returns once its process runs. The caller waits for
 // the command, or leaves it a zombie until it ends itself.
 func Start(ctx context.Context, dir string, spec Spec) (*exec.Cmd, error) {
-	return run(ctx, dir, spec, "run")
+	return runShim(ctx, dir, spec, "run")
 }
 
 // Probe reports whether the runtime of spec can make containers, by making one in dir, with a directory as the
 // image.
 func Probe(ctx context.Context, dir string, spec Spec) error {
-	cmd, err := run(ctx, dir, spec, "probe")
+	cmd, err := runShim(ctx, dir, spec, "probe")
 	if err != nil {
 		return err
 	}
 	return cmd.Wait()
 }
 
-// run starts the shim and waits for its message that the container runs.
-func run(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd, error) {
+// runShim starts the shim and waits for its message that the container runs.
+func runShim(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd, error) {
 	data, err := json.Marshal(spec)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func run(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd, er
 		Path: path, Args: []string{Argv0, mode}, Dir: dir,
 		Env:    []string{"GOMAXPROCS=2", "GOGC=25"},
 		Stdout: log, Stderr: log, ExtraFiles: []*os.File{w, specR},
-		SysProcAttr: detached(),
+		SysProcAttr: detachedAttributes(),
 	}
 	err = cmd.Start()
 	w.Close()
@@ -107,7 +107,7 @@ func Tail(path string) string {
 }
 
 // Detached lets a process outlive its parent.
-func Detached() *syscall.SysProcAttr { return detached() }
+func Detached() *syscall.SysProcAttr { return detachedAttributes() }
 
 // conn is a connection to a shim.
 type conn struct {
@@ -116,7 +116,7 @@ type conn struct {
 	r *bufio.Reader
 }
 
-func dial(ctx context.Context, dir string, req request) (*conn, error) {
+func dialShim(ctx context.Context, dir string, req request) (*conn, error) {
 	path, closer, err := socketPath(dir)
 	if err != nil {
 		return nil, err
@@ -135,15 +135,15 @@ func dial(ctx context.Context, dir string, req request) (*conn, error) {
 	return out, nil
 }
 
-// call sends a request without streams.
-func call(ctx context.Context, dir string, req request) error {
-	c, err := dial(ctx, dir, req)
+// sendRequest sends a request without streams.
+func sendRequest(ctx context.Context, dir string, req request) error {
+	c, err := dialShim(ctx, dir, req)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { c.Close() })()
-	d, err := c.answer(nil, nil)
+	d, err := c.copyAnswer(nil, nil)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -153,8 +153,8 @@ func call(ctx context.Context, dir string, req request) error {
 	return err
 }
 
-// answer copies output until the last frame.
-func (c *conn) answer(stdout, stderr io.Writer) (done, error) {
+// copyAnswer copies output until the last frame.
+func (c *conn) copyAnswer(stdout, stderr io.Writer) (done, error) {
 	for {
 		k, n, err := readHeader(c.r)
 		if err == nil && k == frameDone {
@@ -200,20 +200,22 @@ func (c *conn) copyOut(to io.Writer, n int) error {
 
 // Signal sends a signal to the main process of the container in dir.
 func Signal(ctx context.Context, dir string, s syscall.Signal) error {
-	return call(ctx, dir, request{Op: opSignal, Signal: int(s)})
+	return sendRequest(ctx, dir, request{Op: opSignal, Signal: int(s)})
 }
 
 // Kill kills every process of the container in dir.
-func Kill(ctx context.Context, dir string) error { return call(ctx, dir, request{Op: opKill}) }
+func Kill(ctx context.Context, dir string) error { return sendRequest(ctx, dir, request{Op: opKill}) }
 
 // KillWithSandbox kills the container with its sandbox, which is cheaper: the runtime then has nothing to end
 // inside.
 func KillWithSandbox(ctx context.Context, dir string) error {
-	return call(ctx, dir, request{Op: opKill, Sandbox: true})
+	return sendRequest(ctx, dir, request{Op: opKill, Sandbox: true})
 }
 
 // Reopen continues the log in a new file.
-func Reopen(ctx context.Context, dir string) error { return call(ctx, dir, request{Op: opReopen}) }
+func Reopen(ctx context.Context, dir string) error {
+	return sendRequest(ctx, dir, request{Op: opReopen})
+}
 
 // WaitGone returns when the process has gone, or when ctx ends.
 func WaitGone(ctx context.Context, p Process) error { return waitGone(ctx, p) }
@@ -225,7 +227,7 @@ func Wait(ctx context.Context, dir string) error {
 		if err != nil || s.Ended() || !s.Started() {
 			return err
 		}
-		err = call(ctx, dir, request{Op: opWait})
+		err = sendRequest(ctx, dir, request{Op: opWait})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -26,8 +26,8 @@ func listenConsole(path string) (*console, error) {
 	return &console{l}, nil
 }
 
-// receive returns the terminal.
-func (c *console) receive() (*os.File, error) {
+// receiveTerminal returns the terminal.
+func (c *console) receiveTerminal() (*os.File, error) {
 	fail := func(err error) (*os.File, error) {
 		return nil, fmt.Errorf("receive the terminal of the process: %w", err)
 	}

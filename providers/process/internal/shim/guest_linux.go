@@ -21,8 +21,8 @@ import (
 // fileServer is the first argument of the process for opening the files of a container.
 const fileServer = "runsc-gofer"
 
-// guest reports whether the container is in a sandbox, or is one.
-func (s *supervisor) guest() bool { return s.spec.OCI != nil && s.spec.OCI.Sandbox != "" }
+// isSandboxed reports whether the container is in a sandbox, or is one.
+func (s *supervisor) isSandboxed() bool { return s.spec.OCI != nil && s.spec.OCI.Sandbox != "" }
 
 // createGuest makes the container and starts it, because it takes the streams at that time.
 func (s *supervisor) createGuest(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
@@ -34,7 +34,7 @@ func (s *supervisor) createGuest(out *streams, child *childIO) (<-chan syscall.W
 		if o := s.spec.OCI; o.ID == o.Sandbox {
 			killDescendants(s.children)
 		}
-		s.discard()
+		s.discardContainer()
 		killDescendants(s.children)
 		return nil, 0, err
 	}
@@ -56,7 +56,7 @@ func (s *supervisor) runGuest(out *streams, child *childIO) (<-chan syscall.Wait
 	if o.ID != o.Sandbox {
 		return s.keepGuest(out, child)
 	}
-	return s.made(out, child, false, func(dir string) (oci.Call, error) { // a process of the machine
+	return s.startByRuntime(out, child, false, func(dir string) (oci.Call, error) { // a process of the machine
 		return o.Run(dir, o.ID, o.Bundle, false), nil
 	})
 }
@@ -88,26 +88,26 @@ func (s *supervisor) keepGuest(out *streams, child *childIO) (<-chan syscall.Wai
 			return nil, 0, err
 		}
 		defer socket.Close()
-		if err := child.null(); err != nil {
+		if err := child.openNull(); err != nil {
 			return nil, 0, err
 		}
 	}
-	child.own(s.spec.UID, s.spec.GID)
-	if call, err = s.holding(call); err != nil {
+	child.chownStreams(s.spec.UID, s.spec.GID)
+	if call, err = s.holdFirst(call); err != nil {
 		return nil, 0, err
 	}
-	ended, pid, err := s.forkInSandbox(call, child.fds(), false)
+	ended, pid, err := s.forkInSandbox(call, child.fileDescriptors(), false)
 	if err != nil {
 		return nil, 0, err
 	}
-	ended, err = s.begun(call, ended, pid, func() bool { return o.Runs(o.ID, o.Sandbox) }, func(status syscall.WaitStatus) bool {
+	ended, err = s.awaitBegin(call, ended, pid, func() bool { return o.Runs(o.ID, o.Sandbox) }, func(status syscall.WaitStatus) bool {
 		return !status.Signaled() && o.Kept(call, o.ID)
 	})
 	if err != nil {
 		return nil, 0, notFound(err)
 	}
 	if socket != nil {
-		if out.stdout, err = socket.receive(); err != nil {
+		if out.stdout, err = socket.receiveTerminal(); err != nil {
 			return nil, 0, err
 		}
 		out.stdin = out.stdout
@@ -147,18 +147,18 @@ func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr, terminal bool) (
 		runtime.LockOSThread() // never unlocked: the thread was in another group
 		var f forked
 		defer func() { result <- f }()
-		group, err := s.spec.OCI.Group.enter()
+		group, err := s.spec.OCI.Group.joinOwnGroups()
 		if err != nil {
 			f.err = err
 			return
 		}
-		defer s.spec.OCI.Group.leave()
+		defer s.spec.OCI.Group.joinParentGroups()
 		attr := &syscall.SysProcAttr{Setctty: terminal, UseCgroupFD: group != nil}
 		if group != nil {
 			attr.CgroupFD = int(group.Fd())
 			defer group.Close()
 		}
-		f.status, f.pid, f.err = s.children.start(func() (int, error) { return fork(c, files, attr) })
+		f.status, f.pid, f.err = s.children.start(func() (int, error) { return forkCall(c, files, attr) })
 		if f.err != nil {
 			f.err = fmt.Errorf("run %s: %w", c.Argv[0], f.err)
 		}
@@ -222,14 +222,14 @@ func (s *supervisor) fateOfCall(call syscall.WaitStatus) (reason, message string
 
 // probeGuest makes a sandbox and ends it.
 func (s *supervisor) probeGuest(ready *os.File, out *streams, child *childIO) error {
-	status, pid, err := s.launch(out, child)
+	status, pid, err := s.launchMain(out, child)
 	if err != nil {
 		return fmt.Errorf("a sandbox cannot be made: %w", err)
 	}
-	_ = s.children.signal(pid, false, syscall.SIGKILL) // an error means that the process has ended
+	_ = s.children.signalChild(pid, false, syscall.SIGKILL) // an error means that the process has ended
 	<-status
 	killDescendants(s.children)
-	s.discard()
+	s.discardContainer()
 	_, err = ready.WriteString("ok")
 	return err
 }

@@ -183,7 +183,7 @@ func TestCommandsThatHaveEndedAreForgotten(t *testing.T) {
 		defer close(read)
 		_, _ = io.Copy(io.Discard, far) // until the other end is closed
 	}()
-	got := s.exec(&conn{Conn: near, frames: frames{w: near}, r: bufio.NewReader(near)}, request{Argv: []string{"probe"}})
+	got := s.execCommand(&conn{Conn: near, frames: frames{w: near}, r: bufio.NewReader(near)}, request{Argv: []string{"probe"}})
 	near.Close()
 	<-read
 	if got.ExitCode != 4 || got.Error != "" {

@@ -24,7 +24,7 @@ type commands struct {
 	pid map[int]int
 }
 
-func (c *commands) set(pid, guest int) {
+func (c *commands) setPID(pid, guest int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pid == nil {
@@ -33,14 +33,14 @@ func (c *commands) set(pid, guest int) {
 	c.pid[pid] = guest
 }
 
-func (c *commands) get(pid int) int {
+func (c *commands) getPID(pid int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pid[pid]
 }
 
-// forget forgets an ended process, because its number will belong to another process.
-func (c *commands) forget(pid int) {
+// dropPID forgets an ended process, because its number will belong to another process.
+func (c *commands) dropPID(pid int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.pid, pid)
@@ -69,17 +69,17 @@ func (s *supervisor) executeGuest(req request, out *streams, child *childIO) (<-
 		out.stdin, out.stdout = terminal, terminal
 		child.stdin, child.stdout, child.stderr = process, process, process
 	}
-	child.own(s.spec.UID, s.spec.GID)
-	ended, pid, err := s.forkInSandbox(call, child.fds(), req.TTY)
+	child.chownStreams(s.spec.UID, s.spec.GID)
+	ended, pid, err := s.forkInSandbox(call, child.fileDescriptors(), req.TTY)
 	if err != nil {
 		return nil, 0, err
 	}
-	status, err := s.begun(call, ended, pid, func() bool {
+	status, err := s.awaitBegin(call, ended, pid, func() bool {
 		guest, err := call.GuestPID()
 		if err != nil {
 			return false
 		}
-		s.commands.set(pid, guest)
+		s.commands.setPID(pid, guest)
 		return true
 	}, nil)
 	if err != nil {
@@ -88,9 +88,9 @@ func (s *supervisor) executeGuest(req request, out *streams, child *childIO) (<-
 	return status, pid, nil
 }
 
-// begun returns when the process of the call runs, or has run. runs reports the former. hasRun, if it is not
+// awaitBegin returns when the process of the call runs, or has run. runs reports the former. hasRun, if it is not
 // nil, reports a call that ended before its process was seen.
-func (s *supervisor) begun(call oci.Call, ended <-chan syscall.WaitStatus, pid int, runs func() bool, hasRun func(syscall.WaitStatus) bool) (<-chan syscall.WaitStatus, error) {
+func (s *supervisor) awaitBegin(call oci.Call, ended <-chan syscall.WaitStatus, pid int, runs func() bool, hasRun func(syscall.WaitStatus) bool) (<-chan syscall.WaitStatus, error) {
 	late := time.After(callTimeout)
 	const often, seldom = 3 * time.Millisecond, 20 * time.Millisecond // where many start at once, none is quick
 	for pause := often; !runs(); pause = min(pause*3/2, seldom) {
@@ -104,7 +104,7 @@ func (s *supervisor) begun(call oci.Call, ended <-chan syscall.WaitStatus, pid i
 			again <- status
 			return again, nil
 		case <-late:
-			_ = s.children.signal(pid, true, syscall.SIGKILL) // an error means that the process has ended
+			_ = s.children.signalChild(pid, true, syscall.SIGKILL) // an error means that the process has ended
 			return nil, call.Failed(fmt.Sprintf("it did not start its process within %v and was killed", callTimeout))
 		}
 	}
@@ -114,11 +114,11 @@ func (s *supervisor) begun(call oci.Call, ended <-chan syscall.WaitStatus, pid i
 // signalMain sends a signal to the main process. The effect of the signal may make the call fail: once the
 // container ends, the call is killed with the other calls, or finds no container any more.
 func (s *supervisor) signalMain(sig syscall.Signal) error {
-	if !s.guest() || s.spec.OCI.ID == s.spec.OCI.Sandbox {
-		return s.children.signal(s.state.Init.PID, false, sig)
+	if !s.isSandboxed() || s.spec.OCI.ID == s.spec.OCI.Sandbox {
+		return s.children.signalChild(s.state.Init.PID, false, sig)
 	}
 	o := s.spec.OCI
-	err := s.simple(func(dir string) oci.Call { return o.Signal(dir, o.ID, int(sig)) })
+	err := s.callRuntime(func(dir string) oci.Call { return o.Signal(dir, o.ID, int(sig)) })
 	if err != nil && s.ending.Load() {
 		<-s.ended
 		return nil
@@ -126,10 +126,10 @@ func (s *supervisor) signalMain(sig syscall.Signal) error {
 	return err
 }
 
-// resized signals a new terminal size to the main process: the kernel of the machine signals only its own
+// signalResize signals a new terminal size to the main process: the kernel of the machine signals only its own
 // processes.
-func (s *supervisor) resized() {
-	if s.guest() {
+func (s *supervisor) signalResize() {
+	if s.isSandboxed() {
 		_ = s.signalMain(syscall.SIGWINCH) // an error means that the process has ended
 	}
 }

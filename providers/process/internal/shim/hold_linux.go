@@ -34,9 +34,9 @@ const (
 	holdTries = 1000
 )
 
-// holding puts the process that opens mounts before the call, if there are mounts to open.
-func (s *supervisor) holding(c oci.Call) (oci.Call, error) {
-	if !s.spec.holds() {
+// holdFirst puts the process that opens mounts before the call, if there are mounts to open.
+func (s *supervisor) holdFirst(c oci.Call) (oci.Call, error) {
+	if !s.spec.opensMounts() {
 		return c, nil
 	}
 	o := s.spec.OCI
@@ -65,7 +65,7 @@ func ownMounts(attr *syscall.SysProcAttr) {
 
 // holdMain opens the mounts listed in dir, and becomes the program of argv. It returns only on failure.
 func holdMain(dir string, argv []string) int {
-	err := hold(dir)
+	err := holdMounts(dir)
 	if err == nil {
 		err = fmt.Errorf("run %s: %w", argv[0], unix.Exec(argv[0], argv, runtimeEnv))
 	}
@@ -75,8 +75,8 @@ func holdMain(dir string, argv []string) int {
 	return 1
 }
 
-// hold mounts the targets of the container's mounts.
-func hold(dir string) error {
+// holdMounts mounts the targets of the container's mounts.
+func holdMounts(dir string) error {
 	var spec Spec
 	data, err := os.ReadFile(filepath.Join(dir, holdFile))
 	if err == nil {
@@ -98,12 +98,12 @@ func hold(dir string) error {
 	}
 	for i, m := range spec.Mounts {
 		if held := spec.Held(i); held != m.Source {
-			if err := m.hold(held); err != nil {
+			if err := m.mountAt(held); err != nil {
 				return fmt.Errorf("mount %s: %w", m.Target, err)
 			}
 		}
 	}
-	if !spec.nested() {
+	if !spec.hasNestedMounts() {
 		return nil
 	}
 	root, err := filepath.Abs(rootDir)
@@ -153,9 +153,9 @@ func onlyWrite(paths []string) error {
 	return nil
 }
 
-// hold mounts the file or directory of the mount at place.
-func (m Mount) hold(place string) error {
-	f, err := m.open()
+// mountAt mounts the file or directory of the mount at place.
+func (m Mount) mountAt(place string) error {
+	f, err := m.openHandle()
 	if err != nil {
 		return err
 	}
@@ -175,15 +175,15 @@ func (m Mount) hold(place string) error {
 	return unix.Mount("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), place, "", unix.MS_BIND|unix.MS_REC, "")
 }
 
-// open opens the file of the mount, of any kind, as a handle only. Each step ends beneath the step before,
+// openHandle opens the file of the mount, of any kind, as a handle only. Each step ends beneath the step before,
 // wherever its links lead.
-func (m Mount) open() (*os.File, error) {
+func (m Mount) openHandle() (*os.File, error) {
 	fd, err := unix.Open(m.Source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open the volume: %w", err)
 	}
 	for step := range strings.SplitSeq(m.Way, "//") {
-		next, err := beneath(fd, step)
+		next, err := openBeneath(fd, step)
 		unix.Close(fd)
 		if err != nil {
 			return nil, err
@@ -193,8 +193,8 @@ func (m Mount) open() (*os.File, error) {
 	return os.NewFile(uintptr(fd), m.Way), nil
 }
 
-// beneath opens a path in a directory.
-func beneath(dir int, path string) (int, error) {
+// openBeneath opens a path in a directory.
+func openBeneath(dir int, path string) (int, error) {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
 	for range holdTries {
 		fd, err := unix.Openat2(dir, path, how)

@@ -28,14 +28,14 @@ func held(t *testing.T, spec Spec, script string) string {
 	}
 	spec.OCI = &OCI{Bundle: bundle, Sandbox: "s", ID: "c", Runtime: oci.Runtime{Root: root}}
 	call := oci.Call{Dir: filepath.Join(bundle, "call"), Argv: []string{"/bin/sh", "-c", script}}
-	call, err := (&supervisor{spec: spec}).holding(call)
+	call, err := (&supervisor{spec: spec}).holdFirst(call)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if call.Before == nil {
 		t.Fatal("nothing is opened before the runtime runs")
 	}
-	cmd := exec.CommandContext(t.Context(), self())
+	cmd := exec.CommandContext(t.Context(), ownPath())
 	cmd.Args, cmd.Dir, cmd.SysProcAttr = slices.Concat(call.Before, call.Argv), dir, &syscall.SysProcAttr{}
 	ownMounts(cmd.SysProcAttr)
 	out, err := cmd.CombinedOutput()

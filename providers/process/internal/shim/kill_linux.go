@@ -79,7 +79,7 @@ const heldAtOnce = 256
 
 // killMembers kills the processes in the control group of that directory.
 func killMembers(dir string) error {
-	listed, err := members(dir)
+	listed, err := listMembers(dir)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func killSome(dir string, pids []int) error {
 			defer unix.Close(fd)
 		}
 	}
-	still, err := members(dir)
+	still, err := listMembers(dir)
 	if err != nil {
 		return err
 	}

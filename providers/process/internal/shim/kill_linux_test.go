@@ -72,7 +72,7 @@ func TestOnlyMembersOfAGroupAreKilled(t *testing.T) {
 		t.Error("a process was killed that is not in the group any more")
 	}
 	list(0, out)
-	if pids, err := members(dir); err != nil || len(pids) != 1 || pids[0] != out {
+	if pids, err := listMembers(dir); err != nil || len(pids) != 1 || pids[0] != out {
 		t.Errorf("members: got %v, %v; want %d", pids, err, out)
 	}
 	if err := killMembers(filepath.Join(dir, "none")); !os.IsNotExist(err) {

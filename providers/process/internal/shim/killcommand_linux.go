@@ -22,14 +22,14 @@ import (
 // killCommand kills a command and its descendants, and returns after their end. It skips a command that has
 // ended.
 func (s *supervisor) killCommand(pid int) {
-	if !s.children.has(pid) {
+	if !s.children.hasChild(pid) {
 		return
 	}
-	if guest := s.commands.get(pid); s.guest() && guest != 0 {
+	if guest := s.commands.getPID(pid); s.isSandboxed() && guest != 0 {
 		s.killInSandbox(guest)
 		return
 	}
-	_ = s.children.signal(pid, false, syscall.SIGSTOP) // an error means that the process has ended
+	_ = s.children.signalChild(pid, false, syscall.SIGSTOP) // an error means that the process has ended
 	var processes []Process
 	killAllOf(func() []int { return quickDescendants(pid) }, func(below int, sig syscall.Signal) {
 		if sig == syscall.SIGSTOP {
@@ -37,8 +37,8 @@ func (s *supervisor) killCommand(pid int) {
 		}
 		signalBelow(pid, below, sig)
 	})
-	_ = s.children.signal(pid, true, syscall.SIGKILL)
-	_ = s.children.signal(pid, false, syscall.SIGKILL) // if the process does not lead its group
+	_ = s.children.signalChild(pid, true, syscall.SIGKILL)
+	_ = s.children.signalChild(pid, false, syscall.SIGKILL) // if the process does not lead its group
 	for _, p := range processes {
 		_ = waitGone(context.Background(), p) // without a limit, waitGone returns no error
 	}
@@ -87,7 +87,7 @@ func killAllOf(list func() []int, send func(pid int, sig syscall.Signal)) {
 // of a call means that the process or the sandbox has ended.
 func (s *supervisor) killInSandbox(guest int) {
 	send := func(pid int, sig syscall.Signal) {
-		_ = s.simple(func(dir string) oci.Call { return s.spec.OCI.SignalProcess(dir, s.spec.OCI.ID, pid, int(sig)) })
+		_ = s.callRuntime(func(dir string) oci.Call { return s.spec.OCI.SignalProcess(dir, s.spec.OCI.ID, pid, int(sig)) })
 	}
 	send(guest, syscall.SIGSTOP)
 	killAllOf(func() []int { return s.belowInSandbox(guest) }, send)
@@ -107,11 +107,11 @@ func (s *supervisor) belowInSandbox(guest int) []int {
 	}
 	defer listing.Close()
 	child := &childIO{}
-	if child.null() != nil {
+	if child.openNull() != nil {
 		return nil
 	}
 	defer child.close()
-	if s.call(s.spec.OCI.Processes(dir, s.spec.OCI.ID), []uintptr{child.stdin.Fd(), listing.Fd(), child.stderr.Fd()}) != nil {
+	if s.runCall(s.spec.OCI.Processes(dir, s.spec.OCI.ID), []uintptr{child.stdin.Fd(), listing.Fd(), child.stderr.Fd()}) != nil {
 		return nil
 	}
 	said, err := os.ReadFile(listing.Name())

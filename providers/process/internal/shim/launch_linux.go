@@ -19,10 +19,10 @@ type launched struct {
 	err    error
 }
 
-// launch starts the main process.
-func (s *supervisor) launch(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+// launchMain starts the main process.
+func (s *supervisor) launchMain(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	if s.spec.OCI != nil {
-		return s.create(out, child)
+		return s.createContainer(out, child)
 	}
 	status, pid, err := s.forkProgram(out, child, s.spec.Argv, s.spec.TTY)
 	if err == nil && s.spec.OOMScoreAdj != 0 {
@@ -32,10 +32,10 @@ func (s *supervisor) launch(out *streams, child *childIO) (<-chan syscall.WaitSt
 	return status, pid, err
 }
 
-// enter starts one more process beside the main one.
-func (s *supervisor) enter(req request, out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+// enterContainer starts one more process beside the main one.
+func (s *supervisor) enterContainer(req request, out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	if s.spec.OCI != nil {
-		return s.execute(req, out, child)
+		return s.executeCommand(req, out, child)
 	}
 	return s.forkProgram(out, child, req.Argv, req.TTY)
 }
@@ -47,7 +47,7 @@ func (s *supervisor) forkProgram(out *streams, child *childIO, argv []string, tt
 	result := make(chan launched)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		l := s.fork(out, child, argv, tty)
+		l := s.forkProcess(out, child, argv, tty)
 		if l.err != nil {
 			result <- l
 			return
@@ -60,14 +60,14 @@ func (s *supervisor) forkProgram(out *streams, child *childIO, argv []string, tt
 	return l.status, l.pid, l.err
 }
 
-// fork prepares this thread and forks argv.
-func (s *supervisor) fork(out *streams, child *childIO, argv []string, tty bool) launched {
+// forkProcess prepares this thread and forks argv.
+func (s *supervisor) forkProcess(out *streams, child *childIO, argv []string, tty bool) launched {
 	fail := func(err error) launched { return launched{err: err} }
-	group, err := s.spec.Cgroup.enter()
+	group, err := s.spec.Cgroup.joinOwnGroups()
 	if err != nil {
 		return fail(err)
 	}
-	defer s.spec.Cgroup.leave()
+	defer s.spec.Cgroup.joinParentGroups()
 	if tty {
 		terminal, process, err := openTerminal()
 		if err != nil {
@@ -76,7 +76,7 @@ func (s *supervisor) fork(out *streams, child *childIO, argv []string, tty bool)
 		out.stdin, out.stdout = terminal, terminal
 		child.stdin, child.stdout, child.stderr = process, process, process
 	}
-	child.own(s.spec.UID, s.spec.GID)
+	child.chownStreams(s.spec.UID, s.spec.GID)
 	path, err := lookPath(argv[0], s.spec.Env, s.spec.Cwd)
 	if err != nil {
 		return fail(err)
@@ -89,11 +89,11 @@ func (s *supervisor) fork(out *streams, child *childIO, argv []string, tty bool)
 	if os.Geteuid() == 0 {
 		attr.Credential = &syscall.Credential{Uid: s.spec.UID, Gid: s.spec.GID, Groups: s.spec.Groups}
 	}
-	if err := s.restrict(); err != nil {
+	if err := s.restrictThread(); err != nil {
 		return fail(err)
 	}
 	status, pid, err := s.children.start(func() (int, error) {
-		return syscall.ForkExec(path, argv, &syscall.ProcAttr{Dir: s.spec.Cwd, Env: s.spec.Env, Files: child.fds(), Sys: attr})
+		return syscall.ForkExec(path, argv, &syscall.ProcAttr{Dir: s.spec.Cwd, Env: s.spec.Env, Files: child.fileDescriptors(), Sys: attr})
 	})
 	if err != nil {
 		return fail(fmt.Errorf("run %q: %w", argv[0], err))
@@ -101,18 +101,18 @@ func (s *supervisor) fork(out *streams, child *childIO, argv []string, tty bool)
 	return launched{status, pid, nil}
 }
 
-// probe makes a container by its runtime and stops short of its process.
-func (s *supervisor) probe(ready *os.File) error {
+// probeRuntime makes a container by its runtime and stops short of its process.
+func (s *supervisor) probeRuntime(ready *os.File) error {
 	out, child, err := openStdio(false, false)
 	if err != nil {
 		return err
 	}
 	defer out.close()
 	defer child.close()
-	if s.guest() {
+	if s.isSandboxed() {
 		return s.probeGuest(ready, &out, child)
 	}
-	_, _, err = s.launch(&out, child)
+	_, _, err = s.launchMain(&out, child)
 	// A runtime gives only a text: the text for a missing command contains its name.
 	if err == nil || !errors.Is(err, fs.ErrNotExist) && !strings.Contains(err.Error(), s.spec.Argv[0]) {
 		return fmt.Errorf("a container cannot be made: %w", err)

@@ -27,11 +27,11 @@ type logFile struct {
 
 func openLog(dir, path string) (*logFile, error) {
 	l := &logFile{dir: dir, path: path, partial: map[string][]byte{}}
-	return l, l.reopen()
+	return l, l.reopenFile()
 }
 
-// reopen continues in a new file of the same name, after the old file was renamed.
-func (l *logFile) reopen() error {
+// reopenFile continues in a new file of the same name, after the old file was renamed.
+func (l *logFile) reopenFile() error {
 	if l.path == "" {
 		return nil
 	}
@@ -68,32 +68,32 @@ func (l *logFile) write(stream string, p []byte, now time.Time) {
 			rest = rest[maxLine:]
 		default:
 			l.partial[stream] = bytes.Clone(rest)
-			l.flush(out)
+			l.flushLines(out)
 			return
 		}
 	}
 }
 
-// end writes the rest without a newline.
-func (l *logFile) end(stream string, now time.Time) {
+// endStream writes the rest without a newline.
+func (l *logFile) endStream(stream string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if rest := l.partial[stream]; len(rest) > 0 && l.f != nil {
 		// A last line without newline is a part: readers add none.
-		l.flush(appendLine(nil, now, stream, "P", rest))
+		l.flushLines(appendLine(nil, now, stream, "P", rest))
 	}
 	delete(l.partial, stream)
 }
 
-// flush writes whole lines at once, so that a reader never sees half a line. A full disk loses lines, and the
+// flushLines writes whole lines at once, so that a reader never sees half a line. A full disk loses lines, and the
 // container continues.
-func (l *logFile) flush(out []byte) {
+func (l *logFile) flushLines(out []byte) {
 	if len(out) == 0 {
 		return
 	}
 	n, err := l.f.Write(out)
 	if err != nil && n > 0 {
-		err = errors.Join(err, l.cut(n-1-bytes.LastIndexByte(out[:n], '\n')))
+		err = errors.Join(err, l.cutPartial(n-1-bytes.LastIndexByte(out[:n], '\n')))
 	}
 	if err != nil && l.err == nil {
 		fmt.Fprintf(os.Stderr, "write the log of the container: %v\n", err)
@@ -101,8 +101,8 @@ func (l *logFile) flush(out []byte) {
 	l.err = err
 }
 
-// cut removes the written part of an incomplete line: the next line would continue it.
-func (l *logFile) cut(n int) error {
+// cutPartial removes the written part of an incomplete line: the next line would continue it.
+func (l *logFile) cutPartial(n int) error {
 	info, err := l.f.Stat()
 	if err != nil || n == 0 {
 		return err

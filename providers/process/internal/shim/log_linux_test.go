@@ -77,7 +77,7 @@ func TestSecurityJ9ALogIsNoLink(t *testing.T) {
 			if err := change(target); err != nil {
 				t.Fatal(err)
 			}
-			if err := l.reopen(); err == nil {
+			if err := l.reopenFile(); err == nil {
 				t.Errorf("%s at %s: it was opened", name, path)
 			}
 			l.write("stdout", []byte("later\n"), time.Now())

@@ -22,7 +22,7 @@ func lookPath(name string, env []string, cwd string) (string, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(cwd, path)
 		}
-		if err := executable(path); err != nil {
+		if err := checkExecutable(path); err != nil {
 			return "", fmt.Errorf("exec: %q: %w", name, err)
 		}
 		return path, nil
@@ -34,7 +34,7 @@ func lookPath(name string, env []string, cwd string) (string, error) {
 		}
 		for _, dir := range filepath.SplitList(dirs) {
 			path := filepath.Join(dir, name)
-			if filepath.IsAbs(path) && executable(path) == nil {
+			if filepath.IsAbs(path) && checkExecutable(path) == nil {
 				return path, nil
 			}
 		}
@@ -52,7 +52,7 @@ func (a absent) Error() string {
 // Is makes it match fs.ErrNotExist.
 func (absent) Is(target error) bool { return target == fs.ErrNotExist }
 
-func executable(path string) error {
+func checkExecutable(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:

@@ -104,7 +104,7 @@ func (s *supervisor) addInterface(link *os.File) error {
 		files = append(files, f.Fd())
 	}
 	call := oci.Call{Dir: dir, Argv: []string{o.Program, "podnet", "join", filepath.Join(o.Root, "runsc-"+o.ID+".sock")}}
-	if err := s.call(call, append(files, link.Fd())); err != nil {
+	if err := s.runCall(call, append(files, link.Fd())); err != nil {
 		return fmt.Errorf("add the interface of the pod: %w", errors.Join(err, errors.New(Tail(said))))
 	}
 	return nil

@@ -41,7 +41,7 @@ func waitGone(context.Context, Process) error { return nil }
 
 func socketPath(string) (string, func(), error) { return "", nil, errUnsupported }
 
-func detached() *syscall.SysProcAttr { return nil }
+func detachedAttributes() *syscall.SysProcAttr { return nil }
 
 // Add moves a process into the group.
 func (Cgroup) Add(int) error { return nil }

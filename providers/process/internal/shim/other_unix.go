@@ -70,7 +70,7 @@ func killDescendants(c *children) {
 
 // killMembers has no groups here.
 func killMembers(dir string) error {
-	_, err := members(dir)
+	_, err := listMembers(dir)
 	return err
 }
 
@@ -89,7 +89,7 @@ func socketPath(dir string) (string, func(), error) {
 	return filepath.Join(dir, socketFile), func() {}, nil
 }
 
-func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+func detachedAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 func setSize(*os.File, Size) {}
 
@@ -97,15 +97,15 @@ func setSize(*os.File, Size) {}
 // read.
 func hungUp(net.Conn) bool { return false }
 
-func (s *supervisor) launch(_ *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
-	return s.fork(child, s.spec.Argv, s.spec.TTY)
+func (s *supervisor) launchMain(_ *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+	return s.forkProcess(child, s.spec.Argv, s.spec.TTY)
 }
 
-func (s *supervisor) enter(req request, _ *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
-	return s.fork(child, req.Argv, req.TTY)
+func (s *supervisor) enterContainer(req request, _ *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+	return s.forkProcess(child, req.Argv, req.TTY)
 }
 
-func (s *supervisor) fork(child *childIO, argv []string, tty bool) (<-chan syscall.WaitStatus, int, error) {
+func (s *supervisor) forkProcess(child *childIO, argv []string, tty bool) (<-chan syscall.WaitStatus, int, error) {
 	if tty {
 		return nil, 0, errors.New("a terminal is not supported on this operating system")
 	}
@@ -118,16 +118,16 @@ func (s *supervisor) fork(child *childIO, argv []string, tty bool) (<-chan sysca
 	}
 	return s.children.start(func() (int, error) {
 		return syscall.ForkExec(path, argv, &syscall.ProcAttr{
-			Dir: s.spec.Cwd, Env: s.spec.Env, Files: child.fds(), Sys: &syscall.SysProcAttr{Setsid: true},
+			Dir: s.spec.Cwd, Env: s.spec.Env, Files: child.fileDescriptors(), Sys: &syscall.SysProcAttr{Setsid: true},
 		})
 	})
 }
 
-func (s *supervisor) probe(*os.File) error {
+func (s *supervisor) probeRuntime(*os.File) error {
 	return errors.New("not supported on this operating system")
 }
 
-func (s *supervisor) discard() {}
+func (s *supervisor) discardContainer() {}
 
 // UnmountRoot has nothing to unmount.
 func UnmountRoot(string) error { return nil }
@@ -135,21 +135,21 @@ func UnmountRoot(string) error { return nil }
 // commands has nothing to know here.
 type commands struct{}
 
-func (commands) forget(int) {}
+func (commands) dropPID(int) {}
 
-func (s *supervisor) guest() bool { return false }
+func (s *supervisor) isSandboxed() bool { return false }
 
 func (s *supervisor) fateOfSandbox() (reason, message string) { return "", "" }
 
 func (s *supervisor) killSandbox() {}
 
-func (s *supervisor) resized() {}
+func (s *supervisor) signalResize() {}
 
 func (s *supervisor) signalMain(sig syscall.Signal) error {
-	return s.children.signal(s.state.Init.PID, false, sig)
+	return s.children.signalChild(s.state.Init.PID, false, sig)
 }
 
 // killCommand kills a command and its session.
 func (s *supervisor) killCommand(pid int) {
-	_ = s.children.signal(pid, true, syscall.SIGKILL) // an error means that the process has ended
+	_ = s.children.signalChild(pid, true, syscall.SIGKILL) // an error means that the process has ended
 }

@@ -124,7 +124,7 @@ func killDescendants(c *children) {
 	const often, seldom = 2 * time.Millisecond, 50 * time.Millisecond
 	next, pause := time.Now(), often
 	killed := map[int]bool{}
-	for c.reap() {
+	for c.reapEnded() {
 		if !time.Now().Before(next) {
 			pause = min(2*pause, seldom)
 			for _, pid := range quickDescendants(os.Getpid()) {
@@ -167,8 +167,8 @@ func socketPath(dir string) (string, func(), error) {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), socketFile), func() { f.Close() }, nil
 }
 
-// detached lets a process outlive this one.
-func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+// detachedAttributes lets a process outlive this one.
+func detachedAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // openTerminal makes a terminal from the devices that this thread sees.
 func openTerminal() (terminal, process *os.File, err error) {

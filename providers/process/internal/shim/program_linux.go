@@ -22,7 +22,7 @@ const answerTime = 10 * time.Second
 var program = sync.OnceValues(func() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
-		return self(), err
+		return ownPath(), err
 	}
 	return programIn(filepath.Dir(path))
 })
@@ -34,24 +34,24 @@ func Program() error {
 	return err
 }
 
-// self is the path of this binary, also after another file took its place on the disk.
-func self() string { return "/proc/self/exe" }
+// ownPath is the path of this binary, also after another file took its place on the disk.
+func ownPath() string { return "/proc/self/exe" }
 
 // programIn returns the program in dir if it has this version, else this program.
 func programIn(dir string) (string, error) {
 	f, err := os.Open(filepath.Join(dir, Argv0))
 	if err != nil {
-		return self(), err
+		return ownPath(), err
 	}
 	defer f.Close()
 	if build == "" {
-		return self(), fmt.Errorf("cannot verify the version of %s: this binary has no build stamp; build both with make build", f.Name())
+		return ownPath(), fmt.Errorf("cannot verify the version of %s: this binary has no build stamp; build both with make build", f.Name())
 	}
 	// This path names the same file for ever, even if another file replaces it on disk. No child uses this
 	// number, and it is never closed.
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 64)
 	if err != nil {
-		return self(), err
+		return ownPath(), err
 	}
 	path := fmt.Sprintf("/proc/self/fd/%d", fd)
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
@@ -59,12 +59,12 @@ func programIn(dir string) (string, error) {
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Args = []string{Argv0, buildMode}
 	out, err := cmd.Output()
-	if said := strings.TrimSuffix(string(out), "\n"); err == nil && said != version() {
-		err = fmt.Errorf("it was built of %q, and this of %q", said, version())
+	if said := strings.TrimSuffix(string(out), "\n"); err == nil && said != protocolVersion() {
+		err = fmt.Errorf("it was built of %q, and this of %q", said, protocolVersion())
 	}
 	if err != nil {
 		unix.Close(fd)
-		return self(), fmt.Errorf("%s: %w", f.Name(), err)
+		return ownPath(), fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	return path, nil
 }

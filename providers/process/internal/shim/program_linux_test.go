@@ -25,12 +25,12 @@ func TestShimsAreRunByAProgramOfThisVersionOnly(t *testing.T) {
 		t.Helper()
 		path, err := programIn(dir)
 		for _, want := range why {
-			if path != self() || err == nil || !strings.Contains(err.Error(), want) {
+			if path != ownPath() || err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: got %s, %v, want %s in it", what, path, err, want)
 			}
 		}
 	}
-	if path, err := programIn(dir); path != self() || !errors.Is(err, fs.ErrNotExist) {
+	if path, err := programIn(dir); path != ownPath() || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("there is none: got %s, %v", path, err)
 	}
 	file := filepath.Join(dir, Argv0)
@@ -50,9 +50,9 @@ func TestShimsAreRunByAProgramOfThisVersionOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		build = stamp
-		said := version()
+		said := protocolVersion()
 		if build = "v1"; stamp != build {
-			refused(stamp, fmt.Sprintf("it was built of %q, and this of %q", said, version()))
+			refused(stamp, fmt.Sprintf("it was built of %q, and this of %q", said, protocolVersion()))
 		}
 		if build = ""; stamp == build {
 			refused("nobody knows what both were built of", file, "make build")
@@ -63,7 +63,7 @@ func TestShimsAreRunByAProgramOfThisVersionOnly(t *testing.T) {
 	refused("it was built of other changes of the same tree", "it was built of")
 	protocol--
 	path, err := programIn(dir)
-	if err != nil || path == self() {
+	if err != nil || path == ownPath() {
 		t.Fatalf("got %s, %v", path, err)
 	}
 	if err := os.Remove(file); err != nil {
@@ -71,7 +71,7 @@ func TestShimsAreRunByAProgramOfThisVersionOnly(t *testing.T) {
 	}
 	again := exec.CommandContext(t.Context(), path)
 	again.Args = []string{Argv0, buildMode}
-	if out, err := again.Output(); err != nil || string(out) != version()+"\n" {
+	if out, err := again.Output(); err != nil || string(out) != protocolVersion()+"\n" {
 		t.Errorf("after it was removed: got %q, %v", out, err)
 	}
 }
@@ -81,7 +81,7 @@ func TestShimsAreRunByAProgramOfThisVersionOnly(t *testing.T) {
 func TestOtherMessagesAreAnotherVersion(t *testing.T) {
 	of := func(t reflect.Type) uint32 {
 		sum := fnv.New32a()
-		shape(sum, t)
+		writeShape(sum, t)
 		return sum.Sum32()
 	}
 	type part struct{ A int }

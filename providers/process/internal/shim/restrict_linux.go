@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// restrict takes rights from this thread that the process must not have. A process of root gets the capabilities
+// restrictThread takes rights from this thread that the process must not have. A process of root gets the capabilities
 // that remain in the bounding set when it is executed.
-func (s *supervisor) restrict() error {
+func (s *supervisor) restrictThread() error {
 	if s.spec.NoNewPrivs {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return fmt.Errorf("allow no new privileges: %w", err)

@@ -21,22 +21,22 @@ import (
 // runtimeEnv is the part of the machine's environment that a runtime needs.
 var runtimeEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
-// create makes the container by its runtime, looks at it, and starts its process.
-func (s *supervisor) create(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+// createContainer makes the container by its runtime, looks at it, and starts its process.
+func (s *supervisor) createContainer(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	o := s.spec.OCI
 	if o.Sandbox != "" {
 		return s.createGuest(out, child)
 	}
 	status, pid, err := s.createOnly(out, child)
 	if err == nil {
-		err = verify(pid, &s.spec)
+		err = verifyProcess(pid, &s.spec)
 	}
 	if err == nil {
-		err = s.simple(func(dir string) oci.Call { return o.Start(dir, o.ID) })
+		err = s.callRuntime(func(dir string) oci.Call { return o.Start(dir, o.ID) })
 	}
 	if err != nil {
 		killDescendants(s.children)
-		s.discard()
+		s.discardContainer()
 		return nil, 0, err
 	}
 	return status, pid, nil
@@ -54,18 +54,18 @@ func (s *supervisor) createOnly(out *streams, child *childIO) (<-chan syscall.Wa
 		return nil, 0, fmt.Errorf("write the configuration of the container: %w", err)
 	}
 	defer os.Remove(path) // the file has the environment, and is not read again
-	return s.made(out, child, s.spec.TTY, func(dir string) (oci.Call, error) {
-		return s.holding(o.Create(dir, o.ID, o.Bundle, s.spec.TTY))
+	return s.startByRuntime(out, child, s.spec.TTY, func(dir string) (oci.Call, error) {
+		return s.holdFirst(o.Create(dir, o.ID, o.Bundle, s.spec.TTY))
 	})
 }
 
-// execute runs one more process in the container.
-func (s *supervisor) execute(req request, out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+// executeCommand runs one more process in the container.
+func (s *supervisor) executeCommand(req request, out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	o := s.spec.OCI
 	if o.Sandbox != "" {
 		return s.executeGuest(req, out, child)
 	}
-	return s.made(out, child, req.TTY, func(dir string) (oci.Call, error) {
+	return s.startByRuntime(out, child, req.TTY, func(dir string) (oci.Call, error) {
 		if err := oci.Process(dir, o.Config, req.Argv, req.TTY); err != nil {
 			return oci.Call{}, err
 		}
@@ -73,8 +73,8 @@ func (s *supervisor) execute(req request, out *streams, child *childIO) (<-chan 
 	})
 }
 
-// made makes a call that starts a process with those streams.
-func (s *supervisor) made(out *streams, child *childIO, terminal bool, prepare func(dir string) (oci.Call, error)) (<-chan syscall.WaitStatus, int, error) {
+// startByRuntime makes a call that starts a process with those streams.
+func (s *supervisor) startByRuntime(out *streams, child *childIO, terminal bool, prepare func(dir string) (oci.Call, error)) (<-chan syscall.WaitStatus, int, error) {
 	dir, err := os.MkdirTemp(s.spec.OCI.Bundle, "c")
 	if err != nil {
 		return nil, 0, err
@@ -90,22 +90,22 @@ func (s *supervisor) made(out *streams, child *childIO, terminal bool, prepare f
 			return nil, 0, err
 		}
 		defer socket.Close()
-		if err := child.null(); err != nil {
+		if err := child.openNull(); err != nil {
 			return nil, 0, err
 		}
 	}
-	child.own(s.spec.UID, s.spec.GID)
-	defer s.children.expect()()
-	if err := s.callBeside(call, child.fds()); err != nil {
+	child.chownStreams(s.spec.UID, s.spec.GID)
+	defer s.children.keepUnknown()()
+	if err := s.callBeside(call, child.fileDescriptors()); err != nil {
 		return nil, 0, notFound(err)
 	}
 	pid, err := call.PID()
 	if err != nil {
 		return nil, 0, err
 	}
-	status := s.children.adopt(pid)
+	status := s.children.adoptChild(pid)
 	if terminal {
-		if out.stdout, err = socket.receive(); err != nil {
+		if out.stdout, err = socket.receiveTerminal(); err != nil {
 			return nil, 0, err
 		}
 		out.stdin = out.stdout
@@ -113,19 +113,19 @@ func (s *supervisor) made(out *streams, child *childIO, terminal bool, prepare f
 	return status, pid, nil
 }
 
-// simple makes a call without streams.
-func (s *supervisor) simple(prepare func(dir string) oci.Call) error {
+// callRuntime makes a call without streams.
+func (s *supervisor) callRuntime(prepare func(dir string) oci.Call) error {
 	dir, err := os.MkdirTemp(s.spec.OCI.Bundle, "c")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	child := &childIO{}
-	if err := child.null(); err != nil {
+	if err := child.openNull(); err != nil {
 		return err
 	}
 	defer child.close()
-	return s.call(prepare(dir), child.fds())
+	return s.runCall(prepare(dir), child.fileDescriptors())
 }
 
 // callTimeout bounds a call of a runtime, which takes a tenth of a second: images are mounted before it, and its
@@ -134,42 +134,42 @@ const callTimeout = time.Minute
 
 // callBeside makes a call whose processes stay.
 func (s *supervisor) callBeside(c oci.Call, files []uintptr) error {
-	if !s.guest() {
-		return s.call(c, files)
+	if !s.isSandboxed() {
+		return s.runCall(c, files)
 	}
 	status, pid, err := s.forkInSandbox(c, files, false)
 	if err != nil {
 		return err
 	}
-	return await(s.children, callTimeout, c, status, pid)
+	return awaitCall(s.children, callTimeout, c, status, pid)
 }
 
-// call runs the program and waits for it.
-func (s *supervisor) call(c oci.Call, files []uintptr) error {
+// runCall runs the program and waits for it.
+func (s *supervisor) runCall(c oci.Call, files []uintptr) error {
 	return callWithin(s.children, callTimeout, c, files)
 }
 
 func callWithin(children *children, limit time.Duration, c oci.Call, files []uintptr) error {
-	status, pid, err := children.start(func() (int, error) { return fork(c, files, &syscall.SysProcAttr{}) })
+	status, pid, err := children.start(func() (int, error) { return forkCall(c, files, &syscall.SysProcAttr{}) })
 	if err != nil {
 		return fmt.Errorf("run %s: %w", c.Argv[0], err)
 	}
-	return await(children, limit, c, status, pid)
+	return awaitCall(children, limit, c, status, pid)
 }
 
-// fork starts the program of a call, or the program that becomes it, in a session of its own.
-func fork(c oci.Call, files []uintptr, attr *syscall.SysProcAttr) (int, error) {
+// forkCall starts the program of a call, or the program that becomes it, in a session of its own.
+func forkCall(c oci.Call, files []uintptr, attr *syscall.SysProcAttr) (int, error) {
 	attr.Setsid = true
 	path := c.Argv[0]
 	if c.Before != nil {
-		path = self()
+		path = ownPath()
 		ownMounts(attr)
 	}
 	return syscall.ForkExec(path, slices.Concat(c.Before, c.Argv), &syscall.ProcAttr{Env: runtimeEnv, Files: files, Sys: attr})
 }
 
-// await waits for the end of a call.
-func await(children *children, limit time.Duration, c oci.Call, status <-chan syscall.WaitStatus, pid int) error {
+// awaitCall waits for the end of a call.
+func awaitCall(children *children, limit time.Duration, c oci.Call, status <-chan syscall.WaitStatus, pid int) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -179,14 +179,14 @@ func await(children *children, limit time.Duration, c oci.Call, status <-chan sy
 		}
 		return nil
 	case <-timer.C:
-		_ = children.signal(pid, true, syscall.SIGKILL) // an error means that the process has ended
+		_ = children.signalChild(pid, true, syscall.SIGKILL) // an error means that the process has ended
 		<-status
 		return c.Failed(fmt.Sprintf("it did not end within %v and was killed", limit))
 	}
 }
 
-// discard removes the container from the runtime after its last process has ended.
-func (s *supervisor) discard() {
+// discardContainer removes the container from the runtime after its last process has ended.
+func (s *supervisor) discardContainer() {
 	o := s.spec.OCI
 	if o == nil {
 		return
@@ -197,7 +197,7 @@ func (s *supervisor) discard() {
 			fmt.Fprintln(os.Stderr, err) // the daemon tries again when it removes the container
 		}
 	} else if o.Knows(o.ID) {
-		if err := s.simple(func(dir string) oci.Call { return o.Delete(dir, o.ID) }); err != nil {
+		if err := s.callRuntime(func(dir string) oci.Call { return o.Delete(dir, o.ID) }); err != nil {
 			fmt.Fprintln(os.Stderr, err) // the daemon tries again when it removes the container
 		}
 	}

@@ -20,8 +20,8 @@ import (
 // readersTimeout bounds the wait of a shim with an ended container for remaining readers.
 const readersTimeout = 5 * time.Second
 
-// serve answers the daemon until the listener is closed. It returns when all callers have their answers.
-func (s *supervisor) serve(listener net.Listener) {
+// serveDaemon answers the daemon until the listener is closed. It returns when all callers have their answers.
+func (s *supervisor) serveDaemon(listener net.Listener) {
 	var answers sync.WaitGroup
 	defer answers.Wait()
 	for {
@@ -29,11 +29,11 @@ func (s *supervisor) serve(listener net.Listener) {
 		if err != nil {
 			return
 		}
-		answers.Go(func() { s.answer(&conn{Conn: c, frames: frames{w: c}, r: bufio.NewReader(c)}) })
+		answers.Go(func() { s.answerRequest(&conn{Conn: c, frames: frames{w: c}, r: bufio.NewReader(c)}) })
 	}
 }
 
-func (s *supervisor) answer(c *conn) {
+func (s *supervisor) answerRequest(c *conn) {
 	defer c.Close()
 	k, payload, err := readFrame(c.r)
 	if err != nil || k != frameRequest {
@@ -51,14 +51,14 @@ func (s *supervisor) answer(c *conn) {
 	case opKill:
 		s.killNow(req.Sandbox)
 	case opReopen:
-		err = s.log.reopen()
+		err = s.log.reopenFile()
 	case opWait:
 		<-s.ended
 	case opAttach:
-		s.attach(c, req)
+		s.attachClient(c, req)
 		return
 	case opExec:
-		d = s.exec(c, req)
+		d = s.execCommand(c, req)
 	default:
 		err = fmt.Errorf("the supervisor of the container knows no %q: it is of another version", req.Op)
 	}
@@ -68,10 +68,10 @@ func (s *supervisor) answer(c *conn) {
 	_ = c.writeJSON(frameDone, d)
 }
 
-// attach copies until the container has ended or the caller has gone.
-func (s *supervisor) attach(c *conn, req request) {
-	client := s.out.join(func() { c.Close() })
-	defer s.out.leave(client)
+// attachClient copies until the container has ended or the caller has gone.
+func (s *supervisor) attachClient(c *conn, req request) {
+	client := s.out.addClient(func() { c.Close() })
+	defer s.out.removeClient(client)
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -115,14 +115,14 @@ func (s *supervisor) attachedInput(c *conn, req request) {
 		case frameEOF:
 			end()
 		case frameResize:
-			if s.resize(s.main, payload) {
-				s.resized()
+			if s.resizeTerminal(s.main, payload) {
+				s.signalResize()
 			}
 		}
 	}
 }
 
-func (s *supervisor) resize(io streams, payload []byte) bool {
+func (s *supervisor) resizeTerminal(io streams, payload []byte) bool {
 	size, err := decodeSize(payload)
 	if err != nil || !io.tty {
 		return false
@@ -131,13 +131,13 @@ func (s *supervisor) resize(io streams, payload []byte) bool {
 	return true
 }
 
-// exec runs a command beside the main process.
-func (s *supervisor) exec(c *conn, req request) done {
+// execCommand runs a command beside the main process.
+func (s *supervisor) execCommand(c *conn, req request) done {
 	io, child, err := openStdio(req.TTY, req.Stdin)
 	if err != nil {
 		return done{Error: err.Error()}
 	}
-	status, pid, err := s.enter(req, &io, child)
+	status, pid, err := s.enterContainer(req, &io, child)
 	child.close()
 	if err != nil {
 		io.close()
@@ -150,7 +150,7 @@ func (s *supervisor) exec(c *conn, req request) done {
 		}
 		_, _ = frameWriter{&c.frames, k}.Write(p) // execInput detects a caller that has gone
 	}
-	io.copy(output)
+	io.copyOutput(output)
 	gone, killed := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(killed)
@@ -164,7 +164,7 @@ func (s *supervisor) exec(c *conn, req request) done {
 		<-killed // processes of the command have ended too
 	default:
 	}
-	s.commands.forget(pid)
+	s.commands.dropPID(pid)
 	drained := make(chan struct{})
 	defer close(drained)
 	go func() {
@@ -174,7 +174,7 @@ func (s *supervisor) exec(c *conn, req request) done {
 		case <-drained:
 		}
 	}()
-	io.drain()
+	io.drainOutput()
 	return done{ExitCode: code}
 }
 
@@ -203,7 +203,7 @@ func (s *supervisor) execInput(c *conn, io streams) {
 			}
 			closeStdin()
 		case frameResize:
-			s.resize(io, payload)
+			s.resizeTerminal(io, payload)
 		}
 	}
 }

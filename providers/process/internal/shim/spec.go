@@ -148,15 +148,15 @@ func (s Spec) Held(i int) string {
 	return filepath.Join(s.OCI.Bundle, heldDir, strconv.Itoa(i))
 }
 
-// holds reports whether any mount's target is opened before the runtime gets it.
-func (s Spec) holds() bool {
-	return s.nested() || slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Way != "" })
+// opensMounts reports whether any mount's target is opened before the runtime gets it.
+func (s Spec) opensMounts() bool {
+	return s.hasNestedMounts() || slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Way != "" })
 }
 
-// nested reports whether something is mounted in a volume: the runtime makes a directory for it there, when
+// hasNestedMounts reports whether something is mounted in a volume: the runtime makes a directory for it there, when
 // another container may have put a link on the way. Privileged containers have power over the machine anyway,
 // and only they pass mounts on to it.
-func (s Spec) nested() bool {
+func (s Spec) hasNestedMounts() bool {
 	shared := slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Shared })
 	return s.OCI != nil && !s.Privileged && !shared && slices.ContainsFunc(s.Mounts, func(m Mount) bool {
 		return slices.ContainsFunc(s.Mounts, func(above Mount) bool {

@@ -60,8 +60,8 @@ func openStdio(tty, stdin bool) (s streams, c *childIO, err error) {
 	return s, c, err
 }
 
-// null connects all streams to the null device.
-func (c *childIO) null() error {
+// openNull connects all streams to the null device.
+func (c *childIO) openNull() error {
 	for _, f := range []**os.File{&c.stdin, &c.stdout, &c.stderr} {
 		var err error
 		if *f, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
@@ -71,13 +71,13 @@ func (c *childIO) null() error {
 	return nil
 }
 
-func (c *childIO) fds() []uintptr {
+func (c *childIO) fileDescriptors() []uintptr {
 	// Fd makes the file blocking, as the process expects.
 	return []uintptr{c.stdin.Fd(), c.stdout.Fd(), c.stderr.Fd()}
 }
 
-// own lets a user open the streams again, as /dev/stdout.
-func (c *childIO) own(uid, gid uint32) {
+// chownStreams lets a user open the streams again, as /dev/stdout.
+func (c *childIO) chownStreams(uid, gid uint32) {
 	for _, f := range []*os.File{c.stdin, c.stdout, c.stderr} {
 		if f.Name() != os.DevNull {
 			_ = f.Chown(int(uid), int(gid))
@@ -101,15 +101,15 @@ type copiers struct {
 	exited bool
 }
 
-// copy hands all output to write, until it ends or drain gives up.
-func (s *streams) copy(write func(stream string, p []byte)) {
-	s.copiers.wg.Go(func() { s.copiers.copy(s.stdout, "stdout", write) })
+// copyOutput hands all output to write, until it ends or drain gives up.
+func (s *streams) copyOutput(write func(stream string, p []byte)) {
+	s.copiers.wg.Go(func() { s.copiers.copyStream(s.stdout, "stdout", write) })
 	if s.stderr != nil {
-		s.copiers.wg.Go(func() { s.copiers.copy(s.stderr, "stderr", write) })
+		s.copiers.wg.Go(func() { s.copiers.copyStream(s.stderr, "stderr", write) })
 	}
 }
 
-func (c *copiers) copy(f *os.File, stream string, write func(string, []byte)) {
+func (c *copiers) copyStream(f *os.File, stream string, write func(string, []byte)) {
 	buf := make([]byte, 32<<10)
 	for last := false; ; {
 		n, err := f.Read(buf)
@@ -136,8 +136,8 @@ func (c *copiers) hasExited() bool {
 	return c.exited
 }
 
-// drain is called when the process has ended. It returns when its output has been read.
-func (s *streams) drain() {
+// drainOutput is called when the process has ended. It returns when its output has been read.
+func (s *streams) drainOutput() {
 	s.copiers.mu.Lock()
 	s.copiers.exited = true
 	s.copiers.mu.Unlock()
@@ -199,7 +199,7 @@ type queued struct {
 
 func newBroadcast() *broadcast { return &broadcast{clients: map[*client]struct{}{}} }
 
-func (b *broadcast) join(drop func()) *client {
+func (b *broadcast) addClient(drop func()) *client {
 	c := &client{queue: make(chan queued, 256), drop: drop}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -210,21 +210,21 @@ func (b *broadcast) join(drop func()) *client {
 	return c
 }
 
-func (b *broadcast) leave(c *client) {
+func (b *broadcast) removeClient(c *client) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.clients, c)
 }
 
-func (b *broadcast) send(k kind, p []byte) {
+func (b *broadcast) sendFrame(k kind, p []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for c := range b.clients {
-		b.push(c, queued{k: k, payload: append([]byte(nil), p...)})
+		b.pushFrame(c, queued{k: k, payload: append([]byte(nil), p...)})
 	}
 }
 
-func (b *broadcast) push(c *client, q queued) {
+func (b *broadcast) pushFrame(c *client, q queued) {
 	select {
 	case c.queue <- q:
 	default:
@@ -233,12 +233,12 @@ func (b *broadcast) push(c *client, q queued) {
 	}
 }
 
-// end sends the final message to all clients, including later ones.
-func (b *broadcast) end(d done) {
+// endClients sends the final message to all clients, including later ones.
+func (b *broadcast) endClients(d done) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last = &d
 	for c := range b.clients {
-		b.push(c, queued{last: &d})
+		b.pushFrame(c, queued{last: &d})
 	}
 }

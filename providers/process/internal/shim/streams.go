@@ -37,25 +37,25 @@ const leaveLimit = 30 * time.Second
 // written, the command is killed with its remaining descendants. Exec returns when the command has ended, or
 // leaveLimit after the attempt to kill it.
 func Exec(ctx context.Context, dir string, c Command, s Streams) (int, error) {
-	return session(ctx, dir, request{Op: opExec, Argv: c.Argv, TTY: c.TTY, Kill: true, Stdin: s.Stdin != nil}, s)
+	return runSession(ctx, dir, request{Op: opExec, Argv: c.Argv, TTY: c.TTY, Kill: true, Stdin: s.Stdin != nil}, s)
 }
 
 // Attach joins the streams of the main process of the container in dir until the process ends.
 func Attach(ctx context.Context, dir string, s Streams) error {
-	_, err := session(ctx, dir, request{Op: opAttach, Stdin: s.Stdin != nil}, s)
+	_, err := runSession(ctx, dir, request{Op: opAttach, Stdin: s.Stdin != nil}, s)
 	return err
 }
 
-func session(ctx context.Context, dir string, req request, s Streams) (int, error) {
-	c, err := dial(ctx, dir, req)
+func runSession(ctx context.Context, dir string, req request, s Streams) (int, error) {
+	c, err := dialShim(ctx, dir, req)
 	if err != nil {
 		return 0, err
 	}
-	return c.session(ctx, req, s)
+	return c.copyStreams(ctx, req, s)
 }
 
-// session copies streams until the request is answered, and closes the connection.
-func (c *conn) session(ctx context.Context, req request, s Streams) (int, error) {
+// copyStreams copies streams until the request is answered, and closes the connection.
+func (c *conn) copyStreams(ctx context.Context, req request, s Streams) (int, error) {
 	defer c.Close()
 	leave := func() { c.Close() }
 	var stdout, stderr *output
@@ -77,7 +77,7 @@ func (c *conn) session(ctx context.Context, req request, s Streams) (int, error)
 	if s.Resize != nil {
 		go c.copySizes(s.Resize, ended)
 	}
-	d, err := c.answer(s.Stdout, s.Stderr)
+	d, err := c.copyAnswer(s.Stdout, s.Stderr)
 	switch {
 	case ctx.Err() != nil:
 		return 0, ctx.Err()

@@ -34,7 +34,7 @@ func TestCommandThatDoesNotEndIsGivenUp(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			_, err := c.session(ctx, request{Op: opExec, Kill: true}, Streams{Stdout: io.Discard, Stderr: io.Discard})
+			_, err := c.copyStreams(ctx, request{Op: opExec, Kill: true}, Streams{Stdout: io.Discard, Stderr: io.Discard})
 			ended <- err
 		}()
 		synctest.Wait()

@@ -36,12 +36,12 @@ const buildMode = "build"
 // shimMain is the main function of a shim. Its working directory is the container's directory.
 func shimMain(mode string) int {
 	if mode == buildMode {
-		fmt.Println(version())
+		fmt.Println(protocolVersion())
 		return 0
 	}
 	ready := os.NewFile(3, "ready")
 	syscall.CloseOnExec(3)
-	err := supervise(mode == "probe", ready)
+	err := superviseContainer(mode == "probe", ready)
 	if err == nil {
 		return 0
 	}
@@ -68,8 +68,8 @@ type supervisor struct {
 	ended chan struct{}
 }
 
-// supervise starts the container and returns when it has ended and nothing of it is left.
-func supervise(probe bool, ready *os.File) error {
+// superviseContainer starts the container and returns when it has ended and nothing of it is left.
+func superviseContainer(probe bool, ready *os.File) error {
 	s := &supervisor{children: newChildren(), out: newBroadcast(), ended: make(chan struct{})}
 	if err := readSpec(&s.spec); err != nil {
 		return err
@@ -81,7 +81,7 @@ func supervise(probe bool, ready *os.File) error {
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
 	becomeReaper()
 	if probe {
-		return s.probe(ready)
+		return s.probeRuntime(ready)
 	}
 	var err error
 	if s.log, err = openLog(s.spec.LogDir, s.spec.LogPath); err != nil {
@@ -92,22 +92,22 @@ func supervise(probe bool, ready *os.File) error {
 	if err != nil {
 		return fmt.Errorf("listen for the daemon: %w", err)
 	}
-	status, err := s.start()
+	status, err := s.startMain()
 	if err != nil {
-		s.failed(err)
+		s.recordFailure(err)
 		return err
 	}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		s.serve(listener)
+		s.serveDaemon(listener)
 	}()
 	if _, err := ready.WriteString("ok"); err != nil {
 		// The daemon was killed. It will find the container.
 		fmt.Fprintln(os.Stderr, "report the start:", err)
 	}
 	ready.Close()
-	err = s.finish(<-status, listener)
+	err = s.finishContainer(<-status, listener)
 	// Attached clients, and clients that run a command, get the final status before this process ends.
 	select {
 	case <-served:
@@ -127,8 +127,8 @@ func readSpec(spec *Spec) error {
 	return nil
 }
 
-// start starts the main process, and says so in the file of states.
-func (s *supervisor) start() (<-chan syscall.WaitStatus, error) {
+// startMain starts the main process, and says so in the file of states.
+func (s *supervisor) startMain() (<-chan syscall.WaitStatus, error) {
 	// Do this before there is a process: a daemon that finds no state may start the container again.
 	s.state.Shim = Self()
 	// A disk that is full at the container's end must not hide that end. A disk that the container fills at once
@@ -140,7 +140,7 @@ func (s *supervisor) start() (<-chan syscall.WaitStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	status, pid, err := s.launch(&io, child)
+	status, pid, err := s.launchMain(&io, child)
 	child.close()
 	if err != nil {
 		io.close()
@@ -150,25 +150,25 @@ func (s *supervisor) start() (<-chan syscall.WaitStatus, error) {
 	s.state.Init, s.state.StartedAt = ProcessOf(pid), time.Now()
 	if err := durable.WriteBeginJSON(stateFile, s.state); err != nil {
 		s.killAll()
-		s.discard()
+		s.discardContainer()
 		return nil, err
 	}
-	io.copy(s.output)
+	io.copyOutput(s.writeOutput)
 	return status, nil
 }
 
-// output gives the container's output to its log and to attached clients.
-func (s *supervisor) output(stream string, p []byte) {
+// writeOutput gives the container's output to its log and to attached clients.
+func (s *supervisor) writeOutput(stream string, p []byte) {
 	s.log.write(stream, p, time.Now())
 	k := frameStdout
 	if stream == "stderr" {
 		k = frameStderr
 	}
-	s.out.send(k, p)
+	s.out.sendFrame(k, p)
 }
 
-// failed records that there never was a process.
-func (s *supervisor) failed(err error) {
+// recordFailure records that there never was a process.
+func (s *supervisor) recordFailure(err error) {
 	now := time.Now()
 	s.state.FinishedAt, s.state.ExitCode, s.state.Reason, s.state.Message = now, 128, "StartError", err.Error()
 	s.state.StartedAt = time.Unix(0, 0)
@@ -177,17 +177,17 @@ func (s *supervisor) failed(err error) {
 	}
 }
 
-// finish ends the remaining processes, and then records the end of the container.
-func (s *supervisor) finish(status syscall.WaitStatus, listener net.Listener) error {
+// finishContainer ends the remaining processes, and then records the end of the container.
+func (s *supervisor) finishContainer(status syscall.WaitStatus, listener net.Listener) error {
 	finished := time.Now()
 	s.ending.Store(true)
-	if s.guest() && s.spec.OCI.ID != s.spec.OCI.Sandbox {
-		s.discard() // the runtime ends the rest in the sandbox
+	if s.isSandboxed() && s.spec.OCI.ID != s.spec.OCI.Sandbox {
+		s.discardContainer() // the runtime ends the rest in the sandbox
 	}
 	s.killAll()
-	s.main.drain()
+	s.main.drainOutput()
 	for _, stream := range []string{"stdout", "stderr"} {
-		s.log.end(stream, time.Now())
+		s.log.endStream(stream, time.Now())
 	}
 	s.state.FinishedAt, s.state.ExitCode = finished, exitCode(status)
 	if s.state.ExitCode == killedCode && s.spec.Cgroup.OOMKilled() {
@@ -196,13 +196,13 @@ func (s *supervisor) finish(status syscall.WaitStatus, listener net.Listener) er
 	if s.state.Reason == "" {
 		s.state.Reason, s.state.Message = s.fateOfSandbox()
 	}
-	if s.guest() && s.spec.OCI.ID == s.spec.OCI.Sandbox && s.state.Reason == "" && s.spec.Cgroup.Refused() {
+	if s.isSandboxed() && s.spec.OCI.ID == s.spec.OCI.Sandbox && s.state.Reason == "" && s.spec.Cgroup.Refused() {
 		s.state.Message = "the pod has as many processes and threads as it may, and was refused one more" // gVisor ends then
 	}
-	s.discard()
+	s.discardContainer()
 	err := durable.WriteLastJSON(stateFile, s.state)
 	close(s.ended)
-	s.out.end(done{ExitCode: s.state.ExitCode})
+	s.out.endClients(done{ExitCode: s.state.ExitCode})
 	return errors.Join(err, listener.Close(), s.spec.Cgroup.Remove())
 }
 
@@ -213,11 +213,11 @@ func (s *supervisor) killNow(sandbox bool) {
 		s.killAll()
 		return
 	}
-	if sandbox && s.guest() {
+	if sandbox && s.isSandboxed() {
 		s.killSandbox()
 	}
 	_ = KillProcess(s.state.Init) // the init process of a guest is its file server, and the runtime kills a guest without one
-	if !s.guest() {
+	if !s.isSandboxed() {
 		s.spec.Cgroup.Kill()
 	}
 	<-s.ended

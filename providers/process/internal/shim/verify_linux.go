@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// verify checks a new container that does not run yet: hidden files must be hidden, and its control groups must
+// verifyProcess checks a new container that does not run yet: hidden files must be hidden, and its control groups must
 // have its limits. A runtime covers files with the container's own /dev/null, and skips files that it cannot
 // cover; volumes and links of images can get in its way. Some runtimes take a relative cgroup path for an
 // absolute one.
-func verify(pid int, spec *Spec) error {
-	if err := spec.Cgroup.has(pid); err != nil {
+func verifyProcess(pid int, spec *Spec) error {
+	if err := spec.Cgroup.requireMember(pid); err != nil {
 		return err
 	}
 	root := fmt.Sprintf("/proc/%d/root", pid)
@@ -28,7 +28,7 @@ func verify(pid int, spec *Spec) error {
 		return err
 	}
 	for _, path := range spec.Masked {
-		if err := masked(root + path); err != nil {
+		if err := requireMasked(root + path); err != nil {
 			return fmt.Errorf("%s is not hidden from the container: %w", path, err)
 		}
 	}
@@ -45,8 +45,8 @@ func verify(pid int, spec *Spec) error {
 	return nil
 }
 
-// has returns an error if the process is not in the control group.
-func (g Cgroup) has(pid int) error {
+// requireMember returns an error if the process is not in the control group.
+func (g Cgroup) requireMember(pid int) error {
 	dirs := slices.Collect(maps.Values(g.V1))
 	if g.V2 != "" {
 		dirs = append(dirs, g.V2)
@@ -80,8 +80,8 @@ func isProc(path string) error {
 	return nil
 }
 
-// masked checks that path is the null device, or an empty directory without write access.
-func masked(path string) error {
+// requireMasked checks that path is the null device, or an empty directory without write access.
+func requireMasked(path string) error {
 	var stat unix.Stat_t
 	err := unix.Lstat(path, &stat)
 	if errors.Is(err, unix.ENOENT) {

@@ -18,35 +18,35 @@ var build string
 // protocol changes when messages between a daemon and its shims get another meaning with the same form.
 var protocol = 1
 
-// version is the common version of a daemon and its shim program: the build stamp, and the forms of their
+// protocolVersion is the common version of a daemon and its shim program: the build stamp, and the forms of their
 // messages, because all trees with uncommitted changes have the same stamp. It is "" for a binary without a
 // build stamp.
-func version() string {
+func protocolVersion() string {
 	if build == "" {
 		return ""
 	}
 	sum := fnv.New32a()
 	for _, t := range []reflect.Type{reflect.TypeFor[Spec](), reflect.TypeFor[State](), reflect.TypeFor[request](), reflect.TypeFor[done](), reflect.TypeFor[Size]()} {
-		shape(sum, t)
+		writeShape(sum, t)
 	}
 	return fmt.Sprintf("%s (protocol %d.%08x)", build, protocol, sum.Sum32())
 }
 
-// shape writes the form of a type in a message.
-func shape(w io.Writer, t reflect.Type) {
+// writeShape writes the form of a type in a message.
+func writeShape(w io.Writer, t reflect.Type) {
 	fmt.Fprint(w, t.Kind(), " ")
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		shape(w, t.Elem())
+		writeShape(w, t.Elem())
 	case reflect.Map:
-		shape(w, t.Key())
-		shape(w, t.Elem())
+		writeShape(w, t.Key())
+		writeShape(w, t.Elem())
 	case reflect.Struct:
 		fmt.Fprint(w, t.Name(), "{")
 		for i := range t.NumField() {
 			if f := t.Field(i); f.IsExported() {
 				fmt.Fprint(w, f.Name, " ", f.Tag, " ")
-				shape(w, f.Type)
+				writeShape(w, f.Type)
 			}
 		}
 		fmt.Fprint(w, "}")
