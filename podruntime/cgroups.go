@@ -71,16 +71,16 @@ func openCgroups(cfg Config, kept reserved, node corev1.NodeStatus) (cgroups, er
 	return c, nil
 }
 
-// group returns the cgroup of a pod, or "" if the runtime decides.
-func (c cgroups) group(pod *corev1.Pod) string {
+// podGroup returns the cgroup of a pod, or "" if the runtime decides.
+func (c cgroups) podGroup(pod *corev1.Pod) string {
 	if c.tree == nil {
 		return ""
 	}
 	return c.tree.Group(pod.UID, criconfig.QOS(pod))
 }
 
-// limits returns the limits of a pod as a whole.
-func (c cgroups) limits(pod *corev1.Pod) podcgroup.Limits {
+// podLimits returns the limits of a pod as a whole.
+func (c cgroups) podLimits(pod *corev1.Pod) podcgroup.Limits {
 	if pod.Spec.Overhead == nil {
 		with := *pod
 		with.Spec.Overhead, pod = c.sandbox, &with
@@ -93,46 +93,46 @@ func (c cgroups) limits(pod *corev1.Pod) podcgroup.Limits {
 	return l
 }
 
-// make makes the cgroup of a pod.
-func (c cgroups) make(pod *corev1.Pod) error {
+// makeGroup makes the cgroup of a pod.
+func (c cgroups) makeGroup(pod *corev1.Pod) error {
 	if c.tree == nil {
 		return nil
 	}
-	return c.tree.Make(pod.UID, criconfig.QOS(pod), c.limits(pod))
+	return c.tree.Make(pod.UID, criconfig.QOS(pod), c.podLimits(pod))
 }
 
-// restore makes the cgroup of a pod again if its sandbox has outlived it.
-func (c cgroups) restore(pod *corev1.Pod) error {
+// restoreGroup makes the cgroup of a pod again if its sandbox has outlived it.
+func (c cgroups) restoreGroup(pod *corev1.Pod) error {
 	if c.tree == nil {
 		return nil
 	}
-	return c.tree.Restore(pod.UID, criconfig.QOS(pod), c.limits(pod))
+	return c.tree.Restore(pod.UID, criconfig.QOS(pod), c.podLimits(pod))
 }
 
-// know counts the pod in its QoS class, as long as it runs.
-func (c cgroups) know(pod *corev1.Pod) error {
-	if ended(pod) {
+// accountPod counts the pod in its QoS class, as long as it runs.
+func (c cgroups) accountPod(pod *corev1.Pod) error {
+	if podEnded(pod) {
 		return c.tree.Forget(pod.UID)
 	}
-	return c.tree.Know(pod.UID, criconfig.QOS(pod), c.limits(pod))
+	return c.tree.Know(pod.UID, criconfig.QOS(pod), c.podLimits(pod))
 }
 
-// resize changes the cgroup of a pod, before and after the change of its containers.
-func (c cgroups) resize(pod *corev1.Pod, containers func() error) error {
+// resizeGroup changes the cgroup of a pod, before and after the change of its containers.
+func (c cgroups) resizeGroup(pod *corev1.Pod, containers func() error) error {
 	if c.tree == nil {
 		return containers()
 	}
-	if err := c.tree.Raise(c.group(pod), c.limits(pod)); err != nil {
+	if err := c.tree.Raise(c.podGroup(pod), c.podLimits(pod)); err != nil {
 		return err
 	}
 	if err := containers(); err != nil {
 		return err
 	}
-	return c.make(pod)
+	return c.makeGroup(pod)
 }
 
-// remove removes the cgroup of a removed pod, and kills its remaining processes.
-func (c cgroups) remove(uid types.UID) error {
+// removeGroup removes the cgroup of a removed pod, and kills its remaining processes.
+func (c cgroups) removeGroup(uid types.UID) error {
 	if c.tree == nil {
 		return nil
 	}
@@ -146,8 +146,8 @@ func (c cgroups) close() {
 	}
 }
 
-// pods returns the pods with a cgroup.
-func (c cgroups) pods() []types.UID {
+// podsWithGroup returns the pods with a cgroup.
+func (c cgroups) podsWithGroup() []types.UID {
 	if c.tree == nil {
 		return nil
 	}
@@ -170,16 +170,16 @@ func (r *Runtime) watchCgroups(ctx context.Context) {
 	}
 	refused := r.cgroups.tree.Refused() // events of an earlier process are not repeated
 	for ctx.Err() == nil {
-		for _, w := range r.all() {
+		for _, w := range r.allWorkers() {
 			if pod := w.lastShown(); pod != nil && len(pod.Spec.Containers) > 0 { // else its spec has not come
-				if err := r.cgroups.know(pod); err != nil {
+				if err := r.cgroups.accountPod(pod); err != nil {
 					log.G(ctx).WithError(err).Warn("give the pods of the class Burstable their part of the CPUs; it is tried again")
 				}
 			}
 		}
 		now := r.cgroups.tree.Refused()
 		for uid, n := range now {
-			w := r.known(uid)
+			w := r.findWorker(uid)
 			if more := n - refused[uid]; more > 0 && w != nil && w.lastShown() != nil {
 				r.podEvent(w.lastShown(), corev1.EventTypeWarning, reasonPids,
 					fmt.Sprintf("Pod has as many processes and threads as it may, %d (podPidsLimit): it was refused %d more", r.cgroups.pids, more))

@@ -123,11 +123,11 @@ func TestLimitOfAPodCountsItsOverhead(t *testing.T) {
 	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("100Mi")}
 	pod.Spec.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("20Mi")}
 	c := cgroups{pids: 9}
-	if l := c.limits(pod); l.Memory != 120<<20 || l.CPUQuota != 125_000 || l.CPUPeriod != 100_000 || l.CPUShares != 1280 || l.Pids != 9 {
+	if l := c.podLimits(pod); l.Memory != 120<<20 || l.CPUQuota != 125_000 || l.CPUPeriod != 100_000 || l.CPUShares != 1280 || l.Pids != 9 {
 		t.Errorf("got %+v", l)
 	}
 	pod.Spec.Containers[0].Resources.Limits = nil
-	if l := c.limits(pod); l.Memory != -1 || l.CPUQuota != 0 || l.CPUShares != 256 {
+	if l := c.podLimits(pod); l.Memory != -1 || l.CPUQuota != 0 || l.CPUShares != 256 {
 		t.Errorf("without limits of the container: got %+v", l)
 	}
 }
@@ -138,18 +138,18 @@ func TestSandboxHasRoomBesideItsContainers(t *testing.T) {
 	pod := podOf("web", "main")
 	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("20Mi")}
 	c := cgroups{sandbox: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi")}}
-	if l := c.limits(pod); l.Memory != 84<<20 || l.CPUQuota != 26_000 {
+	if l := c.podLimits(pod); l.Memory != 84<<20 || l.CPUQuota != 26_000 {
 		t.Errorf("got %+v", l)
 	}
 	if pod.Spec.Overhead != nil {
 		t.Errorf("the pod itself has now the overhead %v", pod.Spec.Overhead)
 	}
 	pod.Spec.Overhead = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("30Mi")}
-	if l := c.limits(pod); l.Memory != 50<<20 || l.CPUQuota != 1_000 {
+	if l := c.podLimits(pod); l.Memory != 50<<20 || l.CPUQuota != 1_000 {
 		t.Errorf("with an overhead of its own: got %+v", l)
 	}
 	pod.Spec.Containers[0].Resources.Limits, pod.Spec.Overhead = nil, nil
-	if l := c.limits(pod); l.Memory != -1 || l.CPUQuota != 0 {
+	if l := c.podLimits(pod); l.Memory != -1 || l.CPUQuota != 0 {
 		t.Errorf("without limits of the container: got %+v", l)
 	}
 }
@@ -178,8 +178,8 @@ func TestResizedPodHasRoomForItsContainers(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := podOf("web", "main")
-	file := filepath.Join(root, c.group(sized(pod, "100Mi")), "memory.max")
-	if err := c.make(pod); err != nil {
+	file := filepath.Join(root, c.podGroup(sized(pod, "100Mi")), "memory.max")
+	if err := c.makeGroup(pod); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, nil, 0o600); err != nil { // the kernel makes it
@@ -198,7 +198,7 @@ func TestResizedPodHasRoomForItsContainers(t *testing.T) {
 		{"50Mi", "209715200", "52428800"},
 	} {
 		during := ""
-		err := c.resize(sized(pod, step.to), func() error { during = limit(); return nil })
+		err := c.resizeGroup(sized(pod, step.to), func() error { during = limit(); return nil })
 		if err != nil || limit() != step.after || step.to != "100Mi" && during != step.before {
 			t.Errorf("to %s: %v, the limit is %s while containers change and %s after, want %s and %s", step.to, err, during, limit(), step.before, step.after)
 		}

@@ -17,51 +17,51 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
-// start makes and starts an instance of a container.
-func (j job) start(ctx context.Context, a plan.Action) plan.Outcome {
+// startContainer makes and starts an instance of a container.
+func (j job) startContainer(ctx context.Context, a plan.Action) plan.Outcome {
 	c := containerNamed(j.pod, a.Container)
 	if c == nil || j.sandbox == nil {
 		return plan.Outcome{Reason: reasonConfig, Message: "the pod has no such container or no sandbox any more"}
 	}
 	sandbox, err := j.r.sandboxConfig(j.pod, j.sandbox.Attempt, j.r.quietFiles)
 	if err != nil {
-		return j.failed(a, "", reasonConfig, err)
+		return j.startFailure(a, "", reasonConfig, err)
 	}
-	img, failed := j.image(ctx, c, sandbox)
+	img, failed := j.ensureImage(ctx, c, sandbox)
 	if failed != nil {
 		j.r.containerEvent(j.pod, c.Name, corev1.EventTypeWarning, eventFailed, "Error: "+failed.Reason)
 		return plan.Outcome{Reason: failed.Reason, Message: failed.Message, RetryAfter: failed.RetryAfter}
 	}
-	config, err := j.config(ctx, a, c, img)
+	config, err := j.containerConfig(ctx, a, c, img)
 	if err != nil {
-		return j.failed(a, "", reasonConfig, err)
+		return j.startFailure(a, "", reasonConfig, err)
 	}
-	if err := j.r.cgroups.restore(j.pod); err != nil {
-		return j.failed(a, "", reasonCreate, err)
+	if err := j.r.cgroups.restoreGroup(j.pod); err != nil {
+		return j.startFailure(a, "", reasonCreate, err)
 	}
 	calls, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	id, err := j.r.cfg.Runtime.CreateContainer(calls, a.SandboxID, config, sandbox)
 	if err != nil {
-		return j.failed(a, id, reasonCreate, err)
+		return j.startFailure(a, id, reasonCreate, err)
 	}
 	j.r.containerEvent(j.pod, c.Name, corev1.EventTypeNormal, "Created", "Container created")
 	if err := j.r.cfg.Runtime.StartContainer(calls, id); err != nil {
-		return j.failed(a, id, reasonRun, err)
+		return j.startFailure(a, id, reasonRun, err)
 	}
 	j.r.containerEvent(j.pod, c.Name, corev1.EventTypeNormal, "Started", "Container started")
 	return j.postStart(ctx, a, c, id)
 }
 
-// failed returns the reason why a container does not start.
-func (j job) failed(a plan.Action, id, reason string, err error) plan.Outcome {
-	message := without(said(err), id, a.Container)
+// startFailure returns the reason why a container does not start.
+func (j job) startFailure(a plan.Action, id, reason string, err error) plan.Outcome {
+	message := replaceID(errorText(err), id, a.Container)
 	j.r.containerEvent(j.pod, a.Container, corev1.EventTypeWarning, eventFailed, "Error: "+message)
 	return plan.Outcome{ID: id, Reason: reason, Message: message}
 }
 
-func (j job) image(ctx context.Context, c *corev1.Container, sandbox *runtimeapi.PodSandboxConfig) (image.Image, *image.Error) {
-	handler, err := j.r.handler(ctx, j.pod)
+func (j job) ensureImage(ctx context.Context, c *corev1.Container, sandbox *runtimeapi.PodSandboxConfig) (image.Image, *image.Error) {
+	handler, err := j.r.runtimeHandler(ctx, j.pod)
 	if err != nil {
 		return image.Image{}, &image.Error{Reason: reasonConfig, Message: err.Error()}
 	}
@@ -70,9 +70,9 @@ func (j job) image(ctx context.Context, c *corev1.Container, sandbox *runtimeapi
 	})
 }
 
-// config returns the runtime's configuration of an instance. An error can go into the status of the container.
-func (j job) config(ctx context.Context, a plan.Action, c *corev1.Container, img image.Image) (*runtimeapi.ContainerConfig, error) {
-	pod, err := j.r.volumes.EnvFiles(j.addressed(), c.Name)
+// containerConfig returns the runtime's configuration of an instance. An error can go into the status of the container.
+func (j job) containerConfig(ctx context.Context, a plan.Action, c *corev1.Container, img image.Image) (*runtimeapi.ContainerConfig, error) {
+	pod, err := j.r.volumes.EnvFiles(j.podWithAddresses(), c.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (j job) config(ctx context.Context, a plan.Action, c *corev1.Container, img
 	if err := criconfig.VerifyNonRoot(pod, resolved, img.User); err != nil {
 		return nil, err
 	}
-	mounts, err := j.mounts(ctx, a, pod, resolved)
+	mounts, err := j.containerMounts(ctx, a, pod, resolved)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +100,8 @@ func (j job) config(ctx context.Context, a plan.Action, c *corev1.Container, img
 	})
 }
 
-// addressed returns the pod with its present addresses, for its environment.
-func (j job) addressed() *corev1.Pod {
+// podWithAddresses returns the pod with its present addresses, for its environment.
+func (j job) podWithAddresses() *corev1.Pod {
 	pod := *j.pod
 	hosts := j.r.hostIPs()
 	pod.Status.HostIP, pod.Status.HostIPs, pod.Status.PodIP, pod.Status.PodIPs = "", nil, "", nil
@@ -132,8 +132,8 @@ func (j job) podIPs() []string {
 	return j.sandbox.IPs
 }
 
-// mounts are the volumes, /etc/hosts and the file for the termination message.
-func (j job) mounts(ctx context.Context, a plan.Action, pod *corev1.Pod, c *corev1.Container) ([]*runtimeapi.Mount, error) {
+// containerMounts are the volumes, /etc/hosts and the file for the termination message.
+func (j job) containerMounts(ctx context.Context, a plan.Action, pod *corev1.Pod, c *corev1.Container) ([]*runtimeapi.Mount, error) {
 	mounts, err := j.r.volumes.Mounts(ctx, pod, c)
 	if err != nil {
 		return nil, err

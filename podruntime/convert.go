@@ -19,7 +19,7 @@ import (
 func sandboxOf(s *runtimeapi.PodSandboxStatus) plan.Sandbox {
 	out := plan.Sandbox{
 		ID: s.GetId(), Attempt: s.GetMetadata().GetAttempt(), Ready: s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY,
-		CreatedAt: instant(s.GetCreatedAt()),
+		CreatedAt: timeOfNanos(s.GetCreatedAt()),
 	}
 	if s.GetNetwork() == nil {
 		return out
@@ -50,7 +50,7 @@ func stateOf(s runtimeapi.ContainerState) plan.State {
 func containerOf(s *runtimeapi.ContainerStatus) plan.Container {
 	out := plan.Container{
 		ID: s.GetId(), Name: s.GetLabels()[criconfig.LabelContainerName], Attempt: s.GetMetadata().GetAttempt(), State: stateOf(s.GetState()),
-		CreatedAt: instant(s.GetCreatedAt()), StartedAt: instant(s.GetStartedAt()), FinishedAt: instant(s.GetFinishedAt()),
+		CreatedAt: timeOfNanos(s.GetCreatedAt()), StartedAt: timeOfNanos(s.GetStartedAt()), FinishedAt: timeOfNanos(s.GetFinishedAt()),
 		ExitCode: s.GetExitCode(), Reason: s.GetReason(), Message: s.GetMessage(),
 		Image: s.GetImage().GetImage(), ImageRef: s.GetImageRef(),
 		Hash:      s.GetAnnotations()[criconfig.AnnotationHash],
@@ -73,7 +73,7 @@ func containerOf(s *runtimeapi.ContainerStatus) plan.Container {
 	return out
 }
 
-func instant(nanoseconds int64) time.Time {
+func timeOfNanos(nanoseconds int64) time.Time {
 	if nanoseconds <= 0 {
 		return time.Time{}
 	}

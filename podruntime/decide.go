@@ -16,12 +16,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/podstatus"
 )
 
-// decide begins the next actions, and returns the time until the next look.
-func (w *worker) decide(ctx context.Context) (again time.Duration, gone bool) {
+// beginActions begins the next actions, and returns the time until the next look.
+func (w *worker) beginActions(ctx context.Context) (again time.Duration, gone bool) {
 	if w.mem.StartTime.IsZero() {
 		w.mem.StartTime = time.Now()
 	}
-	w.probe()
+	w.probeContainers()
 	for range 100 {
 		now := time.Now()
 		next := plan.Next(w.pod, w.seen.observed, &w.mem, now)
@@ -30,7 +30,7 @@ func (w *worker) decide(ctx context.Context) (again time.Duration, gone bool) {
 		}
 		instant := false
 		for _, a := range next.Actions {
-			instant = w.perform(ctx, a, now) || instant
+			instant = w.beginAction(ctx, a, now) || instant
 		}
 		if instant {
 			continue // an action has ended already, so further actions may be possible
@@ -39,7 +39,7 @@ func (w *worker) decide(ctx context.Context) (again time.Duration, gone bool) {
 		if !next.Again.IsZero() {
 			again = max(next.Again.Sub(now), 0)
 		}
-		return min(again, w.refresh(ctx, now), w.measure(ctx, now)), next.Gone
+		return min(again, w.refreshVolumes(ctx, now), w.checkUsage(ctx, now)), next.Gone
 	}
 	return time.Second, false // a plan that never rests would use a whole CPU
 }
@@ -49,8 +49,8 @@ func onlyEnds(p plan.Plan) bool {
 	return !slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Kind != plan.StopSandbox && a.Kind != plan.Finish })
 }
 
-// perform begins an action. It reports true if the action has ended already.
-func (w *worker) perform(ctx context.Context, a plan.Action, now time.Time) (instant bool) {
+// beginAction begins an action. It reports true if the action has ended already.
+func (w *worker) beginAction(ctx context.Context, a plan.Action, now time.Time) (instant bool) {
 	w.mem.Begin(a, now)
 	if e := a.Event; e != nil {
 		if a.Container != "" {
@@ -70,25 +70,25 @@ func (w *worker) perform(ctx context.Context, a plan.Action, now time.Time) (ins
 		w.mem.End(a, plan.Outcome{}, now)
 		return true
 	}
-	job := w.job(a)
+	job := w.newJob(a)
 	if a.Kind == plan.Start || a.Kind == plan.RunSandbox {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		w.starts[a.Container] = cancel
 	}
 	w.pending++
-	w.r.begin(func() {
-		outcome := job.do(ctx, a)
+	w.r.runBackground(func() {
+		outcome := job.runAction(ctx, a)
 		if outcome.Reason == reasonRemove && ctx.Err() == nil { // neither an event nor the status shows this failure
 			log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithField("reason", outcome.Message).Warn("remove what a pod has left; it is tried again")
 		}
-		w.put(func(in *inbox) { in.done = append(in.done, done{a, outcome, time.Now()}) })
+		w.changeInbox(func(in *inbox) { in.done = append(in.done, done{a, outcome, time.Now()}) })
 	})
 	return false
 }
 
-// report reports changes to the pod controller.
-func (w *worker) report(now time.Time) {
+// reportStatus reports changes to the pod controller.
+func (w *worker) reportStatus(now time.Time) {
 	status := podstatus.Status(w.pod, w.seen.observed, &w.mem, now)
 	if status.QOSClass == "" {
 		status.QOSClass = w.pod.Status.QOSClass
@@ -101,21 +101,21 @@ func (w *worker) report(now time.Time) {
 		w.pod = &pod
 		w.reported = w.full
 	}
-	w.show()
-	w.reflect()
+	w.publishPod()
+	w.releaseWaiters()
 	told := w.full || w.mem.Deleted()
 	if told || w.pending == 0 {
-		w.settle() // a container seen as ended by an earlier process must not be shown as running
+		w.endWait() // a container seen as ended by an earlier process must not be shown as running
 	}
 	if news && w.r.notify != nil && told {
 		w.r.notify(w.pod) // last: the receiver may ask for the pod
 	}
 }
 
-// show publishes the pod in its current state.
-func (w *worker) show() {
-	places, ready := w.seen.places(), ""
-	if s := w.seen.sandbox(); s != nil && s.Ready {
+// publishPod publishes the pod in its current state.
+func (w *worker) publishPod() {
+	places, ready := w.seen.containerInstances(), ""
+	if s := w.seen.newestSandbox(); s != nil && s.Ready {
 		ready = s.ID
 	}
 	w.mu.Lock()
@@ -123,8 +123,8 @@ func (w *worker) show() {
 	w.shown, w.places, w.ready, w.boxed = w.pod, places, ready, len(w.seen.observed.Sandboxes) > 0
 }
 
-// reflect tells waiting callers about the worker's complete look at everything so far.
-func (w *worker) reflect() {
+// releaseWaiters tells waiting callers about the worker's complete look at everything so far.
+func (w *worker) releaseWaiters() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.reflected != w.absorbed {

@@ -12,18 +12,18 @@ import (
 
 // podEvent records an event about a pod.
 func (r *Runtime) podEvent(pod *corev1.Pod, eventType, reason, message string) {
-	if r.ending() {
+	if r.isStopping() {
 		return
 	}
-	r.cfg.Recorder.Event(reference(pod), eventType, reason, message)
+	r.cfg.Recorder.Event(podReference(pod), eventType, reason, message)
 }
 
 // containerEvent records an event about a container of a pod.
 func (r *Runtime) containerEvent(pod *corev1.Pod, container, eventType, reason, message string) {
-	if r.ending() {
+	if r.isStopping() {
 		return
 	}
-	ref := reference(pod)
+	ref := podReference(pod)
 	if container == "" { // the image of a volume
 		r.cfg.Recorder.Event(ref, eventType, reason, message)
 		return
@@ -32,14 +32,14 @@ func (r *Runtime) containerEvent(pod *corev1.Pod, container, eventType, reason, 
 	r.cfg.Recorder.Event(ref, eventType, reason, message)
 }
 
-// ending reports whether the node stops: then failures come from the stop, and say nothing about a pod.
-func (r *Runtime) ending() bool {
+// isStopping reports whether the node stops: then failures come from the stop, and say nothing about a pod.
+func (r *Runtime) isStopping() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ctx == nil || r.ctx.Err() != nil
 }
 
-func reference(pod *corev1.Pod) *corev1.ObjectReference {
+func podReference(pod *corev1.Pod) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 	}
@@ -60,14 +60,14 @@ func fieldPath(pod *corev1.Pod, container string) string {
 	return fmt.Sprintf("spec.containers{%s}", container)
 }
 
-// said returns the text of an error of the runtime, without the words of the wire.
-func said(err error) string {
+// errorText returns the text of an error of the runtime, without the words of the wire.
+func errorText(err error) string {
 	s, _ := status.FromError(err)
 	return s.Message()
 }
 
-// without removes the ID of an instance from a text, so that events about a container are alike.
-func without(text, id, name string) string {
+// replaceID removes the ID of an instance from a text, so that events about a container are alike.
+func replaceID(text, id, name string) string {
 	if id == "" {
 		return text
 	}

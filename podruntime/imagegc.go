@@ -32,8 +32,8 @@ type ImageGC struct {
 
 const defaultMinimumAge = 2 * time.Minute
 
-// policy returns the policy of g, with its defaults.
-func (g ImageGC) policy() (image.Policy, error) {
+// imagePolicy returns the policy of g, with its defaults.
+func (g ImageGC) imagePolicy() (image.Policy, error) {
 	p := image.Policy{
 		High: cmp.Or(g.HighThresholdPercent, 85), Low: cmp.Or(g.LowThresholdPercent, 80),
 		MinAge: cmp.Or(g.MinimumAge.Duration, defaultMinimumAge), MaxAge: g.MaximumAge.Duration,
@@ -51,7 +51,7 @@ func (g ImageGC) policy() (image.Policy, error) {
 
 // newCollector returns the collector of unused images.
 func (r *Runtime) newCollector() (*image.Collector, error) {
-	policy, err := r.cfg.ImageGC.policy()
+	policy, err := r.cfg.ImageGC.imagePolicy()
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (r *Runtime) imagesInUse(ctx context.Context) (map[string]bool, error) {
 		used[c.GetImageId()], used[c.GetImageRef()], used[c.GetImage().GetImage()] = true, true, true
 	}
 	names := map[string]bool{}
-	for _, w := range r.all() {
+	for _, w := range r.allWorkers() {
 		w.mu.Lock()
 		pod := w.shown
 		w.mu.Unlock()
@@ -132,7 +132,7 @@ func imagesOf(pod *corev1.Pod) []string {
 
 // nodeEvent records an event about the node.
 func (r *Runtime) nodeEvent(eventType, reason, message string) {
-	if r.ending() {
+	if r.isStopping() {
 		return
 	}
 	name := r.cfg.Node.Name

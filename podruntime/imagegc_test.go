@@ -104,15 +104,15 @@ func TestImageGCThatCannotBe(t *testing.T) {
 		{HighThresholdPercent: 101}, {HighThresholdPercent: 70}, {HighThresholdPercent: -1}, {LowThresholdPercent: 85}, {LowThresholdPercent: -1},
 		{MinimumAge: metav1.Duration{Duration: -1}}, {MaximumAge: metav1.Duration{Duration: time.Minute}},
 	} {
-		if _, err := g.policy(); !errdefs.IsInvalidInput(err) {
+		if _, err := g.imagePolicy(); !errdefs.IsInvalidInput(err) {
 			t.Errorf("%+v: got %v, want that it cannot be", g, err)
 		}
 	}
-	got, err := ImageGC{}.policy()
+	got, err := ImageGC{}.imagePolicy()
 	if want := (image.Policy{High: 85, Low: 80, MinAge: 2 * time.Minute}); err != nil || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
-	if got, err := (ImageGC{HighThresholdPercent: 100}).policy(); err != nil || got.High != 100 {
+	if got, err := (ImageGC{HighThresholdPercent: 100}).imagePolicy(); err != nil || got.High != 100 {
 		t.Errorf("none is removed: got %+v, %v", got, err)
 	}
 }

@@ -48,8 +48,8 @@ type job struct {
 	deleted bool // the pod was deleted, and has ended
 }
 
-// job makes the copy for an action.
-func (w *worker) job(a plan.Action) job {
+// newJob makes the copy for an action.
+func (w *worker) newJob(a plan.Action) job {
 	j := job{r: w.r, pod: w.pod, others: slices.Clone(w.seen.observed.Containers), deleted: w.mem.Deleted() && w.mem.Finished()}
 	for _, s := range w.seen.observed.Sandboxes {
 		if a.SandboxID == "" || s.ID == a.SandboxID {
@@ -63,35 +63,35 @@ func (w *worker) job(a plan.Action) job {
 	return j
 }
 
-// do is the action itself.
-func (j job) do(ctx context.Context, a plan.Action) plan.Outcome {
+// runAction is the action itself.
+func (j job) runAction(ctx context.Context, a plan.Action) plan.Outcome {
 	switch a.Kind {
 	case plan.SetupVolumes:
-		return j.setup(ctx)
+		return j.setupVolumes(ctx)
 	case plan.RunSandbox:
 		return j.runSandbox(ctx, a)
 	case plan.StopSandbox:
 		return j.stopSandbox(ctx, a)
 	case plan.Start:
-		return j.start(ctx, a)
+		return j.startContainer(ctx, a)
 	case plan.PreStop:
 		return j.preStop(ctx, a)
 	case plan.Stop:
-		return j.stop(ctx, a)
+		return j.stopContainer(ctx, a)
 	case plan.Resize:
-		return j.resize(ctx, a)
+		return j.resizeContainer(ctx, a)
 	case plan.RemoveContainer:
 		return j.removeContainer(ctx, a)
 	case plan.Finish:
-		return j.finish()
+		return j.removeVolumes()
 	case plan.RemoveSandbox:
 		return j.removeSandbox(ctx, a)
 	}
 	return plan.Outcome{Reason: "Unknown", Message: "an action of no known kind"}
 }
 
-// setup makes the volumes.
-func (j job) setup(ctx context.Context) plan.Outcome {
+// setupVolumes makes the volumes.
+func (j job) setupVolumes(ctx context.Context) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	again, err := j.r.volumes.Setup(ctx, j.pod)
@@ -128,29 +128,29 @@ func (j job) preStop(ctx context.Context, a plan.Action) plan.Outcome {
 	return plan.Outcome{}
 }
 
-// stop stops an instance, and returns when it has ended.
-func (j job) stop(ctx context.Context, a plan.Action) plan.Outcome {
+// stopContainer stops an instance, and returns when it has ended.
+func (j job) stopContainer(ctx context.Context, a plan.Action) plan.Outcome {
 	if ender, ok := j.r.cfg.Runtime.(SandboxEnder); ok && a.Last && j.target != nil {
 		ender.EndSandbox(j.target.seen.SandboxID)
 	}
 	seconds := int64(math.Ceil(a.Grace.Seconds()))
 	ctx, cancel := context.WithTimeout(ctx, a.Grace+callTimeout)
 	defer cancel()
-	return j.gone(a, reasonStop, j.r.cfg.Runtime.StopContainer(ctx, a.ID, seconds))
+	return j.removalOutcome(a, reasonStop, j.r.cfg.Runtime.StopContainer(ctx, a.ID, seconds))
 }
 
-// resize gives a running instance the resources of the spec.
-func (j job) resize(ctx context.Context, a plan.Action) plan.Outcome {
+// resizeContainer gives a running instance the resources of the spec.
+func (j job) resizeContainer(ctx context.Context, a plan.Action) plan.Outcome {
 	c := containerNamed(j.pod, a.Container)
 	if c == nil {
 		return plan.Outcome{Reason: reasonResize, Message: "the pod has no such container any more"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := j.r.cgroups.resize(j.pod, func() error {
+	if err := j.r.cgroups.resizeGroup(j.pod, func() error {
 		return j.r.cfg.Runtime.UpdateContainerResources(ctx, a.ID, j.r.settings.Update(j.pod, c))
 	}); err != nil {
-		return plan.Outcome{Reason: reasonResize, Message: said(err)}
+		return plan.Outcome{Reason: reasonResize, Message: errorText(err)}
 	}
 	return plan.Outcome{}
 }
@@ -159,7 +159,7 @@ func (j job) resize(ctx context.Context, a plan.Action) plan.Outcome {
 func (j job) removeContainer(ctx context.Context, a plan.Action) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if o := j.gone(a, reasonRemove, j.r.cfg.Runtime.RemoveContainer(ctx, a.ID)); o.Reason != "" {
+	if o := j.removalOutcome(a, reasonRemove, j.r.cfg.Runtime.RemoveContainer(ctx, a.ID)); o.Reason != "" {
 		return o
 	}
 	j.r.prober.Forget(a.ID)
@@ -174,23 +174,23 @@ func (j job) removeContainer(ctx context.Context, a plan.Action) plan.Outcome {
 	return plan.Outcome{}
 }
 
-// finish removes the volumes.
-func (j job) finish() plan.Outcome {
+// removeVolumes removes the volumes.
+func (j job) removeVolumes() plan.Outcome {
 	if err := j.r.volumes.Remove(j.pod.UID); err != nil {
 		return plan.Outcome{Reason: reasonRemove, Message: err.Error()}
 	}
 	return plan.Outcome{}
 }
 
-// gone is the outcome of a removal: a missing object counts as removed.
-func (j job) gone(_ plan.Action, reason string, err error) plan.Outcome {
+// removalOutcome is the outcome of a removal: a missing object counts as removed.
+func (j job) removalOutcome(_ plan.Action, reason string, err error) plan.Outcome {
 	if err == nil || status.Code(err) == codes.NotFound {
 		return plan.Outcome{}
 	}
 	if reason == reasonStop {
-		j.r.podEvent(j.pod, corev1.EventTypeWarning, eventFailedKillPod, "error killing pod: "+said(err))
+		j.r.podEvent(j.pod, corev1.EventTypeWarning, eventFailedKillPod, "error killing pod: "+errorText(err))
 	}
-	return plan.Outcome{Reason: reason, Message: said(err)}
+	return plan.Outcome{Reason: reason, Message: errorText(err)}
 }
 
 // containerNamed returns the container with that name, of any kind, or nil.

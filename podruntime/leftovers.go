@@ -17,9 +17,9 @@ import (
 // leftoversEvery is the interval of searches for the files of gone pods.
 const leftoversEvery = 5 * time.Minute
 
-// clean removes the files of unknown pods: their removal failed, or the machine lost their containers. It
+// cleanLeftovers removes the files of unknown pods: their removal failed, or the machine lost their containers. It
 // removes the files of a pod unknown in two searches in a row: the pod controller has told of all pods by then.
-func (r *Runtime) clean(ctx context.Context) {
+func (r *Runtime) cleanLeftovers(ctx context.Context) {
 	suspects := map[types.UID]bool{}
 	for {
 		select {
@@ -35,7 +35,7 @@ func (r *Runtime) clean(ctx context.Context) {
 		if err := r.puller.Prune(ctx); err != nil && ctx.Err() == nil {
 			log.G(ctx).WithError(err).Warn("forget who pulled images that are gone")
 		}
-		left, err := r.leftovers()
+		left, err := r.findLeftovers()
 		if err != nil {
 			log.G(ctx).WithError(err).Warn("look for files of deleted pods")
 		}
@@ -45,7 +45,7 @@ func (r *Runtime) clean(ctx context.Context) {
 				next[uid] = true
 				continue
 			}
-			if err := errors.Join(r.volumes.Remove(uid), os.RemoveAll(r.messageDir(uid)), r.cgroups.remove(uid)); err != nil {
+			if err := errors.Join(r.volumes.Remove(uid), os.RemoveAll(r.messageDir(uid)), r.cgroups.removeGroup(uid)); err != nil {
 				log.G(ctx).WithField("podUID", string(uid)).WithError(err).Warn("remove what a pod that is gone has left on disk")
 				next[uid] = true
 			}
@@ -54,8 +54,8 @@ func (r *Runtime) clean(ctx context.Context) {
 	}
 }
 
-// leftovers returns the pods with files or a cgroup, and without a worker.
-func (r *Runtime) leftovers() ([]types.UID, error) {
+// findLeftovers returns the pods with files or a cgroup, and without a worker.
+func (r *Runtime) findLeftovers() ([]types.UID, error) {
 	uids, err := r.volumes.Pods()
 	entries, readErr := os.ReadDir(filepath.Join(r.cfg.Root, "messages"))
 	if readErr != nil && !errors.Is(readErr, os.ErrNotExist) {
@@ -64,10 +64,10 @@ func (r *Runtime) leftovers() ([]types.UID, error) {
 	for _, e := range entries {
 		uids = append(uids, types.UID(e.Name()))
 	}
-	uids = append(uids, r.cgroups.pods()...)
+	uids = append(uids, r.cgroups.podsWithGroup()...)
 	var left []types.UID
 	for _, uid := range uids {
-		if r.known(uid) == nil {
+		if r.findWorker(uid) == nil {
 			left = append(left, uid)
 		}
 	}

@@ -41,12 +41,12 @@ type listedContainer struct {
 	state   runtimeapi.ContainerState
 }
 
-func (l *listed) same(o *listed) bool {
+func (l *listed) equals(o *listed) bool {
 	return o != nil && maps.Equal(l.sandboxes, o.sandboxes) && maps.Equal(l.containers, o.containers)
 }
 
-// any reports whether the runtime has anything of the pod.
-func (l *listed) any() bool { return l != nil && len(l.sandboxes)+len(l.containers) > 0 }
+// hasObjects reports whether the runtime has anything of the pod.
+func (l *listed) hasObjects() bool { return l != nil && len(l.sandboxes)+len(l.containers) > 0 }
 
 // lister lists the runtime's content for all pods together, and tells workers about changes.
 type lister struct {
@@ -64,8 +64,8 @@ func newLister(r *Runtime) *lister {
 	return &lister{r: r, first: make(chan struct{}), last: map[types.UID]*listed{}}
 }
 
-// round returns the number of the last begun list.
-func (l *lister) round() uint64 { return l.rounds.Load() }
+// lastRound returns the number of the last begun list.
+func (l *lister) lastRound() uint64 { return l.rounds.Load() }
 
 // run lists until ctx ends.
 func (l *lister) run(ctx context.Context) {
@@ -78,14 +78,14 @@ func (l *lister) run(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		all, err := l.list(ctx)
+		all, err := l.listObjects(ctx)
 		if err != nil {
 			l.failing.Store(&err)
 		}
 		switch {
 		case err == nil:
 			l.failing.Store(nil)
-			l.tell(all)
+			l.informWorkers(all)
 			if !healthy {
 				log.G(ctx).Info("the container runtime answers again")
 			}
@@ -102,9 +102,9 @@ func (l *lister) run(ctx context.Context) {
 	}
 }
 
-// list asks the runtime for everything of this node. An error of either list counts for both: half of a pod
+// listObjects asks the runtime for everything of this node. An error of either list counts for both: half of a pod
 // would look like its end.
-func (l *lister) list(ctx context.Context) (map[types.UID]*listed, error) {
+func (l *lister) listObjects(ctx context.Context) (map[types.UID]*listed, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	round := l.rounds.Add(1)
@@ -138,22 +138,22 @@ func (l *lister) list(ctx context.Context) (map[types.UID]*listed, error) {
 	return all, nil
 }
 
-// tell gives workers the changes since the last list, and everything now and then. An unknown pod gets a worker
+// informWorkers gives workers the changes since the last list, and everything now and then. An unknown pod gets a worker
 // even without a change: a pod that appears while its worker finds nothing must not be lost.
-func (l *lister) tell(all map[types.UID]*listed) {
-	round := l.round()
+func (l *lister) informWorkers(all map[types.UID]*listed) {
+	round := l.lastRound()
 	for uid, now := range all {
-		if uid != "" && (!now.same(l.last[uid]) || l.r.known(uid) == nil) {
-			for !l.r.worker(uid, now.namespace, now.name).put(func(in *inbox) { in.list = now }) {
+		if uid != "" && (!now.equals(l.last[uid]) || l.r.findWorker(uid) == nil) {
+			for !l.r.ensureWorker(uid, now.namespace, now.name).changeInbox(func(in *inbox) { in.list = now }) {
 			}
 		}
 	}
-	for _, w := range l.r.all() {
+	for _, w := range l.r.allWorkers() {
 		switch {
 		case all[w.uid] == nil && (l.last[w.uid] != nil || round%listAnew == 0):
-			w.put(func(in *inbox) { in.list = &listed{round: round} })
+			w.changeInbox(func(in *inbox) { in.list = &listed{round: round} })
 		case all[w.uid] != nil && round%listAnew == 0:
-			w.put(func(in *inbox) { in.list = all[w.uid] })
+			w.changeInbox(func(in *inbox) { in.list = all[w.uid] })
 		}
 	}
 	l.last = all

@@ -112,7 +112,7 @@ func TestContainersThatAreLostAreNotProbedAnyMore(t *testing.T) {
 		}
 		w.await(pod, "running again", func(s *corev1.PodStatus) bool {
 			c := &s.ContainerStatuses[0]
-			return c.State.Running != nil && bare(c.ContainerID) != lost.ID
+			return c.State.Running != nil && trimScheme(c.ContainerID) != lost.ID
 		})
 		calls := func() (n int) {
 			for _, c := range w.Calls("ExecSync") {
@@ -195,11 +195,11 @@ func TestPodThatNobodyKnowsIsFoundInAListThatIsAsTheLastOne(t *testing.T) {
 		w.create(pod)
 		w.awaitRunning(pod)
 		time.Sleep(3 * time.Second)
-		lost := w.runtime.known(pod.UID)
-		w.runtime.drop(lost) // as if it had found that nothing was left, right before this came
+		lost := w.runtime.findWorker(pod.UID)
+		w.runtime.dropWorker(lost) // as if it had found that nothing was left, right before this came
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if now := w.runtime.known(pod.UID); now == nil || now == lost {
+		if now := w.runtime.findWorker(pod.UID); now == nil || now == lost {
 			t.Errorf("got worker %p for a pod that the runtime has, want a new one", now)
 		}
 	})

@@ -33,7 +33,7 @@ var errNotMeasured = errors.New("its volumes are being measured")
 // for a walk through files, because a container can make as many files as it likes.
 type meter struct {
 	walk  func(ctx context.Context, pod *corev1.Pod) (map[string]volumes.Use, error)
-	begin func(work func(ctx context.Context)) bool // runs work in the background until ctx ends, see Runtime.begin
+	begin func(work func(ctx context.Context)) bool // runs work in the background until ctx ends, see Runtime.runBackground
 	turns chan struct{}
 
 	mu   sync.Mutex
@@ -53,9 +53,9 @@ func newMeter(walk func(context.Context, *corev1.Pod) (map[string]volumes.Use, e
 	return &meter{walk: walk, begin: begin, turns: make(chan struct{}, meterTurns), pods: map[types.UID]*figures{}}
 }
 
-// usage returns the use of each volume of the pod, no older than fresh if that is possible before patience ends,
+// volumeUse returns the use of each volume of the pod, no older than fresh if that is possible before patience ends,
 // else the last figures. The result must not be changed.
-func (m *meter) usage(patience context.Context, pod *corev1.Pod, fresh time.Duration) (map[string]volumes.Use, error) {
+func (m *meter) volumeUse(patience context.Context, pod *corev1.Pod, fresh time.Duration) (map[string]volumes.Use, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f := m.pods[pod.UID]
@@ -65,7 +65,7 @@ func (m *meter) usage(patience context.Context, pod *corev1.Pod, fresh time.Dura
 	}
 	if now := time.Now(); f.busy == nil && (f.at.IsZero() || now.Sub(f.at) >= fresh && !now.Before(f.next)) {
 		busy := make(chan struct{})
-		if m.begin(func(ctx context.Context) { m.measure(ctx, pod, f) }) {
+		if m.begin(func(ctx context.Context) { m.measurePod(ctx, pod, f) }) {
 			f.busy = busy
 		}
 	} else if f.busy != nil && !f.at.IsZero() {
@@ -85,8 +85,8 @@ func (m *meter) usage(patience context.Context, pod *corev1.Pod, fresh time.Dura
 	return f.use, f.err
 }
 
-// measure walks through the volumes of a pod when it is its turn.
-func (m *meter) measure(ctx context.Context, pod *corev1.Pod, f *figures) {
+// measurePod walks through the volumes of a pod when it is its turn.
+func (m *meter) measurePod(ctx context.Context, pod *corev1.Pod, f *figures) {
 	var use map[string]volumes.Use
 	var err error
 	var took time.Duration
@@ -109,14 +109,14 @@ func (m *meter) measure(ctx context.Context, pod *corev1.Pod, f *figures) {
 	f.at, f.err = time.Now(), err
 	f.next = f.at.Add(meterRest * took)
 	if err == nil {
-		f.use = merge(f.use, use)
+		f.use = mergeUse(f.use, use)
 	}
 	close(f.busy)
 	f.busy = nil
 }
 
-// merge returns the figures after a walk: an incomplete figure is at least the earlier figure.
-func merge(last, now map[string]volumes.Use) map[string]volumes.Use {
+// mergeUse returns the figures after a walk: an incomplete figure is at least the earlier figure.
+func mergeUse(last, now map[string]volumes.Use) map[string]volumes.Use {
 	all := maps.Clone(last)
 	if all == nil {
 		all = map[string]volumes.Use{}
@@ -130,8 +130,8 @@ func merge(last, now map[string]volumes.Use) map[string]volumes.Use {
 	return all
 }
 
-// forget drops the figures of a gone pod.
-func (m *meter) forget(uid types.UID) {
+// forgetPod drops the figures of a gone pod.
+func (m *meter) forgetPod(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.pods, uid)

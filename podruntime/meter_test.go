@@ -67,7 +67,7 @@ func (m *measuring) want(pod *corev1.Pod, bytes int64, err error) time.Duration 
 	begin := time.Now()
 	patience, cancel := context.WithTimeout(m.t.Context(), usagePatience)
 	defer cancel()
-	use, got := m.usage(patience, pod, usageFresh)
+	use, got := m.volumeUse(patience, pod, usageFresh)
 	if use["e"].Bytes != bytes || !errors.Is(got, err) {
 		m.t.Errorf("got %+v, %v; want %d bytes, %v", use, got, bytes, err)
 	}
@@ -137,7 +137,7 @@ func TestFewPodsAreMeasuredAtOnce(t *testing.T) {
 		if most, n := m.most.Load(), m.walks.Load(); most != meterTurns || n != 10 {
 			t.Errorf("got %d walks, %d at once; want 10, %d", n, most, meterTurns)
 		}
-		m.forget("uid-web-0")
+		m.forgetPod("uid-web-0")
 		if n := len(m.pods); n != 9 {
 			t.Errorf("got figures of %d pods after one was forgotten, want 9", n)
 		}
@@ -150,7 +150,7 @@ func TestWalkThatFailsIsNotTakenForNothing(t *testing.T) {
 		m.fails.Store(true)
 		patience, cancel := context.WithTimeout(t.Context(), usagePatience)
 		defer cancel()
-		if use, err := m.usage(patience, pod, usageFresh); err == nil || use != nil {
+		if use, err := m.volumeUse(patience, pod, usageFresh); err == nil || use != nil {
 			t.Errorf("got %v, %v; want the error", use, err)
 		}
 	})

@@ -22,15 +22,15 @@ func (r *Runtime) Ping(ctx context.Context) error {
 	}
 	var problems []error
 	for _, want := range []string{runtimeapi.RuntimeReady, runtimeapi.NetworkReady} {
-		if err := condition(answer.GetStatus(), want); err != nil {
+		if err := checkCondition(answer.GetStatus(), want); err != nil {
 			problems = append(problems, err)
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// condition returns an error if a condition of the runtime is not true.
-func condition(status *runtimeapi.RuntimeStatus, kind string) error {
+// checkCondition returns an error if a condition of the runtime is not true.
+func checkCondition(status *runtimeapi.RuntimeStatus, kind string) error {
 	for _, c := range status.GetConditions() {
 		if c.Type == kind && c.Status {
 			return nil
@@ -45,5 +45,5 @@ func condition(status *runtimeapi.RuntimeStatus, kind string) error {
 // NotifyNodeStatus calls notify when the machine runs short of resources for pods, and when it has enough again.
 // Ping reports whether the runtime is ready.
 func (r *Runtime) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
-	r.evictor.listen(r.cfg.Node.DeepCopy(), notify)
+	r.evictor.watchConditions(r.cfg.Node.DeepCopy(), notify)
 }

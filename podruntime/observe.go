@@ -17,12 +17,12 @@ import (
 // readTimeout is the longest time for the runtime's answer about one sandbox or container.
 const readTimeout = 30 * time.Second
 
-// observe reads all possible changes. After an error the known state stays, and no decision may follow.
-func (w *worker) observe(ctx context.Context) error {
+// readChanges reads all possible changes. After an error the known state stays, and no decision may follow.
+func (w *worker) readChanges(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if w.seen.observed.Runtime == "" {
-		name, err := w.r.identify(ctx)
+		name, err := w.r.identifyRuntime(ctx)
 		if err != nil {
 			return err
 		}
@@ -49,9 +49,9 @@ func (w *worker) observe(ctx context.Context) error {
 	w.seen.observed.HostIPs = w.r.hostIPs()
 	w.seen.observed.RecursiveReadOnly = w.r.recursiveReadOnly(w.pod)
 
-	w.seen.assemble()
+	w.seen.assembleInput()
 	if w.pod == nil || !w.full {
-		w.skeleton()
+		w.makeSkeleton()
 	}
 	return nil
 }
@@ -82,10 +82,10 @@ func (w *worker) observeContainers(ctx context.Context) error {
 	return nil
 }
 
-// skeleton makes the pod from its sandbox and containers, until its spec comes.
-func (w *worker) skeleton() {
+// makeSkeleton makes the pod from its sandbox and containers, until its spec comes.
+func (w *worker) makeSkeleton() {
 	var meta *criconfig.Meta
-	if s := w.seen.sandbox(); s != nil {
+	if s := w.seen.newestSandbox(); s != nil {
 		meta = &w.seen.sandboxes[s.ID].meta
 	}
 	for _, c := range w.seen.containers {

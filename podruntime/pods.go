@@ -25,17 +25,17 @@ func (r *Runtime) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	if err := r.volumes.Check(pod); err != nil {
 		return err
 	}
-	r.tell(pod, func(in *inbox) { in.pod, in.controls = pod, in.controls+1 })
+	r.sendInput(pod, func(in *inbox) { in.pod, in.controls = pod, in.controls+1 })
 	return nil
 }
 
 // UpdatePod records the new spec of the pod, and returns.
 func (r *Runtime) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
-	if err := r.listed(ctx); err != nil {
+	if err := r.awaitList(ctx); err != nil {
 		return err
 	}
-	w := r.known(pod.UID)
-	if w == nil || !w.put(func(in *inbox) { in.pod, in.controls = pod, in.controls+1 }) {
+	w := r.findWorker(pod.UID)
+	if w == nil || !w.changeInbox(func(in *inbox) { in.pod, in.controls = pod, in.controls+1 }) {
 		return errdefs.NotFoundf("the container runtime has no pod with the UID %s", pod.UID)
 	}
 	return nil
@@ -43,15 +43,15 @@ func (r *Runtime) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 
 // DeletePod records the order to stop the pod within its grace period, and returns.
 func (r *Runtime) DeletePod(ctx context.Context, pod *corev1.Pod) error {
-	if err := r.listed(ctx); err != nil {
+	if err := r.awaitList(ctx); err != nil {
 		return err
 	}
-	w := r.known(pod.UID)
+	w := r.findWorker(pod.UID)
 	if pod.UID == "" {
-		w = r.named(pod.Namespace, pod.Name)
+		w = r.workerNamed(pod.Namespace, pod.Name)
 	}
 	stop := &stopRequest{grace: podspec.Grace(pod), at: time.Now()}
-	told := w != nil && w.put(func(in *inbox) {
+	told := w != nil && w.changeInbox(func(in *inbox) {
 		if pod.Spec.NodeName != "" { // otherwise pod is the skeleton handed out by this runtime
 			in.pod = pod
 		}
@@ -63,8 +63,8 @@ func (r *Runtime) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// listed waits until the pods of the runtime are known.
-func (r *Runtime) listed(ctx context.Context) error {
+// awaitList waits until the pods of the runtime are known.
+func (r *Runtime) awaitList(ctx context.Context) error {
 	select {
 	case <-r.lister.first:
 		return nil
@@ -79,16 +79,16 @@ func (r *Runtime) AnswersForAllPods() bool { return true }
 
 // GetPod returns the pod with that name.
 func (r *Runtime) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	if err := r.listed(ctx); err != nil {
+	if err := r.awaitList(ctx); err != nil {
 		return nil, err
 	}
-	w := r.named(namespace, name)
+	w := r.workerNamed(namespace, name)
 	if w == nil {
 		return nil, errdefs.NotFoundf("pod %s/%s", namespace, name)
 	}
 	patience, cancel := context.WithTimeout(ctx, reflectTimeout)
 	defer cancel()
-	return w.current(ctx, patience)
+	return w.currentPod(ctx, patience)
 }
 
 // GetPodStatus returns the status of the pod with that name.
@@ -102,7 +102,7 @@ func (r *Runtime) GetPodStatus(ctx context.Context, namespace, name string) (*co
 
 // GetPods returns all pods of the runtime.
 func (r *Runtime) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
-	if err := r.listed(ctx); err != nil {
+	if err := r.awaitList(ctx); err != nil {
 		return nil, err
 	}
 	if why := r.lister.failing.Load(); why != nil {
@@ -111,8 +111,8 @@ func (r *Runtime) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	patience, cancel := context.WithTimeout(ctx, reflectTimeout)
 	defer cancel()
 	var pods []*corev1.Pod
-	for _, w := range r.all() {
-		pod, err := w.current(ctx, patience)
+	for _, w := range r.allWorkers() {
+		pod, err := w.currentPod(ctx, patience)
 		switch {
 		case errdefs.IsNotFound(err):
 		case err != nil:
@@ -124,8 +124,8 @@ func (r *Runtime) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	return pods, nil
 }
 
-// current returns the pod with a status that shows the last request, unless patience ends earlier.
-func (w *worker) current(ctx, patience context.Context) (*corev1.Pod, error) {
+// currentPod returns the pod with a status that shows the last request, unless patience ends earlier.
+func (w *worker) currentPod(ctx, patience context.Context) (*corev1.Pod, error) {
 	select {
 	case <-w.settled:
 	case <-ctx.Done():
@@ -148,8 +148,8 @@ func (w *worker) current(ctx, patience context.Context) (*corev1.Pod, error) {
 	return w.shown.DeepCopy(), nil
 }
 
-// running returns the running instances, by the name of their container.
-func (w *worker) running() map[string]instance {
+// runningInstances returns the running instances, by the name of their container.
+func (w *worker) runningInstances() map[string]instance {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := map[string]instance{}
@@ -161,8 +161,8 @@ func (w *worker) running() map[string]instance {
 	return all
 }
 
-// instance returns an instance of a container.
-func (w *worker) instance(container, id string) (instance, bool) {
+// findInstance returns an instance of a container.
+func (w *worker) findInstance(container, id string) (instance, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, i := range w.places[container] {
@@ -173,8 +173,8 @@ func (w *worker) instance(container, id string) (instance, bool) {
 	return instance{}, false
 }
 
-// sandbox returns the ID of the sandbox of the pod if it is ready, else "".
-func (w *worker) sandbox() string {
+// readySandbox returns the ID of the sandbox of the pod if it is ready, else "".
+func (w *worker) readySandbox() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ready

@@ -68,7 +68,7 @@ func (e *evictor) run(ctx context.Context) {
 	e.began = time.Now()
 	for ctx.Err() == nil {
 		bounded, cancel := context.WithTimeout(ctx, pressureTime)
-		e.round(bounded)
+		e.checkPressure(bounded)
 		cancel()
 		select {
 		case <-time.After(pressureEvery):
@@ -77,24 +77,24 @@ func (e *evictor) run(ctx context.Context) {
 	}
 }
 
-func (e *evictor) round(ctx context.Context) {
+func (e *evictor) checkPressure(ctx context.Context) {
 	begin := time.Now()
-	met, summary, err := e.measure(ctx)
+	met, summary, err := e.measureMachine(ctx)
 	if summary == nil {
 		log.G(ctx).WithError(err).Warn("the machine cannot be measured, so nothing is evicted; it is tried again")
 		return
 	}
 	if e.pressure.Update(met, time.Now()) {
-		e.report(e.pressure.Conditions())
+		e.reportConditions(e.pressure.Conditions())
 	}
-	if len(met) == 0 || err != nil || e.ends() || e.awaitsSpecs() {
+	if len(met) == 0 || err != nil || e.awaitsEnd() || e.awaitsSpecs() {
 		return
 	}
 	e.r.nodeEvent(corev1.EventTypeWarning, "EvictionThresholdMet", "Attempting to reclaim "+string(met[0].Signal.Resource()))
 	if met[0].Signal.Condition() == corev1.NodeDiskPressure {
-		met, summary, err = e.free(ctx)
+		met, summary, err = e.freeDisk(ctx)
 		if len(met) > 0 && err == nil && met[0].Signal.Condition() == corev1.NodeDiskPressure {
-			met, summary, err = e.know(ctx, begin)
+			met, summary, err = e.awaitFigures(ctx, begin)
 		}
 		if err != nil {
 			log.G(ctx).WithError(err).Warn("the disk is full, and the use of the disk by pods cannot be measured; trying again")
@@ -103,24 +103,24 @@ func (e *evictor) round(ctx context.Context) {
 			return
 		}
 	}
-	e.evict(ctx, met[0], summary)
+	e.evictPod(ctx, met[0], summary)
 }
 
-// measure returns the thresholds above the available amounts. An error beside a summary means that nothing is
+// measureMachine returns the thresholds above the available amounts. An error beside a summary means that nothing is
 // known about the pods.
-func (e *evictor) measure(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summary, error) {
+func (e *evictor) measureMachine(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summary, error) {
 	summary, err := e.summary(ctx)
 	if summary == nil {
 		return nil, nil, err
 	}
-	return observed(&summary.Node).Met(e.thresholds), summary, err
+	return observeMachine(&summary.Node).Met(e.thresholds), summary, err
 }
 
 // DefaultEvictionHard returns a value of Config.EvictionHard for a machine with other work, and with pods and
 // images on the file system of root: a kubelet's thresholds, but at most 5 GiB and 250,000 inodes, and at most
 // half of the amount that is available now. So an almost full machine evicts nothing for that reason.
 func DefaultEvictionHard(root string) map[string]string {
-	now := observed(stats.Machine(root))
+	now := observeMachine(stats.Machine(root))
 	for images, node := range map[eviction.Signal]eviction.Signal{
 		eviction.ImageFsAvailable: eviction.NodeFsAvailable, eviction.ImageFsInodesFree: eviction.NodeFsInodesFree,
 	} {
@@ -131,8 +131,8 @@ func DefaultEvictionHard(root string) map[string]string {
 	return eviction.Default(now)
 }
 
-// observed returns the available resources of the machine.
-func observed(n *statsv1alpha1.NodeStats) eviction.Observations {
+// observeMachine returns the available resources of the machine.
+func observeMachine(n *statsv1alpha1.NodeStats) eviction.Observations {
 	seen := eviction.Observations{}
 	note := func(s eviction.Signal, available, capacity *uint64) {
 		if available != nil && capacity != nil {
@@ -161,35 +161,35 @@ func observed(n *statsv1alpha1.NodeStats) eviction.Observations {
 // awaitsSpecs reports whether the specs of some pods of an earlier process are still missing: until they come,
 // other pods would be evicted instead.
 func (e *evictor) awaitsSpecs() bool {
-	return time.Since(e.began) < specTime && slices.ContainsFunc(e.r.all(), func(w *worker) bool {
+	return time.Since(e.began) < specTime && slices.ContainsFunc(e.r.allWorkers(), func(w *worker) bool {
 		pod := w.lastShown()
-		return pod == nil || !ended(pod) && pod.Spec.NodeName == ""
+		return pod == nil || !podEnded(pod) && pod.Spec.NodeName == ""
 	})
 }
 
-// ends reports whether the last evicted pod is still ending: the freed resources are not visible yet.
-func (e *evictor) ends() bool {
-	if e.evicted == nil || time.Now().After(e.until) || e.r.known(e.evicted.uid) == nil || ended(e.evicted.lastShown()) {
+// awaitsEnd reports whether the last evicted pod is still ending: the freed resources are not visible yet.
+func (e *evictor) awaitsEnd() bool {
+	if e.evicted == nil || time.Now().After(e.until) || e.r.findWorker(e.evicted.uid) == nil || podEnded(e.evicted.lastShown()) {
 		e.evicted = nil
 	}
 	return e.evicted != nil
 }
 
-func ended(pod *corev1.Pod) bool {
+func podEnded(pod *corev1.Pod) bool {
 	return pod == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// evict ends the first pod of the rank. A pod without a sandbox waits, perhaps for room: it has nothing to give
+// evictPod ends the first pod of the rank. A pod without a sandbox waits, perhaps for room: it has nothing to give
 // back.
-func (e *evictor) evict(ctx context.Context, m eviction.Met, summary *statsv1alpha1.Summary) {
-	maps.DeleteFunc(e.told, func(uid types.UID, _ bool) bool { return e.r.known(uid) == nil })
+func (e *evictor) evictPod(ctx context.Context, m eviction.Met, summary *statsv1alpha1.Summary) {
+	maps.DeleteFunc(e.told, func(uid types.UID, _ bool) bool { return e.r.findWorker(uid) == nil })
 	use := map[types.UID]*statsv1alpha1.PodStats{}
 	for i := range summary.Pods {
 		use[types.UID(summary.Pods[i].PodRef.UID)] = &summary.Pods[i]
 	}
 	var pods []eviction.Pod
-	for _, w := range e.r.all() {
-		if pod := w.lastShown(); !e.told[w.uid] && !ended(pod) && pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" && w.hasSandbox() {
+	for _, w := range e.r.allWorkers() {
+		if pod := w.lastShown(); !e.told[w.uid] && !podEnded(pod) && pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" && w.hasSandbox() {
 			pods = append(pods, eviction.Pod{Pod: pod, Stats: use[w.uid]})
 		}
 	}
@@ -200,10 +200,10 @@ func (e *evictor) evict(ctx context.Context, m eviction.Met, summary *statsv1alp
 		return
 	}
 	first := ranked[0]
-	w := e.r.known(first.Pod.UID)
+	w := e.r.findWorker(first.Pod.UID)
 	grace := evictionGrace
 	reason := plan.Eviction{Reason: "Evicted", Message: m.Message() + first.Excess(m.Signal.Resource()), Grace: &grace, Disruption: true}
-	if w != nil && w.put(func(in *inbox) { in.evict = &reason }) {
+	if w != nil && w.changeInbox(func(in *inbox) { in.evict = &reason }) {
 		e.evicted, e.until, e.told[w.uid] = w, time.Now().Add(evictedTime), true
 	}
 }
@@ -215,15 +215,15 @@ func (w *worker) lastShown() *corev1.Pod {
 	return w.shown
 }
 
-// current returns the true node conditions.
-func (e *evictor) current() []corev1.NodeConditionType {
+// currentConditions returns the true node conditions.
+func (e *evictor) currentConditions() []corev1.NodeConditionType {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.conditions
 }
 
-// listen calls notify whenever the conditions of the node change, and at once if there are any.
-func (e *evictor) listen(node *corev1.Node, notify func(*corev1.Node)) {
+// watchConditions calls notify whenever the conditions of the node change, and at once if there are any.
+func (e *evictor) watchConditions(node *corev1.Node, notify func(*corev1.Node)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.node, e.notify = node, notify
@@ -232,8 +232,8 @@ func (e *evictor) listen(node *corev1.Node, notify func(*corev1.Node)) {
 	}
 }
 
-// report reports the true conditions.
-func (e *evictor) report(conditions []corev1.NodeConditionType) {
+// reportConditions reports the true conditions.
+func (e *evictor) reportConditions(conditions []corev1.NodeConditionType) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.conditions = conditions

@@ -322,7 +322,7 @@ func TestPodThatRunsIsNotRefusedAfterARestart(t *testing.T) {
 		w.awaitRunning(pod)
 		w.kill()
 		w.start()
-		w.runtime.evictor.report([]corev1.NodeConditionType{corev1.NodePIDPressure})
+		w.runtime.evictor.reportConditions([]corev1.NodeConditionType{corev1.NodePIDPressure})
 		again := pod.DeepCopy()
 		again.Status = *w.last(pod.UID)
 		if err := w.runtime.UpdatePod(t.Context(), again); err != nil {
@@ -449,7 +449,7 @@ func TestContainerThatCannotBeRemovedLeavesTimeForImages(t *testing.T) {
 		w.Delay("RemoveContainer", time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go w.runtime.evictor.free(ctx) //nolint:errcheck // it is asked for what it removes
+		go w.runtime.evictor.freeDisk(ctx) //nolint:errcheck // it is asked for what it removes
 		time.Sleep(freeTime/2 - time.Second)
 		synctest.Wait()
 		if _, there := w.Find("done", "main"); !there || !w.has("unused") {

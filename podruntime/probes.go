@@ -7,8 +7,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
-// probe gives the prober the containers, and takes its results.
-func (w *worker) probe() {
+// probeContainers gives the prober the containers, and takes its results.
+func (w *worker) probeContainers() {
 	w.mem.Probes = nil
 	if !w.full {
 		return
@@ -24,19 +24,19 @@ func (w *worker) probe() {
 			continue
 		}
 		w.r.prober.Ensure(probe.Target{
-			Pod: w.pod, Container: spec, ID: c.ID, PodIPs: w.addresses(), StartedAt: c.StartedAt, Running: true, Terminating: w.mem.Deleted(),
+			Pod: w.pod, Container: spec, ID: c.ID, PodIPs: w.podAddresses(), StartedAt: c.StartedAt, Running: true, Terminating: w.mem.Deleted(),
 		})
 		if result, known := w.r.prober.Result(c.ID); known {
 			if w.mem.Probes == nil {
 				w.mem.Probes = map[string]plan.Probe{}
 			}
-			w.mem.Probes[c.ID] = probed(result)
+			w.mem.Probes[c.ID] = convertResult(result)
 		}
 	}
 }
 
-// probed converts the results of a container's probes.
-func probed(r probe.Result) plan.Probe {
+// convertResult converts the results of a container's probes.
+func convertResult(r probe.Result) plan.Probe {
 	out := plan.Probe{Readiness: plan.Failure}
 	if r.Ready {
 		out.Readiness = plan.Success
@@ -53,12 +53,12 @@ func probed(r probe.Result) plan.Probe {
 	return out
 }
 
-// addresses returns the addresses of the pod.
-func (w *worker) addresses() []string {
+// podAddresses returns the addresses of the pod.
+func (w *worker) podAddresses() []string {
 	if w.pod.Spec.HostNetwork {
 		return w.seen.observed.HostIPs
 	}
-	if s := w.seen.sandbox(); s != nil {
+	if s := w.seen.newestSandbox(); s != nil {
 		return s.IPs
 	}
 	return nil

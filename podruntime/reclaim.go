@@ -24,13 +24,13 @@ const (
 	knowTime = 20 * time.Second
 )
 
-// free removes containers of ended pods and unused images, and measures again. A slow removal continues while
+// freeDisk removes containers of ended pods and unused images, and measures again. A slow removal continues while
 // pods are evicted.
-func (e *evictor) free(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summary, error) {
+func (e *evictor) freeDisk(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summary, error) {
 	bounded, cancel := context.WithTimeout(ctx, freeTime)
 	defer cancel()
 	first, stop := context.WithTimeout(bounded, freeTime/2) // a container that cannot be removed leaves time for images
-	e.reclaim(first)
+	e.reclaimContainers(first)
 	stop()
 	if err := e.r.collector.Free(bounded); err != nil {
 		log.G(ctx).WithError(err).Warn("the disk is full, and images that nothing uses could not be removed")
@@ -39,15 +39,15 @@ func (e *evictor) free(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summ
 	case <-time.After(stats.Freshness): // until then, the answer is the earlier measurement
 	case <-ctx.Done():
 	}
-	return e.measure(ctx)
+	return e.measureMachine(ctx)
 }
 
-// reclaim removes the containers of ended pods with all their files: an evicted pod would else keep the disk
+// reclaimContainers removes the containers of ended pods with all their files: an evicted pod would else keep the disk
 // full, and the next pod would be evicted for it.
-func (e *evictor) reclaim(ctx context.Context) {
+func (e *evictor) reclaimContainers(ctx context.Context) {
 	var left []*worker
-	for _, w := range e.r.all() {
-		if pod := w.lastShown(); pod != nil && ended(pod) && w.hasContainers() && w.put(func(in *inbox) { in.reclaim = true }) {
+	for _, w := range e.r.allWorkers() {
+		if pod := w.lastShown(); pod != nil && podEnded(pod) && w.hasContainers() && w.changeInbox(func(in *inbox) { in.reclaim = true }) {
 			left = append(left, w)
 		}
 	}
@@ -61,9 +61,9 @@ func (e *evictor) reclaim(ctx context.Context) {
 	}
 }
 
-// know measures until the figures of all pods are newer than since, for at most knowTime. With older figures, a pod that has just filled the
+// awaitFigures measures until the figures of all pods are newer than since, for at most knowTime. With older figures, a pod that has just filled the
 // disk looks empty, and another pod would be evicted.
-func (e *evictor) know(ctx context.Context, since time.Time) ([]eviction.Met, *statsv1alpha1.Summary, error) {
+func (e *evictor) awaitFigures(ctx context.Context, since time.Time) ([]eviction.Met, *statsv1alpha1.Summary, error) {
 	until := time.Now().Add(knowTime)
 	e.measureVolumes(ctx)
 	for {
@@ -72,8 +72,8 @@ func (e *evictor) know(ctx context.Context, since time.Time) ([]eviction.Met, *s
 		case <-ctx.Done():
 			return nil, nil, context.Cause(ctx)
 		}
-		met, summary, err := e.measure(ctx)
-		if summary == nil || err != nil || len(met) == 0 || !outdated(summary.Pods, since) || time.Now().After(until) {
+		met, summary, err := e.measureMachine(ctx)
+		if summary == nil || err != nil || len(met) == 0 || !hasOutdated(summary.Pods, since) || time.Now().After(until) {
 			return met, summary, err
 		}
 	}
@@ -84,16 +84,16 @@ func (e *evictor) measureVolumes(ctx context.Context) {
 	patience, cancel := context.WithTimeout(ctx, stats.Freshness)
 	defer cancel()
 	var wg sync.WaitGroup
-	for _, w := range e.r.all() {
-		if pod := w.lastShown(); !ended(pod) {
-			wg.Go(func() { _, _ = e.r.meter.usage(patience, pod, 0) }) // the caller of the summary gets the error
+	for _, w := range e.r.allWorkers() {
+		if pod := w.lastShown(); !podEnded(pod) {
+			wg.Go(func() { _, _ = e.r.meter.volumeUse(patience, pod, 0) }) // the caller of the summary gets the error
 		}
 	}
 	wg.Wait()
 }
 
-// outdated reports whether the layer of a container was measured before that time.
-func outdated(pods []statsv1alpha1.PodStats, since time.Time) bool {
+// hasOutdated reports whether the layer of a container was measured before that time.
+func hasOutdated(pods []statsv1alpha1.PodStats, since time.Time) bool {
 	for i := range pods {
 		for j := range pods[i].Containers {
 			if fs := pods[i].Containers[j].Rootfs; fs != nil && fs.Time.Time.Before(since) {

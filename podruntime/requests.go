@@ -16,7 +16,7 @@ import (
 
 // GetContainerLogs returns the log of a container.
 func (r *Runtime) GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
-	w, pod, err := r.shown(namespace, podName)
+	w, pod, err := r.shownPod(namespace, podName)
 	if err != nil {
 		return nil, err
 	}
@@ -24,12 +24,12 @@ func (r *Runtime) GetContainerLogs(ctx context.Context, namespace, podName, cont
 	if err != nil {
 		return nil, err
 	}
-	inst, has := w.instance(containerName, id)
+	inst, has := w.findInstance(containerName, id)
 	if !has || inst.log == "" {
 		return nil, errdefs.NotFoundf("the log of container %q of pod %q is not there any more", containerName, podName)
 	}
 	return r.logs.Read(ctx, inst.log, opts, func() bool {
-		now, has := w.instance(containerName, id)
+		now, has := w.findInstance(containerName, id)
 		return has && now.running
 	})
 }
@@ -51,13 +51,13 @@ func loggedInstance(pod *corev1.Pod, name string, previous bool) (string, error)
 	case previous && before == "":
 		return "", errdefs.InvalidInputf("previous terminated container %q in pod %q not found", name, pod.Name)
 	case previous:
-		return bare(before), nil
+		return trimScheme(before), nil
 	case s.State.Running != nil:
-		return bare(s.ContainerID), nil
+		return trimScheme(s.ContainerID), nil
 	case s.State.Terminated != nil && s.State.Terminated.ContainerID != "":
-		return bare(s.State.Terminated.ContainerID), nil
+		return trimScheme(s.State.Terminated.ContainerID), nil
 	case before != "":
-		return bare(before), nil
+		return trimScheme(before), nil
 	case s.State.Terminated != nil || s.LastTerminationState.Terminated != nil:
 		return "", errdefs.InvalidInputf("container %q in pod %q is terminated", name, pod.Name)
 	}
@@ -73,8 +73,8 @@ func loggedInstance(pod *corev1.Pod, name string, previous bool) (string, error)
 	return "", errdefs.InvalidInputf("container %q in pod %q is waiting to start: %s", name, pod.Name, why)
 }
 
-// bare is a container ID without the name of the runtime.
-func bare(id string) string {
+// trimScheme is a container ID without the name of the runtime.
+func trimScheme(id string) string {
 	_, after, _ := strings.Cut(id, "://")
 	return after
 }
@@ -93,11 +93,11 @@ func statusNamed(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 
 // RunInContainer runs a command in a container.
 func (r *Runtime) RunInContainer(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error {
-	w, _, err := r.shown(namespace, podName)
+	w, _, err := r.shownPod(namespace, podName)
 	if err != nil {
 		return err
 	}
-	inst, runs := w.running()[containerName]
+	inst, runs := w.runningInstances()[containerName]
 	if !runs {
 		return errdefs.NotFoundf("container not found (%q)", containerName)
 	}
@@ -106,11 +106,11 @@ func (r *Runtime) RunInContainer(ctx context.Context, namespace, podName, contai
 
 // AttachToContainer copies between the main process of a container and attach.
 func (r *Runtime) AttachToContainer(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) error {
-	w, pod, err := r.shown(namespace, podName)
+	w, pod, err := r.shownPod(namespace, podName)
 	if err != nil {
 		return err
 	}
-	inst, runs := w.running()[containerName]
+	inst, runs := w.runningInstances()[containerName]
 	c := containerNamed(pod, containerName)
 	if !runs || c == nil {
 		return errdefs.NotFoundf("container %s not found in pod %s/%s", containerName, namespace, podName)
@@ -120,20 +120,20 @@ func (r *Runtime) AttachToContainer(ctx context.Context, namespace, podName, con
 
 // PortForward copies between a port of a pod and stream.
 func (r *Runtime) PortForward(ctx context.Context, namespace, pod string, port int32, conn io.ReadWriteCloser) error {
-	w, p, err := r.shown(namespace, pod)
+	w, p, err := r.shownPod(namespace, pod)
 	if err != nil {
 		return err
 	}
-	sandbox := w.sandbox()
+	sandbox := w.readySandbox()
 	if sandbox == "" {
 		return errdefs.NotFoundf("pod %s/%s has no sandbox that is ready", namespace, pod)
 	}
 	return r.streams.PortForward(ctx, stream.Target{SandboxID: sandbox, HostNetwork: p.Spec.HostNetwork, IP: p.Status.PodIP}, port, conn)
 }
 
-// shown returns the last report of the pod with that name.
-func (r *Runtime) shown(namespace, name string) (*worker, *corev1.Pod, error) {
-	w := r.named(namespace, name)
+// shownPod returns the last report of the pod with that name.
+func (r *Runtime) shownPod(namespace, name string) (*worker, *corev1.Pod, error) {
+	w := r.workerNamed(namespace, name)
 	if w == nil {
 		return nil, nil, errdefs.NotFoundf("pod %s/%s", namespace, name)
 	}

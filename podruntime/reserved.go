@@ -29,14 +29,14 @@ type reserved struct {
 	eviction corev1.ResourceList
 }
 
-// reserve adds up the resources kept from pods. More than the machine has is an error.
-func reserve(cfg Config) (reserved, error) {
+// reserveResources adds up the resources kept from pods. More than the machine has is an error.
+func reserveResources(cfg Config) (reserved, error) {
 	r := reserved{daemons: corev1.ResourceList{}, eviction: corev1.ResourceList{}}
 	for _, of := range []struct {
 		name    string
 		setting map[string]string
 	}{{"kubeReserved", cfg.KubeReserved}, {"systemReserved", cfg.SystemReserved}} {
-		list, err := quantities(of.setting)
+		list, err := parseQuantities(of.setting)
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", of.name, err)
 		}
@@ -65,22 +65,22 @@ func reserve(cfg Config) (reserved, error) {
 	}
 	for _, name := range reservable {
 		has, known := capacity[name]
-		if all := r.of(name); known && all.Cmp(has) > 0 {
+		if all := r.amountOf(name); known && all.Cmp(has) > 0 {
 			return r, fmt.Errorf("kubeReserved, systemReserved and evictionHard keep %s of %s from pods, and the node has %s", all.String(), name, has.String())
 		}
 	}
 	return r, nil
 }
 
-// of returns the amount of a resource kept from pods.
-func (r reserved) of(name corev1.ResourceName) resource.Quantity {
+// amountOf returns the amount of a resource kept from pods.
+func (r reserved) amountOf(name corev1.ResourceName) resource.Quantity {
 	all := r.daemons[name].DeepCopy()
 	all.Add(r.eviction[name])
 	return all
 }
 
-// quantities reads a setting such as memory: 500Mi.
-func quantities(setting map[string]string) (corev1.ResourceList, error) {
+// parseQuantities reads a setting such as memory: 500Mi.
+func parseQuantities(setting map[string]string) (corev1.ResourceList, error) {
 	list := corev1.ResourceList{}
 	for _, key := range slices.Sorted(maps.Keys(setting)) {
 		name, value := corev1.ResourceName(key), setting[key]
@@ -102,9 +102,9 @@ func quantities(setting map[string]string) (corev1.ResourceList, error) {
 	return list, nil
 }
 
-// offer writes the capacity of the machine, or of the configuration, into s, and the allocatable amounts. Other
+// fillCapacity writes the capacity of the machine, or of the configuration, into s, and the allocatable amounts. Other
 // values in s stay.
-func (r *Runtime) offer(s *corev1.NodeStatus) {
+func (r *Runtime) fillCapacity(s *corev1.NodeStatus) {
 	if s.Capacity == nil {
 		s.Capacity = corev1.ResourceList{}
 	}
@@ -125,7 +125,7 @@ func (r *Runtime) offer(s *corev1.NodeStatus) {
 			continue
 		}
 		left := quantity.DeepCopy()
-		if kept := r.reserved.of(name); !kept.IsZero() {
+		if kept := r.reserved.amountOf(name); !kept.IsZero() {
 			left.Sub(kept)
 		}
 		if left.Sign() < 0 {

@@ -62,7 +62,7 @@ func TestCapacityOfTheConfigurationCounts(t *testing.T) {
 	r := &Runtime{cfg: Config{Root: t.TempDir(), Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}}}
 	s := &corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourcePods: resource.MustParse("7")}}
 	s.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("60")}
-	r.offer(s)
+	r.fillCapacity(s)
 	if s.Capacity.Cpu().Value() != 3 || s.Allocatable.Cpu().Value() != 3 || s.Capacity.Pods().Value() != 7 || s.Allocatable.Pods().Value() != 7 {
 		t.Errorf("got %v, allocatable %v", s.Capacity, s.Allocatable)
 	}
@@ -79,7 +79,7 @@ func TestReservationsThatCannotBe(t *testing.T) {
 		{"cpu", "5", "keep 5 of cpu from pods, and the node has 4"},
 		{"memory", "7900Mi", "keep 8212Mi of memory from pods, and the node has 8Gi"},
 	} {
-		_, err := reserve(Config{
+		_, err := reserveResources(Config{
 			Root: t.TempDir(), Capacity: fixed(), SystemReserved: map[string]string{test.name: test.setting},
 			KubeReserved: map[string]string{"memory": "212Mi"}, EvictionHard: map[string]string{"memory.available": "100Mi"},
 		})

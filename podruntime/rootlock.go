@@ -13,10 +13,10 @@ import (
 // lockAgain is the time until this process notices that another process has released the directory.
 const lockAgain = 200 * time.Millisecond
 
-// lock waits until no other process uses the directory. Two processes would start each container twice, because
+// awaitLock waits until no other process uses the directory. Two processes would start each container twice, because
 // neither sees the other's starting container. lock also waits for an ending or frozen process. It returns nil
 // when ctx ends.
-func (r *Runtime) lock(ctx context.Context) (*os.File, error) {
+func (r *Runtime) awaitLock(ctx context.Context) (*os.File, error) {
 	for waits := false; ctx.Err() == nil; waits = true {
 		f, err := lockRoot(r.cfg.Root)
 		if f != nil || err != nil {

@@ -82,15 +82,15 @@ func New(cfg Config) (*Runtime, error) {
 	if r.sysctls, err = criconfig.NewSysctls(cfg.AllowedUnsafeSysctls, cfg.MachineNetwork); err != nil {
 		return nil, errdefs.InvalidInputf("pod runtime: allowed unsafe sysctls: %v", err)
 	}
-	if r.reserved, err = reserve(cfg); err != nil {
+	if r.reserved, err = reserveResources(cfg); err != nil {
 		return nil, errdefs.InvalidInputf("pod runtime: %v", err)
 	}
 	var offered corev1.NodeStatus
-	r.offer(&offered)
+	r.fillCapacity(&offered)
 	if r.cgroups, err = openCgroups(cfg, r.reserved, offered); err != nil {
 		return nil, err
 	}
-	r.settings.PodCgroup = r.cgroups.group
+	r.settings.PodCgroup = r.cgroups.podGroup
 	if r.logs, err = crilog.OpenDir(cfg.LogRoot); err != nil {
 		return nil, fmt.Errorf("pod runtime: %w", err)
 	}
@@ -104,7 +104,7 @@ func New(cfg Config) (*Runtime, error) {
 	}
 	r.files = hostfiles.New(hostfiles.Config{ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain, Nameserver: cfg.Nameserver, Recorder: cfg.Recorder})
 	r.quietFiles = r.files.Quietly()
-	r.prober = probe.New(probe.Config{Exec: cfg.Runtime.ExecSync, Changed: r.wake, Event: r.containerEvent, Pods: cfg.Pods})
+	r.prober = probe.New(probe.Config{Exec: cfg.Runtime.ExecSync, Changed: r.wakeWorker, Event: r.containerEvent, Pods: cfg.Pods})
 	r.puller, err = image.New(image.Config{
 		Images: cfg.Images, Credentials: r.pullCredentials, Dir: filepath.Join(cfg.Root, "pulls"), Event: r.containerEvent,
 	})
@@ -176,7 +176,7 @@ func (r *Runtime) pullCredentials(ctx context.Context, pod *corev1.Pod) ([]podin
 
 // RunInBackground works on the pods until ctx ends.
 func (r *Runtime) RunInBackground(ctx context.Context) error {
-	lock, err := r.lock(ctx)
+	lock, err := r.awaitLock(ctx)
 	if lock == nil {
 		return err
 	}
@@ -187,10 +187,10 @@ func (r *Runtime) RunInBackground(ctx context.Context) error {
 		r.wg.Go(func() { w.run(ctx) })
 	}
 	r.wg.Go(func() { r.lister.run(ctx) })
-	r.wg.Go(func() { r.lister.watch(ctx) })
-	r.wg.Go(func() { r.clean(ctx) })
+	r.wg.Go(func() { r.lister.watchEvents(ctx) })
+	r.wg.Go(func() { r.cleanLeftovers(ctx) })
 	r.wg.Go(func() { r.prober.Run(ctx) })
-	r.wg.Go(func() { r.rotator().Run(ctx) })
+	r.wg.Go(func() { r.newRotator().Run(ctx) })
 	r.wg.Go(func() { r.collector.Run(ctx) })
 	r.wg.Go(func() { r.evictor.run(ctx) })
 	r.wg.Go(func() { r.watchCgroups(ctx) })
@@ -204,7 +204,7 @@ func (r *Runtime) RunInBackground(ctx context.Context) error {
 	return nil
 }
 
-// rotator keeps the logs of running containers small.
-func (r *Runtime) rotator() *crilog.Rotator {
+// newRotator keeps the logs of running containers small.
+func (r *Runtime) newRotator() *crilog.Rotator {
 	return &crilog.Rotator{Dir: r.logs, Reopen: r.cfg.Runtime.ReopenContainerLog, Running: r.runningLogs}
 }

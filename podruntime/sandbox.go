@@ -40,14 +40,14 @@ func (j job) newSandbox(ctx context.Context, attempt uint32) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	handler, err := j.r.handler(ctx, j.pod)
+	handler, err := j.r.runtimeHandler(ctx, j.pod)
 	if err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(config.LogDirectory, 0o755); err != nil {
 		return "", fmt.Errorf("make the directory of its logs: %w", err)
 	}
-	if err := j.r.cgroups.make(j.pod); err != nil {
+	if err := j.r.cgroups.makeGroup(j.pod); err != nil {
 		return "", err
 	}
 	return j.r.cfg.Runtime.RunPodSandbox(ctx, config, handler)
@@ -93,8 +93,8 @@ func (r *Runtime) nameVolumes(pod *corev1.Pod, config *runtimeapi.PodSandboxConf
 // errNoHandlers refuses pods with a runtime class if no handlers are known.
 var errNoHandlers = errors.New("runtime classes are not supported by this node")
 
-// handler returns the runtime handler of the class of the pod.
-func (r *Runtime) handler(ctx context.Context, pod *corev1.Pod) (string, error) {
+// runtimeHandler returns the runtime handler of the class of the pod.
+func (r *Runtime) runtimeHandler(ctx context.Context, pod *corev1.Pod) (string, error) {
 	class := pod.Spec.RuntimeClassName
 	switch {
 	case class == nil || *class == "":
@@ -109,7 +109,7 @@ func (r *Runtime) handler(ctx context.Context, pod *corev1.Pod) (string, error) 
 func (j job) stopSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return j.gone(a, reasonStop, j.r.cfg.Runtime.StopPodSandbox(ctx, a.ID))
+	return j.removalOutcome(a, reasonStop, j.r.cfg.Runtime.StopPodSandbox(ctx, a.ID))
 }
 
 // removeSandbox removes a sandbox. It first removes the logs of a deleted pod: without a sandbox, no process
@@ -122,12 +122,12 @@ func (j job) removeSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 			return plan.Outcome{Reason: reasonRemove, Message: err.Error()}
 		}
 	}
-	return j.gone(a, reasonRemove, j.r.cfg.Runtime.RemovePodSandbox(ctx, a.ID))
+	return j.removalOutcome(a, reasonRemove, j.r.cfg.Runtime.RemovePodSandbox(ctx, a.ID))
 }
 
-// sweep removes the files of a gone pod.
-func (r *Runtime) sweep(pod *corev1.Pod) error {
-	err := errors.Join(r.volumes.Remove(pod.UID), os.RemoveAll(r.messageDir(pod.UID)), r.cgroups.remove(pod.UID))
+// removeFiles removes the files of a gone pod.
+func (r *Runtime) removeFiles(pod *corev1.Pod) error {
+	err := errors.Join(r.volumes.Remove(pod.UID), os.RemoveAll(r.messageDir(pod.UID)), r.cgroups.removeGroup(pod.UID))
 	if r.cfg.KeepLogs {
 		return err
 	}

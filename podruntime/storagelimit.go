@@ -81,8 +81,8 @@ func exceededStorage(pod *corev1.Pod, written map[string]int64, use map[string]v
 	return ""
 }
 
-// written returns the bytes in the layers and logs of a sandbox's running containers.
-func (r *Runtime) written(ctx context.Context, pod *corev1.Pod, sandbox string) (map[string]int64, error) {
+// layerUse returns the bytes in the layers and logs of a sandbox's running containers.
+func (r *Runtime) layerUse(ctx context.Context, pod *corev1.Pod, sandbox string) (map[string]int64, error) {
 	if sandbox == "" {
 		return nil, nil // no container runs
 	}
@@ -102,9 +102,9 @@ func (r *Runtime) written(ctx context.Context, pod *corev1.Pod, sandbox string) 
 	return all, nil
 }
 
-// exceeded returns the exceeded limit of disk or volumes of a pod; "" means none.
-func (r *Runtime) exceeded(ctx context.Context, pod *corev1.Pod, sandbox string) (string, error) {
-	use, err := r.meter.usage(ctx, pod, measureEvery)
+// exceededLimit returns the exceeded limit of disk or volumes of a pod; "" means none.
+func (r *Runtime) exceededLimit(ctx context.Context, pod *corev1.Pod, sandbox string) (string, error) {
+	use, err := r.meter.volumeUse(ctx, pod, measureEvery)
 	if errors.Is(err, errNotMeasured) {
 		return "", nil
 	}
@@ -117,7 +117,7 @@ func (r *Runtime) exceeded(ctx context.Context, pod *corev1.Pod, sandbox string)
 	if _, limited := storageLimit(pod); !limited {
 		return "", nil
 	}
-	written, err := r.written(ctx, pod, sandbox)
+	written, err := r.layerUse(ctx, pod, sandbox)
 	if err != nil {
 		return "", err
 	}

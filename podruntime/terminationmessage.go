@@ -70,7 +70,7 @@ func (w *worker) terminationMessage(ctx context.Context, before plan.Container, 
 		s.ExitCode != 0 && s.Reason != "ContainerCannotRun"
 	words := ""
 	if c.meta.Annotations[criconfig.AnnotationTerminationMessagePath] != "" {
-		text, err := tail(w.r.messageFile(w.uid, c.seen.Name, c.seen.Attempt))
+		text, err := readTail(w.r.messageFile(w.uid, c.seen.Name, c.seen.Attempt))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
@@ -90,9 +90,9 @@ func (w *worker) terminationMessage(ctx context.Context, before plan.Container, 
 	return s.Message + ": " + words
 }
 
-// tail returns the end of a container's file. It neither follows a link nor waits for a pipe that a container
+// readTail returns the end of a container's file. It neither follows a link nor waits for a pipe that a container
 // without its own file system has put in its place.
-func tail(path string) (string, error) {
+func readTail(path string) (string, error) {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return "", err

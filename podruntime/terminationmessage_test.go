@@ -44,7 +44,7 @@ func TestSecurityJ9ATerminationMessageIsOpenedOnce(t *testing.T) {
 			})
 			words := 0
 			for range 3000 {
-				said, err := tail(path)
+				said, err := readTail(path)
 				if said == "words" && err == nil {
 					words++
 				} else if said != "" || err == nil {

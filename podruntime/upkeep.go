@@ -22,67 +22,67 @@ const (
 	critical = eviction.Critical
 )
 
-// cares reports whether the volumes of the pod exist and are needed.
-func (w *worker) cares() bool {
+// needsVolumes reports whether the volumes of the pod exist and are needed.
+func (w *worker) needsVolumes() bool {
 	return w.full && w.mem.VolumesReady() && !w.mem.Finished() && !w.mem.Deleted() && w.mem.Eviction == nil
 }
 
-// refresh updates the volumes when it is time, and returns the time until the next update.
-func (w *worker) refresh(ctx context.Context, now time.Time) time.Duration {
+// refreshVolumes updates the volumes when it is time, and returns the time until the next update.
+func (w *worker) refreshVolumes(ctx context.Context, now time.Time) time.Duration {
 	switch {
-	case w.refreshing, !w.cares(), len(w.pod.Spec.Volumes) == 0:
+	case w.refreshing, !w.needsVolumes(), len(w.pod.Spec.Volumes) == 0:
 		return idle
 	case now.Before(w.refreshAt):
 		return w.refreshAt.Sub(now)
 	}
 	w.refreshing = true
 	pod := w.pod
-	w.r.begin(func() {
+	w.r.runBackground(func() {
 		again, err := w.r.volumes.Refresh(ctx, pod)
 		if err != nil {
 			w.r.mountEvents(pod, err)
 		}
-		w.put(func(in *inbox) { in.refresh = &again })
+		w.changeInbox(func(in *inbox) { in.refresh = &again })
 	})
 	return idle
 }
 
-// measure checks, when it is time, whether the pod uses too much of the disk, and returns the time until the
+// checkUsage checks, when it is time, whether the pod uses too much of the disk, and returns the time until the
 // next check.
-func (w *worker) measure(ctx context.Context, now time.Time) time.Duration {
+func (w *worker) checkUsage(ctx context.Context, now time.Time) time.Duration {
 	switch {
-	case w.measuring, !w.cares(), !storageLimited(w.pod), w.pod.Spec.Priority != nil && *w.pod.Spec.Priority >= critical:
+	case w.measuring, !w.needsVolumes(), !storageLimited(w.pod), w.pod.Spec.Priority != nil && *w.pod.Spec.Priority >= critical:
 		return idle
 	case now.Before(w.measureAt):
 		return w.measureAt.Sub(now)
 	}
 	w.measuring = true
 	pod, sandbox := w.pod, ""
-	if s := w.seen.sandbox(); s != nil {
+	if s := w.seen.newestSandbox(); s != nil {
 		sandbox = s.ID
 	}
-	w.r.begin(func() {
-		message, err := w.r.exceeded(ctx, pod, sandbox)
+	w.r.runBackground(func() {
+		message, err := w.r.exceededLimit(ctx, pod, sandbox)
 		if err != nil && ctx.Err() == nil {
 			log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithError(err).Warn("find out whether a pod uses more of the disk than it may")
 		}
-		w.put(func(in *inbox) { in.measured = &message })
+		w.changeInbox(func(in *inbox) { in.measured = &message })
 	})
 	return idle
 }
 
-// measured records the usage of the volumes.
-func (w *worker) measured(exceeded string) {
+// recordUsage records the usage of the volumes.
+func (w *worker) recordUsage(exceeded string) {
 	w.measuring, w.measureAt = false, time.Now().Add(measureEvery)
-	if exceeded == "" || !w.cares() {
+	if exceeded == "" || !w.needsVolumes() {
 		return
 	}
 	grace := evictionGrace
-	w.evict(plan.Eviction{Reason: "Evicted", Message: exceeded, Grace: &grace})
+	w.evictPod(plan.Eviction{Reason: "Evicted", Message: exceeded, Grace: &grace})
 }
 
-// evict ends the pod, unless it ends already.
-func (w *worker) evict(why plan.Eviction) {
+// evictPod ends the pod, unless it ends already.
+func (w *worker) evictPod(why plan.Eviction) {
 	if !w.full || w.mem.Finished() || w.mem.Deleted() || w.mem.Eviction != nil {
 		return
 	}

@@ -52,13 +52,13 @@ const (
 
 // volumeUse returns the use of a pod's volumes, or nothing if it is unknown.
 func (r *Runtime) volumeUse(ctx context.Context, ref statsv1alpha1.PodReference) ([]stats.Volume, error) {
-	_, pod, err := r.shown(ref.Namespace, ref.Name)
+	_, pod, err := r.shownPod(ref.Namespace, ref.Name)
 	if err != nil || string(pod.UID) != ref.UID {
 		return nil, nil
 	}
 	patience, cancel := context.WithTimeout(ctx, usagePatience)
 	defer cancel()
-	use, err := r.meter.usage(patience, pod, usageFresh)
+	use, err := r.meter.volumeUse(patience, pod, usageFresh)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (r *Runtime) runtimeVersion(ctx context.Context) string {
 // ConfigureNode writes the properties of the machine into n, where n has no value: capacity, allocatable
 // amounts, system information, and the version of the container runtime, if it answers now.
 func (r *Runtime) ConfigureNode(ctx context.Context, n *corev1.Node) {
-	r.offer(&n.Status)
+	r.fillCapacity(&n.Status)
 	is, info := stats.NodeInfo(), &n.Status.NodeInfo
 	is.ContainerRuntimeVersion = r.runtimeVersion(ctx)
 	for to, value := range map[*string]string{

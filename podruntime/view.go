@@ -41,7 +41,7 @@ func newView() view {
 	return view{sandboxes: map[string]*sandboxView{}, containers: map[string]*containerView{}}
 }
 
-func (v *view) empty() bool { return len(v.sandboxes) == 0 && len(v.containers) == 0 }
+func (v *view) isEmpty() bool { return len(v.sandboxes) == 0 && len(v.containers) == 0 }
 
 // meetSandbox records a sandbox to read.
 func (v *view) meetSandbox(id string, round uint64) {
@@ -61,8 +61,8 @@ func (v *view) meetContainer(id, sandbox string, round uint64) {
 	v.containers[id] = &containerView{dirty: true, since: round, sandbox: sandbox}
 }
 
-// touch records a change of a known container or sandbox.
-func (v *view) touch(id string) {
+// markDirty records a change of a known container or sandbox.
+func (v *view) markDirty(id string) {
 	if s := v.sandboxes[id]; s != nil {
 		s.dirty = true
 	}
@@ -71,8 +71,8 @@ func (v *view) touch(id string) {
 	}
 }
 
-// after records the result of an action for a read before the next decision.
-func (v *view) after(a plan.Action, o plan.Outcome, round uint64) {
+// recordOutcome records the result of an action for a read before the next decision.
+func (v *view) recordOutcome(a plan.Action, o plan.Outcome, round uint64) {
 	switch a.Kind {
 	case plan.RunSandbox:
 		if o.ID != "" {
@@ -91,18 +91,18 @@ func (v *view) after(a plan.Action, o plan.Outcome, round uint64) {
 			delete(v.sandboxes, a.ID)
 		}
 	case plan.StopSandbox:
-		v.touch(a.ID)
+		v.markDirty(a.ID)
 		for _, c := range v.containers { // running containers of the sandbox were killed
 			c.dirty = c.dirty || c.sandbox == a.ID && c.seen.State == plan.Running
 		}
 	default:
-		v.touch(a.ID)
+		v.markDirty(a.ID)
 	}
 }
 
-// merge takes a complete list of the pod. A known container or sandbox from before the list, missing in the
+// mergeList takes a complete list of the pod. A known container or sandbox from before the list, missing in the
 // list, is gone; merge returns the gone containers.
-func (v *view) merge(l *listed) (lost []string) {
+func (v *view) mergeList(l *listed) (lost []string) {
 	for id, s := range v.sandboxes {
 		if _, has := l.sandboxes[id]; !has && s.since < l.round {
 			delete(v.sandboxes, id)
@@ -127,8 +127,8 @@ func (v *view) merge(l *listed) (lost []string) {
 	return lost
 }
 
-// assemble makes the input of plan and podstatus, oldest first.
-func (v *view) assemble() {
+// assembleInput makes the input of plan and podstatus, oldest first.
+func (v *view) assembleInput() {
 	v.observed.Sandboxes = v.observed.Sandboxes[:0]
 	for _, s := range v.sandboxes {
 		v.observed.Sandboxes = append(v.observed.Sandboxes, s.seen)
@@ -145,8 +145,8 @@ func (v *view) assemble() {
 	})
 }
 
-// sandbox returns the newest sandbox, nil if there is none.
-func (v *view) sandbox() *plan.Sandbox {
+// newestSandbox returns the newest sandbox, nil if there is none.
+func (v *view) newestSandbox() *plan.Sandbox {
 	if n := len(v.observed.Sandboxes); n > 0 {
 		return &v.observed.Sandboxes[n-1]
 	}
@@ -163,8 +163,8 @@ type instance struct {
 	sandbox string
 }
 
-// places returns the instances of each container, the last one first.
-func (v *view) places() map[string][]instance {
+// containerInstances returns the instances of each container, the last one first.
+func (v *view) containerInstances() map[string][]instance {
 	all := map[string][]instance{}
 	for _, c := range slices.Backward(v.observed.Containers) {
 		all[c.Name] = append(all[c.Name], instance{

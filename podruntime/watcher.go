@@ -21,9 +21,9 @@ const (
 	watchBuffer = 256
 )
 
-// watch reads the events of the runtime, if it has any, to notice an end at once. Events may be lost, so they
+// watchEvents reads the events of the runtime, if it has any, to notice an end at once. Events may be lost, so they
 // only trigger a look, and lists go on.
-func (l *lister) watch(ctx context.Context) {
+func (l *lister) watchEvents(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := l.watchOnce(ctx)
 		l.events.Store(false)
@@ -41,7 +41,7 @@ func (l *lister) watch(ctx context.Context) {
 func (l *lister) watchOnce(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	events, ended := make(chan *runtimeapi.ContainerEventResponse, watchBuffer), make(chan error, 1)
-	if !l.r.begin(func() {
+	if !l.r.runBackground(func() {
 		ended <- l.r.cfg.Runtime.GetContainerEvents(ctx, events, func(runtimeapi.RuntimeService_GetContainerEventsClient) {})
 	}) {
 		cancel()
@@ -51,7 +51,7 @@ func (l *lister) watchOnce(ctx context.Context) error {
 		select {
 		case e := <-events:
 			l.events.Store(true) // a requested stream does not prove that the stream exists
-			l.heard(e)
+			l.handleEvent(e)
 		case err := <-ended:
 			cancel()
 			return err
@@ -59,13 +59,13 @@ func (l *lister) watchOnce(ctx context.Context) error {
 	}
 }
 
-// heard makes the worker of a pod look at an end. The worker itself starts containers, so it knows about starts.
-func (l *lister) heard(e *runtimeapi.ContainerEventResponse) {
+// handleEvent makes the worker of a pod look at an end. The worker itself starts containers, so it knows about starts.
+func (l *lister) handleEvent(e *runtimeapi.ContainerEventResponse) {
 	kind := e.GetContainerEventType()
 	if kind != runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT && kind != runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT {
 		return
 	}
-	if w := l.r.known(types.UID(e.GetPodSandboxStatus().GetMetadata().GetUid())); w != nil {
-		w.put(func(in *inbox) { in.touched = append(in.touched, e.GetContainerId()) })
+	if w := l.r.findWorker(types.UID(e.GetPodSandboxStatus().GetMetadata().GetUid())); w != nil {
+		w.changeInbox(func(in *inbox) { in.touched = append(in.touched, e.GetContainerId()) })
 	}
 }

@@ -87,8 +87,8 @@ func newWorker(r *Runtime, uid types.UID, namespace, name string) *worker {
 	}
 }
 
-// put changes the inbox and wakes the worker. It reports false if the worker has ended.
-func (w *worker) put(change func(*inbox)) bool {
+// changeInbox changes the inbox and wakes the worker. It reports false if the worker has ended.
+func (w *worker) changeInbox(change func(*inbox)) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
@@ -104,7 +104,7 @@ func (w *worker) put(change func(*inbox)) bool {
 	return true
 }
 
-func (w *worker) take() inbox {
+func (w *worker) takeInbox() inbox {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	in := w.inbox
@@ -122,8 +122,8 @@ func (w *worker) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		again, gone := w.pass(ctx)
-		if gone && w.end() {
+		again, gone := w.runPass(ctx)
+		if gone && w.endUnlessInput() {
 			return
 		}
 		timer.Reset(again)
@@ -138,43 +138,43 @@ func (w *worker) run(ctx context.Context) {
 // idle is the longest time between two looks at a pod without news and plans.
 const idle = 10 * time.Minute
 
-// pass takes the input, reads the runtime, begins the next actions and reports. It returns the time until the
+// runPass takes the input, reads the runtime, begins the next actions and reports. It returns the time until the
 // next look.
-func (w *worker) pass(ctx context.Context) (again time.Duration, gone bool) {
-	w.absorb(w.take())
-	if err := w.observe(ctx); err != nil {
+func (w *worker) runPass(ctx context.Context) (again time.Duration, gone bool) {
+	w.absorbInput(w.takeInbox())
+	if err := w.readChanges(ctx); err != nil {
 		// A missing answer is no reason to act, or to report another status than before.
 		if w.failures++; w.failures == 1 && ctx.Err() == nil {
 			log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithError(err).Warn("the pod is left as it is until the container runtime tells of it")
 		}
 		if w.failures >= 3 || time.Since(w.born) > readTimeout/2 {
-			w.unread()
+			w.showUnread()
 		}
-		w.reflect()
+		w.releaseWaiters()
 		return min(time.Second<<min(w.failures-1, 4), 10*time.Second), false
 	}
 	w.failures = 0
 	if w.pod == nil {
 		return 0, true // a list had the pod, which is gone since
 	}
-	again, gone = w.decide(ctx)
-	w.report(time.Now())
+	again, gone = w.beginActions(ctx)
+	w.reportStatus(time.Now())
 	if gone {
-		w.sweep(ctx)
+		w.sweepPod(ctx)
 	}
 	return again, gone
 }
 
-// sweep forgets the pod, and removes its files.
-func (w *worker) sweep(ctx context.Context) {
-	if err := w.r.sweep(w.pod); err != nil {
+// sweepPod forgets the pod, and removes its files.
+func (w *worker) sweepPod(ctx context.Context) {
+	if err := w.r.removeFiles(w.pod); err != nil {
 		log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithError(err).Warn("remove what is left on disk of a pod that is gone; it is tried again")
 	}
 	w.r.puller.Forget(w.uid)
 }
 
-// settle ends the wait of callers when the runtime's state is known, or cannot be known.
-func (w *worker) settle() {
+// endWait ends the wait of callers when the runtime's state is known, or cannot be known.
+func (w *worker) endWait() {
 	select {
 	case <-w.settled:
 	default:
@@ -182,9 +182,9 @@ func (w *worker) settle() {
 	}
 }
 
-// unread shows that the pod exists while the runtime cannot tell its state: callers of GetPods must neither wait
+// showUnread shows that the pod exists while the runtime cannot tell its state: callers of GetPods must neither wait
 // for it nor take it for gone.
-func (w *worker) unread() {
+func (w *worker) showUnread() {
 	w.mu.Lock()
 	if w.shown == nil {
 		w.shown = w.pod
@@ -193,21 +193,21 @@ func (w *worker) unread() {
 		w.shown = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.name, UID: w.uid}}
 	}
 	w.mu.Unlock()
-	w.settle()
+	w.endWait()
 }
 
-// end forgets the worker, unless new input came meanwhile.
-func (w *worker) end() bool {
+// endUnlessInput forgets the worker, unless new input came meanwhile.
+func (w *worker) endUnlessInput() bool {
 	w.mu.Lock()
-	if in := &w.inbox; in.pod != nil || in.stop != nil && w.pod == nil || len(in.done) > 0 || in.list.any() {
+	if in := &w.inbox; in.pod != nil || in.stop != nil && w.pod == nil || len(in.done) > 0 || in.list.hasObjects() {
 		w.mu.Unlock()
 		return false
 	}
 	w.ended = true
 	close(w.fresh)
 	w.mu.Unlock()
-	w.settle()
-	w.r.meter.forget(w.uid)
-	w.r.drop(w)
+	w.endWait()
+	w.r.meter.forgetPod(w.uid)
+	w.r.dropWorker(w)
 	return true
 }

@@ -22,7 +22,7 @@ func BenchmarkTick(b *testing.B) {
 		w.due = time.Now()
 		p.queue.add(w)
 		p.mu.Unlock()
-		p.launch(b.Context(), &running)
+		p.launchDue(b.Context(), &running)
 		running.Wait()
 	}
 }

@@ -42,14 +42,14 @@ type probe struct {
 	row  int // number of equal outcomes in a row
 }
 
-func (w *probe) queued() bool { return w.place > 0 }
+func (w *probe) isQueued() bool { return w.place > 0 }
 
-func (w *probe) period() time.Duration { return seconds(w.spec.PeriodSeconds, 10) }
+func (w *probe) period() time.Duration { return secondsOr(w.spec.PeriodSeconds, 10) }
 
-func (w *probe) timeout() time.Duration { return seconds(w.spec.TimeoutSeconds, 1) }
+func (w *probe) timeout() time.Duration { return secondsOr(w.spec.TimeoutSeconds, 1) }
 
-// seconds returns n, or the default of the API for an unset n.
-func seconds(n, unset int32) time.Duration {
+// secondsOr returns n, or the default of the API for an unset n.
+func secondsOr(n, unset int32) time.Duration {
 	if n <= 0 {
 		n = unset
 	}
@@ -69,7 +69,7 @@ func newContainer(t Target, begin time.Time, m *probeMetrics) *container {
 	} {
 		if w.spec != nil {
 			w.of = c
-			w.counts = m.of(t, w.kind)
+			w.counts = m.countsOf(t, w.kind)
 			c.probes = append(c.probes, &w)
 		}
 	}
@@ -77,20 +77,20 @@ func newContainer(t Target, begin time.Time, m *probeMetrics) *container {
 	c.started = !c.starting
 	c.ready = t.Container.ReadinessProbe == nil
 	if c.old {
-		c.recall()
+		c.recallState()
 	}
 	return c
 }
 
-// update takes later data of the container. Its start time does not change.
-func (c *container) update(t Target) {
+// updateTarget takes later data of the container. Its start time does not change.
+func (c *container) updateTarget(t Target) {
 	t.StartedAt = c.target.StartedAt
 	c.target = t
 }
 
-// recall takes the state from before the Prober. A container without a known state has started, unless its
+// recallState takes the state from before the Prober. A container without a known state has started, unless its
 // startup probe says otherwise.
-func (c *container) recall() {
+func (c *container) recallState() {
 	pod := c.target.Pod
 	known := statusOf(pod, c.target.ID)
 	switch {
@@ -124,11 +124,11 @@ func statusOf(pod *corev1.Pod, id string) *corev1.ContainerStatus {
 	return nil
 }
 
-func (c *container) terminating() bool {
+func (c *container) isTerminating() bool {
 	return c.target.Terminating || c.target.Pod.DeletionTimestamp != nil
 }
 
-func (c *container) result() Result {
+func (c *container) currentResult() Result {
 	r := Result{Started: c.started && c.target.Running}
 	r.Ready = r.Started && c.ready
 	if c.failed != nil {
@@ -137,23 +137,23 @@ func (c *container) result() Result {
 	return r
 }
 
-// wants reports whether a probe is to be run.
-func (c *container) wants(w *probe) bool {
+// wantsProbe reports whether a probe is to be run.
+func (c *container) wantsProbe(w *probe) bool {
 	if !c.target.Running {
 		return false
 	}
 	switch w.kind {
 	case Startup:
-		return c.starting && c.failed == nil && !c.terminating()
+		return c.starting && c.failed == nil && !c.isTerminating()
 	case Liveness:
-		return c.started && c.failed == nil && !c.terminating()
+		return c.started && c.failed == nil && !c.isTerminating()
 	default:
 		return c.started
 	}
 }
 
-// first returns the time of a new probe's first run. A readiness probe runs at once: others wait for it.
-func (c *container) first(w *probe, now time.Time) time.Time {
+// firstRun returns the time of a new probe's first run. A readiness probe runs at once: others wait for it.
+func (c *container) firstRun(w *probe, now time.Time) time.Time {
 	delay := time.Duration(w.spec.InitialDelaySeconds) * time.Second
 	earliest := c.target.StartedAt.Add(delay)
 	switch {
@@ -161,15 +161,15 @@ func (c *container) first(w *probe, now time.Time) time.Time {
 		earliest = now // the container was found ready, so its delay was over
 	case w.kind == Readiness:
 	case w.kind == Liveness && c.target.Container.StartupProbe != nil:
-		earliest = later(earliest, now.Add(w.period()))
+		earliest = laterOf(earliest, now.Add(w.period()))
 	case delay == 0:
 		earliest = earliest.Add(w.period())
 	}
-	return later(earliest, now)
+	return laterOf(earliest, now)
 }
 
-// take counts an outcome and acts on it at the threshold.
-func (c *container) take(w *probe, o outcome) {
+// countOutcome counts an outcome and acts on it at the threshold.
+func (c *container) countOutcome(w *probe, o outcome) {
 	good := o == success || o == warning
 	if o = failure; good {
 		o = success
@@ -203,4 +203,4 @@ type series struct {
 	name string
 }
 
-func (c *container) series() series { return series{c.target.Pod.UID, c.target.Container.Name} }
+func (c *container) seriesKey() series { return series{c.target.Pod.UID, c.target.Container.Name} }

@@ -35,10 +35,10 @@ type dialer struct {
 	pods PodNetwork
 }
 
-// dial connects like net.Dialer, but to no forbidden address. It checks the address after names are resolved, so
+// dialTarget connects like net.Dialer, but to no forbidden address. It checks the address after names are resolved, so
 // no name leads there. Pods in a network without the machine are reached in that network. A probe reaches only
 // addresses that its pod reaches, too: a pod in the network of the machine reaches the machine.
-func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (d dialer) dialTarget(ctx context.Context, network, address string) (net.Conn, error) {
 	if to, err := netip.ParseAddrPort(address); err == nil && d.pods != nil && d.pods.HasPod(to.Addr().Unmap()) {
 		return d.pods.DialPod(ctx, netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
 	}
@@ -47,7 +47,7 @@ func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, er
 }
 
 func (d dialer) dialMachine(ctx context.Context, network, address string, t Target) (net.Conn, error) {
-	check := net.Dialer{Control: func(_, address string, _ syscall.RawConn) error { return d.allowed(address, t) }}
+	check := net.Dialer{Control: func(_, address string, _ syscall.RawConn) error { return d.checkAddress(address, t) }}
 	conn, err := check.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ func (d dialer) dialMachine(ctx context.Context, network, address string, t Targ
 	return conn, nil
 }
 
-// allowed checks an address, which is no name.
-func (d dialer) allowed(address string, t Target) error {
+// checkAddress checks an address, which is no name.
+func (d dialer) checkAddress(address string, t Target) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("address %q: %w", address, err)

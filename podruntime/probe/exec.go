@@ -23,9 +23,9 @@ const execSlack = 2 * time.Second
 func (p *Prober) askExec(ctx context.Context, action *corev1.ExecAction, t Target, timeout time.Duration) (outcome, string, error) {
 	bounded, cancel := context.WithTimeout(ctx, timeout+p.cfg.ExecSlack)
 	defer cancel()
-	cmd := expand(action.Command, t.Container.Env)
+	cmd := expandCommand(action.Command, t.Container.Env)
 	stdout, stderr, err := p.cfg.Exec(bounded, t.ID, cmd, timeout)
-	output := both(stdout, stderr)
+	output := joinOutputs(stdout, stderr)
 	var exit exec.ExitError
 	switch {
 	case err == nil:
@@ -47,25 +47,25 @@ func outOfTime(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded
 }
 
-// both returns the part of the outputs that is used.
-func both(stdout, stderr []byte) string {
+// joinOutputs returns the part of the outputs that is used.
+func joinOutputs(stdout, stderr []byte) string {
 	stdout = stdout[:min(len(stdout), readLimit)]
 	stderr = stderr[:min(len(stderr), readLimit-len(stdout))]
 	return string(stdout) + string(stderr)
 }
 
-// expand replaces $(NAME) by values in the spec itself. Values from elsewhere are for the container, not for its
+// expandCommand replaces $(NAME) by values in the spec itself. Values from elsewhere are for the container, not for its
 // probes.
-func expand(command []string, env []corev1.EnvVar) []string {
+func expandCommand(command []string, env []corev1.EnvVar) []string {
 	out := make([]string, len(command))
 	for i, word := range command {
-		out[i] = podenv.Expand(word, func(name string) (string, bool) { return static(env, name) })
+		out[i] = podenv.Expand(word, func(name string) (string, bool) { return staticValue(env, name) })
 	}
 	return out
 }
 
-// static returns the value of the last variable with that name.
-func static(env []corev1.EnvVar, name string) (string, bool) {
+// staticValue returns the value of the last variable with that name.
+func staticValue(env []corev1.EnvVar, name string) (string, bool) {
 	for i := len(env) - 1; i >= 0; i-- {
 		if env[i].Name == name {
 			return env[i].Value, true

@@ -66,20 +66,20 @@ func TestExecTimeoutIsEnforced(t *testing.T) {
 
 func TestExecExpandsStaticVariablesOnly(t *testing.T) {
 	env := []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}, {Name: "S", ValueFrom: &corev1.EnvVarSource{}}}
-	got := expand([]string{"x$(A)", "$(S)", "$(NONE)", "$$(A)"}, env)
+	got := expandCommand([]string{"x$(A)", "$(S)", "$(NONE)", "$$(A)"}, env)
 	if want := []string{"x2", "", "$(NONE)", "$(A)"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 func TestWhatIsSaidIsShortAndText(t *testing.T) {
-	if got := both(make([]byte, 9<<10), make([]byte, 9<<10)); len(got) != 10<<10 {
+	if got := joinOutputs(make([]byte, 9<<10), make([]byte, 9<<10)); len(got) != 10<<10 {
 		t.Errorf("%d bytes of output looked at", len(got))
 	}
-	if got := shown(strings.Repeat("é", 9000)); len(got) > 1024 {
+	if got := shortOutput(strings.Repeat("é", 9000)); len(got) > 1024 {
 		t.Errorf("%d bytes shown", len(got))
 	}
-	if got := shown("a\xffb"); got != "a\uFFFDb" {
+	if got := shortOutput("a\xffb"); got != "a\uFFFDb" {
 		t.Errorf("shown %q", got)
 	}
 }

@@ -30,13 +30,13 @@ func (p *Prober) askGRPC(ctx context.Context, action *corev1.GRPCAction, t Targe
 		grpc.WithTransportCredentials(credentialsFor(action)),
 		grpc.WithNoProxy(),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return p.dialer.dial(withTarget(ctx, t), "tcp", address)
+			return p.dialer.dialTarget(withTarget(ctx, t), "tcp", address)
 		}))
 	if err != nil {
 		return failure, fmt.Sprintf("error: failed to connect service at %q: %+v", address, err), nil
 	}
 	defer conn.Close()
-	if err := connected(bounded, conn); err != nil {
+	if err := awaitConnection(bounded, conn); err != nil {
 		return failure, fmt.Sprintf("timeout: failed to connect service %q within %v: %+v", address, timeout, err), nil
 	}
 	req := &grpc_health_v1.HealthCheckRequest{}
@@ -45,7 +45,7 @@ func (p *Prober) askGRPC(ctx context.Context, action *corev1.GRPCAction, t Targe
 	}
 	resp, err := grpc_health_v1.NewHealthClient(conn).Check(bounded, req)
 	if err != nil {
-		return failure, refusal(err, timeout), nil
+		return failure, refusalReason(err, timeout), nil
 	}
 	if s := resp.GetStatus(); s != grpc_health_v1.HealthCheckResponse_SERVING {
 		return failure, fmt.Sprintf("service unhealthy (responded with %q)", s.String()), nil
@@ -60,8 +60,8 @@ func credentialsFor(action *corev1.GRPCAction) credentials.TransportCredentials 
 	return insecure.NewCredentials()
 }
 
-// connected waits for a connection. A server that does not listen yet may do so before the timeout.
-func connected(ctx context.Context, conn *grpc.ClientConn) error {
+// awaitConnection waits for a connection. A server that does not listen yet may do so before the timeout.
+func awaitConnection(ctx context.Context, conn *grpc.ClientConn) error {
 	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
 		if state == connectivity.Idle {
 			conn.Connect()
@@ -73,8 +73,8 @@ func connected(ctx context.Context, conn *grpc.ClientConn) error {
 	return nil
 }
 
-// refusal returns the reason why there was no answer.
-func refusal(err error, timeout time.Duration) string {
+// refusalReason returns the reason why there was no answer.
+func refusalReason(err error, timeout time.Duration) string {
 	switch status.Code(err) {
 	case codes.Unimplemented:
 		return "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " + status.Convert(err).Message()

@@ -32,7 +32,7 @@ func (p *Prober) Hook(ctx context.Context, t Target, hook *corev1.LifecycleHandl
 		stdout, stderr, err := p.cfg.Exec(ctx, t.ID, hook.Exec.Command, 0)
 		if err != nil {
 			return fmt.Errorf("Exec lifecycle hook (%v) for Container %q in Pod %q failed - error: %w, message: %q", //nolint:staticcheck // ST1005: the text is the kubelet's
-				hook.Exec.Command, t.Container.Name, podName(t.Pod), err, both(stdout, stderr))
+				hook.Exec.Command, t.Container.Name, podName(t.Pod), err, joinOutputs(stdout, stderr))
 		}
 	case hook.HTTPGet != nil:
 		if err := p.hookHTTP(ctx, t, hook.HTTPGet); err != nil {
@@ -75,14 +75,14 @@ func (p *Prober) hookHTTP(ctx context.Context, t Target, action *corev1.HTTPGetA
 		return err
 	}
 	client := http.Client{Transport: p.http, CheckRedirect: sameHost}
-	err = answered(client.Do(req))
+	err = drainAnswer(client.Do(req))
 	if !errors.Is(err, http.ErrSchemeMismatch) {
 		return err
 	}
 	again := req.Clone(req.Context())
 	again.URL.Scheme = "http"
 	again.Header.Del("Authorization")
-	if answered(client.Do(again)) != nil {
+	if drainAnswer(client.Do(again)) != nil {
 		return err
 	}
 	p.cfg.Event(t.Pod, t.Container.Name, corev1.EventTypeWarning, "LifecycleHTTPFallback",
@@ -90,8 +90,8 @@ func (p *Prober) hookHTTP(ctx context.Context, t Target, action *corev1.HTTPGetA
 	return nil
 }
 
-// answered reads the answer, so that the server can complete it.
-func answered(resp *http.Response, err error) error {
+// drainAnswer reads the answer, so that the server can complete it.
+func drainAnswer(resp *http.Response, err error) error {
 	if err != nil {
 		return err
 	}

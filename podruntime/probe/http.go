@@ -22,15 +22,15 @@ import (
 // version is the version of the imitated kubelet; servers see it.
 const version = "1.37"
 
-// transports returns the transports for HTTP as servers choose it and for HTTP/2 without TLS. They use no proxy
+// newTransports returns the transports for HTTP as servers choose it and for HTTP/2 without TLS. They use no proxy
 // of the node, verify no certificate, and keep no connection.
-func transports(d dialer) (plain, h2c *http.Transport) {
+func newTransports(d dialer) (plain, h2c *http.Transport) {
 	plain = &http.Transport{
 		TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
 		ForceAttemptHTTP2:  true,
 		DisableKeepAlives:  true,
 		DisableCompression: true,
-		DialContext:        d.dial,
+		DialContext:        d.dialTarget,
 	}
 	h2c = plain.Clone()
 	h2c.Protocols = new(http.Protocols)

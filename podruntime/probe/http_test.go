@@ -24,7 +24,7 @@ func asked(t *testing.T, target Target, handler corev1.ProbeHandler) string {
 	t.Helper()
 	p := New(Config{})
 	spec := &corev1.Probe{ProbeHandler: handler, TimeoutSeconds: 5}
-	o, output, err := p.ask(t.Context(), &probe{spec: spec}, target)
+	o, output, err := p.askContainer(t.Context(), &probe{spec: spec}, target)
 	if err != nil {
 		return fmt.Sprintf("%s: %v", o, err)
 	}
@@ -186,11 +186,11 @@ func TestSecurityF2LinkLocalAndMetadataAreRefused(t *testing.T) {
 			t.Errorf("hook %s: %v", address, err)
 		}
 		target.PodIPs = []string{"10.0.0.1", address}
-		if err := (dialer{}).allowed(net.JoinHostPort(address, "80"), target); err != nil {
+		if err := (dialer{}).checkAddress(net.JoinHostPort(address, "80"), target); err != nil {
 			t.Errorf("%s is the pod's own: %v", address, err)
 		}
 	}
-	if err := (dialer{}).allowed("10.0.0.1:80", Target{}); err != nil {
+	if err := (dialer{}).checkAddress("10.0.0.1:80", Target{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -203,7 +203,7 @@ func TestSecurityF2RedirectToForbiddenAddress(t *testing.T) {
 		if strings.HasPrefix(address, "rebound.test") {
 			address = "169.254.169.254:80"
 		}
-		return (dialer{}).dial(ctx, network, address)
+		return (dialer{}).dialTarget(ctx, network, address)
 	}
 	action := &corev1.HTTPGetAction{Host: "rebound.test", Port: intstr.FromInt(80)}
 	o, output, err := p.askHTTP(t.Context(), action, running("a"), time.Second)

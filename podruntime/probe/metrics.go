@@ -41,8 +41,8 @@ type counts struct {
 	duration prometheus.ObserverVec
 }
 
-// of returns the metrics of a probe of a container.
-func (m *probeMetrics) of(t Target, kind Kind) counts {
+// countsOf returns the metrics of a probe of a container.
+func (m *probeMetrics) countsOf(t Target, kind Kind) counts {
 	labels := containerLabels(t)
 	labels["probe_type"] = string(kind)
 	duration := m.duration.MustCurryWith(labels)
@@ -54,8 +54,8 @@ func containerLabels(t Target) prometheus.Labels {
 	return prometheus.Labels{"container": t.Container.Name, "pod": t.Pod.Name, "namespace": t.Pod.Namespace}
 }
 
-// add counts a run. It records the duration of successful runs only, as a kubelet does.
-func (c counts) add(o outcome, took time.Duration) {
+// addRun counts a run. It records the duration of successful runs only, as a kubelet does.
+func (c counts) addRun(o outcome, took time.Duration) {
 	switch o {
 	case success, warning:
 		c.results.WithLabelValues("successful").Inc()
@@ -65,8 +65,8 @@ func (c counts) add(o outcome, took time.Duration) {
 	}
 }
 
-// forget removes the series of a container.
-func (m *probeMetrics) forget(c *container) {
+// removeSeries removes the series of a container.
+func (m *probeMetrics) removeSeries(c *container) {
 	labels := containerLabels(c.target)
 	m.duration.DeletePartialMatch(labels)
 	labels["pod_uid"] = string(c.target.Pod.UID)

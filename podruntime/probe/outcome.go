@@ -30,11 +30,11 @@ const (
 	readLimit = 10 << 10
 )
 
-// run runs a probe once, and reports the outcome.
-func (p *Prober) run(ctx context.Context, w *probe, t Target) {
-	leave, begun := p.enter(ctx)
+// runProbe runs a probe once, and reports the outcome.
+func (p *Prober) runProbe(ctx context.Context, w *probe, t Target) {
+	leave, begun := p.enterSlot(ctx)
 	if !begun {
-		p.finish(ctx, w, unknown, 0, ctx.Err())
+		p.finishRun(ctx, w, unknown, 0, ctx.Err())
 		return
 	}
 	defer leave()
@@ -43,21 +43,21 @@ func (p *Prober) run(ctx context.Context, w *probe, t Target) {
 	var output string
 	var err error
 	for range p.cfg.Tries {
-		if outcome, output, err = p.ask(ctx, w, t); err == nil || ctx.Err() != nil {
+		if outcome, output, err = p.askContainer(ctx, w, t); err == nil || ctx.Err() != nil {
 			break
 		}
 	}
-	counts, changed := p.finish(ctx, w, outcome, time.Since(begin), err)
+	counts, changed := p.finishRun(ctx, w, outcome, time.Since(begin), err)
 	if counts {
-		p.tell(w.kind, t, outcome, output, err)
+		p.recordEvent(w.kind, t, outcome, output, err)
 	}
 	if changed {
 		p.cfg.Changed(t.Pod.UID)
 	}
 }
 
-// enter waits until a probe may begin. False means that ctx has ended.
-func (p *Prober) enter(ctx context.Context) (leave func(), begun bool) {
+// enterSlot waits until a probe may begin. False means that ctx has ended.
+func (p *Prober) enterSlot(ctx context.Context) (leave func(), begun bool) {
 	if p.slots == nil {
 		return func() {}, true
 	}
@@ -69,8 +69,8 @@ func (p *Prober) enter(ctx context.Context) (leave func(), begun bool) {
 	}
 }
 
-// ask makes a probe once.
-func (p *Prober) ask(ctx context.Context, w *probe, t Target) (outcome, string, error) {
+// askContainer makes a probe once.
+func (p *Prober) askContainer(ctx context.Context, w *probe, t Target) (outcome, string, error) {
 	timeout := w.timeout()
 	switch action := w.spec.ProbeHandler; {
 	case action.Exec != nil:
@@ -86,25 +86,25 @@ func (p *Prober) ask(ctx context.Context, w *probe, t Target) (outcome, string, 
 	}
 }
 
-// tell records the event of a run that was not plainly good.
-func (p *Prober) tell(kind Kind, t Target, outcome outcome, output string, err error) {
+// recordEvent records the event of a run that was not plainly good.
+func (p *Prober) recordEvent(kind Kind, t Target, outcome outcome, output string, err error) {
 	reason := "Unhealthy"
 	var text string
 	switch {
 	case err != nil:
-		text = fmt.Sprintf("%s probe errored and resulted in %s state: %s", kind, outcome, shown(err.Error()))
+		text = fmt.Sprintf("%s probe errored and resulted in %s state: %s", kind, outcome, shortOutput(err.Error()))
 	case outcome == failure:
-		text = fmt.Sprintf("%s probe failed: %s", kind, shown(output))
+		text = fmt.Sprintf("%s probe failed: %s", kind, shortOutput(output))
 	case outcome == warning:
-		reason, text = "ProbeWarning", fmt.Sprintf("%s probe warning: %s", kind, shown(output))
+		reason, text = "ProbeWarning", fmt.Sprintf("%s probe warning: %s", kind, shortOutput(output))
 	default:
 		return
 	}
 	p.cfg.Event(t.Pod, t.Container.Name, corev1.EventTypeWarning, reason, text)
 }
 
-// shown makes an output short, and valid UTF-8: other bytes are refused in an event.
-func shown(output string) string { return redact.Cut(strings.ToValidUTF8(output, "\uFFFD")) }
+// shortOutput makes an output short, and valid UTF-8: other bytes are refused in an event.
+func shortOutput(output string) string { return redact.Cut(strings.ToValidUTF8(output, "\uFFFD")) }
 
 // podName is how kubelets write a pod in the texts of errors.
 func podName(pod *corev1.Pod) string {

@@ -44,7 +44,7 @@ func New(cfg Config) *Prober {
 	}
 	cfg.ExecSlack, cfg.Tries = cmp.Or(cfg.ExecSlack, execSlack), cmp.Or(cfg.Tries, tries)
 	d := dialer{cfg.Pods}
-	plain, h2c := transports(d)
+	plain, h2c := newTransports(d)
 	p := &Prober{
 		cfg:        cfg,
 		begin:      time.Now(),
@@ -72,7 +72,7 @@ func (p *Prober) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		if wait, any := p.launch(ctx, &running); any {
+		if wait, any := p.launchDue(ctx, &running); any {
 			timer.Reset(wait)
 		} else {
 			timer.Stop()
@@ -86,8 +86,8 @@ func (p *Prober) Run(ctx context.Context) {
 	}
 }
 
-// launch begins due probes, and returns the time until the next.
-func (p *Prober) launch(ctx context.Context, running *sync.WaitGroup) (wait time.Duration, more bool) {
+// launchDue begins due probes, and returns the time until the next.
+func (p *Prober) launchDue(ctx context.Context, running *sync.WaitGroup) (wait time.Duration, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.queue) > 0 {
@@ -101,7 +101,7 @@ func (p *Prober) launch(ctx context.Context, running *sync.WaitGroup) (wait time
 		t := w.of.target
 		running.Go(func() {
 			defer cancel()
-			p.run(asked, w, t)
+			p.runProbe(asked, w, t)
 		})
 	}
 	return 0, false
@@ -116,11 +116,11 @@ func (p *Prober) Ensure(t Target) {
 		c = newContainer(t, p.begin, p.metrics)
 		p.containers[t.ID] = c
 	} else {
-		before = c.result()
-		c.update(t)
+		before = c.currentResult()
+		c.updateTarget(t)
 	}
-	p.settle(c)
-	changed := before != c.result()
+	p.settleProbes(c)
+	changed := before != c.currentResult()
 	p.mu.Unlock()
 	if changed {
 		p.cfg.Changed(t.Pod.UID)
@@ -137,13 +137,13 @@ func (p *Prober) Forget(containerID string) {
 	}
 	delete(p.containers, containerID)
 	c.target.Running = false
-	p.settle(c)
+	p.settleProbes(c)
 	for _, other := range p.containers {
-		if other.series() == c.series() {
+		if other.seriesKey() == c.seriesKey() {
 			return // the container was started again, and its metrics go on
 		}
 	}
-	p.metrics.forget(c)
+	p.metrics.removeSeries(c)
 }
 
 // Result returns the state of a container. A container without Ensure has none.
@@ -154,24 +154,24 @@ func (p *Prober) Result(containerID string) (Result, bool) {
 	if c == nil {
 		return Result{}, false
 	}
-	return c.result(), true
+	return c.currentResult(), true
 }
 
-// settle adapts queue and running probes to the state of the container.
-func (p *Prober) settle(c *container) {
+// settleProbes adapts queue and running probes to the state of the container.
+func (p *Prober) settleProbes(c *container) {
 	now := time.Now()
 	for _, w := range c.probes {
-		wanted := c.wants(w)
+		wanted := c.wantsProbe(w)
 		switch {
 		case !wanted && w.cancel != nil:
 			w.cancel() // at the end of the run, the probe is removed
 		case !wanted:
 			p.queue.remove(w)
-		case w.cancel == nil && !w.queued():
+		case w.cancel == nil && !w.isQueued():
 			if w.due.IsZero() {
-				w.due = c.first(w, now)
+				w.due = c.firstRun(w, now)
 				if period := w.period(); c.old && now.Sub(p.begin) < period {
-					w.due = later(w.due, now.Add(time.Duration(p.jitter()*float64(period))))
+					w.due = laterOf(w.due, now.Add(time.Duration(p.jitter()*float64(period))))
 				}
 			}
 			p.queue.add(w)
@@ -183,20 +183,20 @@ func (p *Prober) settle(c *container) {
 	}
 }
 
-// finish takes the outcome of a run, and reports whether it counts: a container that stopped meanwhile does not
+// finishRun takes the outcome of a run, and reports whether it counts: a container that stopped meanwhile does not
 // count. An error changes nothing.
-func (p *Prober) finish(ctx context.Context, w *probe, outcome outcome, took time.Duration, err error) (counts, changed bool) {
+func (p *Prober) finishRun(ctx context.Context, w *probe, outcome outcome, took time.Duration, err error) (counts, changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := w.of
-	before := c.result()
-	counts = ctx.Err() == nil && c.wants(w)
+	before := c.currentResult()
+	counts = ctx.Err() == nil && c.wantsProbe(w)
 	if counts && err == nil {
-		c.take(w, outcome)
-		w.counts.add(outcome, took)
+		c.countOutcome(w, outcome)
+		w.counts.addRun(outcome, took)
 	}
 	w.cancel = nil
-	w.due = later(w.due.Add(w.period()), time.Now())
-	p.settle(c)
-	return counts, before != c.result()
+	w.due = laterOf(w.due.Add(w.period()), time.Now())
+	p.settleProbes(c)
+	return counts, before != c.currentResult()
 }

@@ -14,7 +14,7 @@ func (q *queue) add(w *probe) { heap.Push(q, w) }
 
 // remove removes a probe if it is in the queue.
 func (q *queue) remove(w *probe) {
-	if w.queued() {
+	if w.isQueued() {
 		heap.Remove(q, w.place-1)
 	}
 }
@@ -44,7 +44,7 @@ func (q *queue) Pop() any {
 	return w
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

@@ -76,7 +76,7 @@ func TestProbeReachesTheMachineForAPodInItsNetworkOnly(t *testing.T) {
 	} {
 		target := running("a")
 		target.PodIPs, target.Pod.Spec.HostNetwork = []string{"192.0.2.1"}, c.hostNetwork
-		o, output, err := New(Config{Pods: noMachine{}}).ask(t.Context(), &probe{spec: &corev1.Probe{
+		o, output, err := New(Config{Pods: noMachine{}}).askContainer(t.Context(), &probe{spec: &corev1.Probe{
 			ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Host: c.host, Port: intstr.FromInt(port)}}, TimeoutSeconds: 5,
 		}}, target)
 		if got := fmt.Sprintf("%s: %s", o, output); err != nil || !strings.Contains(got, c.want) {

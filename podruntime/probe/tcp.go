@@ -23,7 +23,7 @@ func (p *Prober) askTCP(ctx context.Context, action *corev1.TCPSocketAction, t T
 	}
 	bounded, cancel := context.WithTimeout(withTarget(ctx, t), timeout)
 	defer cancel()
-	conn, err := p.dialer.dial(bounded, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	conn, err := p.dialer.dialTarget(bounded, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
 		return failure, err.Error(), nil
 	}

@@ -42,7 +42,7 @@ func (s Settings) Container(in Instance) (*runtimeapi.ContainerConfig, error) {
 	if in.Target != "" && security.NamespaceOptions.Pid == runtimeapi.NamespaceMode_CONTAINER {
 		security.NamespaceOptions.Pid, security.NamespaceOptions.TargetId = runtimeapi.NamespaceMode_TARGET, in.Target
 	}
-	labels := s.identity(in.Pod)
+	labels := s.identityLabels(in.Pod)
 	labels[LabelContainerName] = c.Name
 	return &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: in.Attempt},
@@ -50,10 +50,10 @@ func (s Settings) Container(in Instance) (*runtimeapi.ContainerConfig, error) {
 		Command:     c.Command,
 		Args:        c.Args,
 		WorkingDir:  c.WorkingDir,
-		Envs:        envs(c.Env),
+		Envs:        envVars(c.Env),
 		Mounts:      in.Mounts,
 		Labels:      labels,
-		Annotations: annotations(in),
+		Annotations: containerAnnotations(in),
 		LogPath:     LogPath(c.Name, in.Attempt),
 		Stdin:       c.Stdin,
 		StdinOnce:   c.StdinOnce,
@@ -63,8 +63,8 @@ func (s Settings) Container(in Instance) (*runtimeapi.ContainerConfig, error) {
 	}, nil
 }
 
-// envs leaves out variables without a value: the address of a pod without an address of its own.
-func envs(vars []corev1.EnvVar) []*runtimeapi.KeyValue {
+// envVars leaves out variables without a value: the address of a pod without an address of its own.
+func envVars(vars []corev1.EnvVar) []*runtimeapi.KeyValue {
 	all := make([]*runtimeapi.KeyValue, 0, len(vars))
 	for _, v := range vars {
 		if v.ValueFrom == nil {

@@ -43,20 +43,20 @@ func (s Settings) podLabels(pod *corev1.Pod) map[string]string {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, s.identity(pod))
+	maps.Copy(labels, s.identityLabels(pod))
 	return labels
 }
 
-// identity returns the labels by which a sandbox or container is found.
-func (s Settings) identity(pod *corev1.Pod) map[string]string {
+// identityLabels returns the labels by which a sandbox or container is found.
+func (s Settings) identityLabels(pod *corev1.Pod) map[string]string {
 	return map[string]string{
 		LabelPodName: pod.Name, LabelPodNamespace: pod.Namespace, LabelPodUID: string(pod.UID), LabelNode: s.Node,
 	}
 }
 
-// annotations returns the facts about a container for use without its spec: its inputs, how to stop it, and its
+// containerAnnotations returns the facts about a container for use without its spec: its inputs, how to stop it, and its
 // termination message.
-func annotations(in Instance) map[string]string {
+func containerAnnotations(in Instance) map[string]string {
 	c := in.Container
 	a := map[string]string{
 		AnnotationHash:                     in.Hash,
@@ -68,19 +68,19 @@ func annotations(in Instance) map[string]string {
 		a[AnnotationGracePeriod] = strconv.FormatInt(*grace, 10)
 	}
 	if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
-		note(a, AnnotationPreStop, c.Lifecycle.PreStop)
+		annotateJSON(a, AnnotationPreStop, c.Lifecycle.PreStop)
 	}
 	if len(c.Ports) > 0 {
-		note(a, AnnotationContainerPorts, c.Ports)
+		annotateJSON(a, AnnotationContainerPorts, c.Ports)
 	}
 	if in.Spec != nil {
-		note(a, AnnotationResources, in.Spec)
+		annotateJSON(a, AnnotationResources, in.Spec)
 	}
 	return a
 }
 
-// note writes a value as JSON.
-func note(a map[string]string, key string, value any) {
+// annotateJSON writes a value as JSON.
+func annotateJSON(a map[string]string, key string, value any) {
 	if raw, err := json.Marshal(value); err == nil { // API types can always be written
 		a[key] = string(raw)
 	}

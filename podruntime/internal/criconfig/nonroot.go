@@ -11,7 +11,7 @@ import (
 
 // VerifyNonRoot returns an error if a container that must not run as root would do so, or if that is unknown.
 func VerifyNonRoot(pod *corev1.Pod, c *corev1.Container, image User) error {
-	sc := effective(pod, c)
+	sc := effectiveContext(pod, c)
 	if sc.RunAsNonRoot == nil || !*sc.RunAsNonRoot {
 		return nil
 	}

@@ -27,16 +27,16 @@ func oomScore(pod *corev1.Pod, c *corev1.Container, capacity int64) int64 {
 	if capacity <= 0 {
 		return oomBestEffort - 1
 	}
-	share := remaining(pod)
+	share := memoryShare(pod)
 	request := c.Resources.Requests.Memory().Value() + share
-	if sidecar(c) {
+	if isSidecar(c) {
 		request = max(request, leastRequest(pod)+share) // a sidecar must not be killed before containers that need its memory less
 	}
 	return min(max(oomBestEffort-oomBestEffort*request/capacity, oomBestEffort+oomGuaranteed), oomBestEffort-1)
 }
 
-// remaining returns each container's share of the pod's memory request beyond its containers.
-func remaining(pod *corev1.Pod) int64 {
+// memoryShare returns each container's share of the pod's memory request beyond its containers.
+func memoryShare(pod *corev1.Pod) int64 {
 	if pod.Spec.Resources == nil || pod.Spec.Resources.Requests.Memory().IsZero() {
 		return 0
 	}
@@ -45,7 +45,7 @@ func remaining(pod *corev1.Pod) int64 {
 		all += pod.Spec.Containers[i].Resources.Requests.Memory().Value()
 	}
 	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; sidecar(c) {
+		if c := &pod.Spec.InitContainers[i]; isSidecar(c) {
 			all += c.Resources.Requests.Memory().Value()
 			count++
 		}

@@ -27,7 +27,7 @@ func (s Settings) Resources(pod *corev1.Pod, c *corev1.Container) *runtimeapi.Li
 	if !has {
 		request = limits[corev1.ResourceCPU]
 	}
-	out := s.linux(request, limits[corev1.ResourceCPU], limits[corev1.ResourceMemory])
+	out := s.linuxResources(request, limits[corev1.ResourceCPU], limits[corev1.ResourceMemory])
 	out.OomScoreAdj = max(oomScore(pod, c, s.MemoryCapacity), s.OOMScoreFloor)
 	out.HugepageLimits = s.hugePages(limits)
 	if s.SwapLimits {
@@ -60,8 +60,8 @@ func effectiveLimits(pod *corev1.Pod, c *corev1.Container) corev1.ResourceList {
 	return limits
 }
 
-// linux returns the limits of a cgroup. A CPU limit of 0 is none.
-func (s Settings) linux(cpuRequest, cpuLimit, memoryLimit resource.Quantity) *runtimeapi.LinuxContainerResources {
+// linuxResources returns the limits of a cgroup. A CPU limit of 0 is none.
+func (s Settings) linuxResources(cpuRequest, cpuLimit, memoryLimit resource.Quantity) *runtimeapi.LinuxContainerResources {
 	out := &runtimeapi.LinuxContainerResources{
 		CpuPeriod:          period,
 		CpuShares:          min(max(cpuRequest.MilliValue()*1024/1000, minShares), maxShares),
@@ -112,7 +112,7 @@ func (s Settings) podResources(pod *corev1.Pod) *runtimeapi.LinuxContainerResour
 	if !has {
 		request = limits[corev1.ResourceCPU]
 	}
-	return s.linux(request, limits[corev1.ResourceCPU], limits[corev1.ResourceMemory])
+	return s.linuxResources(request, limits[corev1.ResourceCPU], limits[corev1.ResourceMemory])
 }
 
 // Whole returns the limits of a pod as a whole: of all containers together, and the overhead of its
@@ -122,19 +122,19 @@ func Whole(pod *corev1.Pod) *runtimeapi.LinuxContainerResources {
 	if _, has := requests[corev1.ResourceCPU]; !has {
 		requests[corev1.ResourceCPU] = limits[corev1.ResourceCPU]
 	}
-	add(requests, pod.Spec.Overhead)
+	addList(requests, pod.Spec.Overhead)
 	for name, more := range pod.Spec.Overhead {
 		if hasLimit(limits, name) {
-			add(limits, corev1.ResourceList{name: more})
+			addList(limits, corev1.ResourceList{name: more})
 		}
 	}
-	return Settings{}.linux(requests[corev1.ResourceCPU], limits[corev1.ResourceCPU], limits[corev1.ResourceMemory])
+	return Settings{}.linuxResources(requests[corev1.ResourceCPU], limits[corev1.ResourceCPU], limits[corev1.ResourceMemory])
 }
 
-func (s Settings) overhead(pod *corev1.Pod) *runtimeapi.LinuxContainerResources {
+func (s Settings) podOverhead(pod *corev1.Pod) *runtimeapi.LinuxContainerResources {
 	if pod.Spec.Overhead == nil {
 		return &runtimeapi.LinuxContainerResources{}
 	}
 	cpu := pod.Spec.Overhead[corev1.ResourceCPU]
-	return s.linux(cpu, cpu, pod.Spec.Overhead[corev1.ResourceMemory])
+	return s.linuxResources(cpu, cpu, pod.Spec.Overhead[corev1.ResourceMemory])
 }

@@ -34,9 +34,9 @@ func (s Settings) Sandbox(pod *corev1.Pod, attempt uint32, network Network) (*ru
 		Linux: &runtimeapi.LinuxPodSandboxConfig{
 			CgroupParent:    s.podCgroup(pod),
 			SecurityContext: security,
-			Sysctls:         sysctls(pod),
+			Sysctls:         podSysctls(pod),
 			Resources:       s.podResources(pod),
-			Overhead:        s.overhead(pod),
+			Overhead:        s.podOverhead(pod),
 		},
 	}
 	if !pod.Spec.HostNetwork {
@@ -52,11 +52,11 @@ func (s Settings) podCgroup(pod *corev1.Pod) string {
 	return s.PodCgroup(pod)
 }
 
-func sysctls(pod *corev1.Pod) map[string]string {
+func podSysctls(pod *corev1.Pod) map[string]string {
 	all := map[string]string{}
 	if sc := pod.Spec.SecurityContext; sc != nil {
 		for _, s := range sc.Sysctls {
-			all[dotted(s.Name)] = s.Value
+			all[dottedName(s.Name)] = s.Value
 		}
 	}
 	return all
@@ -68,7 +68,7 @@ func portMappings(pod *corev1.Pod) []*runtimeapi.PortMapping {
 	add := func(c *corev1.Container) {
 		for _, p := range c.Ports {
 			all = append(all, &runtimeapi.PortMapping{
-				Protocol: protocol(p.Protocol), ContainerPort: p.ContainerPort, HostPort: p.HostPort, HostIp: p.HostIP,
+				Protocol: portProtocol(p.Protocol), ContainerPort: p.ContainerPort, HostPort: p.HostPort, HostIp: p.HostIP,
 			})
 		}
 	}
@@ -76,14 +76,14 @@ func portMappings(pod *corev1.Pod) []*runtimeapi.PortMapping {
 		add(&pod.Spec.Containers[i])
 	}
 	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; sidecar(c) {
+		if c := &pod.Spec.InitContainers[i]; isSidecar(c) {
 			add(c)
 		}
 	}
 	return all
 }
 
-func protocol(p corev1.Protocol) runtimeapi.Protocol {
+func portProtocol(p corev1.Protocol) runtimeapi.Protocol {
 	switch p {
 	case corev1.ProtocolUDP:
 		return runtimeapi.Protocol_UDP
@@ -95,7 +95,7 @@ func protocol(p corev1.Protocol) runtimeapi.Protocol {
 
 // sandboxSecurity returns the security context of the container with the pod's namespaces.
 func sandboxSecurity(pod *corev1.Pod) (*runtimeapi.LinuxSandboxSecurityContext, error) {
-	namespaces, err := namespaces(pod)
+	namespaces, err := sharedNamespaces(pod)
 	if err != nil {
 		return nil, err
 	}
@@ -109,13 +109,13 @@ func sandboxSecurity(pod *corev1.Pod) (*runtimeapi.LinuxSandboxSecurityContext, 
 		return out, nil
 	}
 	out.RunAsUser, out.RunAsGroup = int64Value(sc.RunAsUser), int64Value(sc.RunAsGroup)
-	out.SelinuxOptions = selinux(sc.SELinuxOptions)
-	out.SupplementalGroups, out.SupplementalGroupsPolicy, err = groups(pod)
+	out.SelinuxOptions = seLinuxOption(sc.SELinuxOptions)
+	out.SupplementalGroups, out.SupplementalGroupsPolicy, err = podGroups(pod)
 	return out, err
 }
 
-// namespaces returns the namespaces shared by containers with their pod or with the machine.
-func namespaces(pod *corev1.Pod) (*runtimeapi.NamespaceOption, error) {
+// sharedNamespaces returns the namespaces shared by containers with their pod or with the machine.
+func sharedNamespaces(pod *corev1.Pod) (*runtimeapi.NamespaceOption, error) {
 	if pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers {
 		return nil, errUserNamespace
 	}

@@ -11,8 +11,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// effective returns the security context of a container, with the pod's values for the rest.
-func effective(pod *corev1.Pod, c *corev1.Container) corev1.SecurityContext {
+// effectiveContext returns the security context of a container, with the pod's values for the rest.
+func effectiveContext(pod *corev1.Pod, c *corev1.Container) corev1.SecurityContext {
 	var sc corev1.SecurityContext
 	if c.SecurityContext != nil {
 		sc = *c.SecurityContext
@@ -21,16 +21,16 @@ func effective(pod *corev1.Pod, c *corev1.Container) corev1.SecurityContext {
 	if of == nil {
 		return sc
 	}
-	sc.SELinuxOptions = first(sc.SELinuxOptions, of.SELinuxOptions)
-	sc.RunAsUser = first(sc.RunAsUser, of.RunAsUser)
-	sc.RunAsGroup = first(sc.RunAsGroup, of.RunAsGroup)
-	sc.RunAsNonRoot = first(sc.RunAsNonRoot, of.RunAsNonRoot)
-	sc.SeccompProfile = first(sc.SeccompProfile, of.SeccompProfile)
-	sc.AppArmorProfile = first(sc.AppArmorProfile, of.AppArmorProfile)
+	sc.SELinuxOptions = firstSet(sc.SELinuxOptions, of.SELinuxOptions)
+	sc.RunAsUser = firstSet(sc.RunAsUser, of.RunAsUser)
+	sc.RunAsGroup = firstSet(sc.RunAsGroup, of.RunAsGroup)
+	sc.RunAsNonRoot = firstSet(sc.RunAsNonRoot, of.RunAsNonRoot)
+	sc.SeccompProfile = firstSet(sc.SeccompProfile, of.SeccompProfile)
+	sc.AppArmorProfile = firstSet(sc.AppArmorProfile, of.AppArmorProfile)
 	return sc
 }
 
-func first[T any](a, b *T) *T {
+func firstSet[T any](a, b *T) *T {
 	if a != nil {
 		return a
 	}
@@ -38,10 +38,10 @@ func first[T any](a, b *T) *T {
 }
 
 func (s Settings) containerSecurity(pod *corev1.Pod, c *corev1.Container, image User) (*runtimeapi.LinuxContainerSecurityContext, error) {
-	sc := effective(pod, c)
+	sc := effectiveContext(pod, c)
 	out := &runtimeapi.LinuxContainerSecurityContext{
-		Capabilities:   capabilities(sc.Capabilities),
-		SelinuxOptions: selinux(sc.SELinuxOptions),
+		Capabilities:   convertCapabilities(sc.Capabilities),
+		SelinuxOptions: seLinuxOption(sc.SELinuxOptions),
 		RunAsUser:      int64Value(sc.RunAsUser),
 		RunAsGroup:     int64Value(sc.RunAsGroup),
 		Privileged:     sc.Privileged != nil && *sc.Privileged,
@@ -55,15 +55,15 @@ func (s Settings) containerSecurity(pod *corev1.Pod, c *corev1.Container, image 
 		out.MaskedPaths, out.ReadonlyPaths = maskedPaths(), readonlyPaths()
 	}
 	var errs [4]error
-	out.NamespaceOptions, errs[0] = namespaces(pod)
-	out.SupplementalGroups, out.SupplementalGroupsPolicy, errs[1] = groups(pod)
-	out.Seccomp, errs[2] = s.seccomp(sc.SeccompProfile)
-	out.Apparmor, out.ApparmorProfile, errs[3] = apparmor(sc.AppArmorProfile) //nolint:staticcheck // SA1019: containerd 1.6 reads the deprecated field only
+	out.NamespaceOptions, errs[0] = sharedNamespaces(pod)
+	out.SupplementalGroups, out.SupplementalGroupsPolicy, errs[1] = podGroups(pod)
+	out.Seccomp, errs[2] = s.seccompProfile(sc.SeccompProfile)
+	out.Apparmor, out.ApparmorProfile, errs[3] = appArmorProfile(sc.AppArmorProfile) //nolint:staticcheck // SA1019: containerd 1.6 reads the deprecated field only
 	return out, errors.Join(errs[:]...)
 }
 
-// groups returns the groups of volumes, and the other groups of the pod.
-func groups(pod *corev1.Pod) (ids []int64, policy runtimeapi.SupplementalGroupsPolicy, err error) {
+// podGroups returns the groups of volumes, and the other groups of the pod.
+func podGroups(pod *corev1.Pod) (ids []int64, policy runtimeapi.SupplementalGroupsPolicy, err error) {
 	sc := pod.Spec.SecurityContext
 	if sc == nil {
 		return nil, 0, nil
@@ -82,7 +82,7 @@ func groups(pod *corev1.Pod) (ids []int64, policy runtimeapi.SupplementalGroupsP
 	return ids, policy, nil
 }
 
-func (s Settings) seccomp(p *corev1.SeccompProfile) (*runtimeapi.SecurityProfile, error) {
+func (s Settings) seccompProfile(p *corev1.SeccompProfile) (*runtimeapi.SecurityProfile, error) {
 	switch {
 	case p == nil:
 	case p.Type == corev1.SeccompProfileTypeRuntimeDefault:
@@ -98,8 +98,8 @@ func (s Settings) seccomp(p *corev1.SeccompProfile) (*runtimeapi.SecurityProfile
 	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}, nil
 }
 
-// apparmor returns the profile in both forms: older runtimes read the second.
-func apparmor(p *corev1.AppArmorProfile) (*runtimeapi.SecurityProfile, string, error) {
+// appArmorProfile returns the profile in both forms: older runtimes read the second.
+func appArmorProfile(p *corev1.AppArmorProfile) (*runtimeapi.SecurityProfile, string, error) {
 	switch {
 	case p == nil:
 		return nil, "", nil
@@ -116,7 +116,7 @@ func apparmor(p *corev1.AppArmorProfile) (*runtimeapi.SecurityProfile, string, e
 	return nil, "", fmt.Errorf("unknown apparmor profile type: %q", p.Type)
 }
 
-func capabilities(c *corev1.Capabilities) *runtimeapi.Capability {
+func convertCapabilities(c *corev1.Capabilities) *runtimeapi.Capability {
 	if c == nil {
 		return nil
 	}
@@ -130,7 +130,7 @@ func capabilities(c *corev1.Capabilities) *runtimeapi.Capability {
 	return out
 }
 
-func selinux(o *corev1.SELinuxOptions) *runtimeapi.SELinuxOption {
+func seLinuxOption(o *corev1.SELinuxOptions) *runtimeapi.SELinuxOption {
 	if o == nil {
 		return nil
 	}

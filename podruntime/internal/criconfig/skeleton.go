@@ -43,7 +43,7 @@ func podAnnotations(pod *corev1.Pod) map[string]string {
 	if a == nil {
 		a = map[string]string{}
 	}
-	note(a, AnnotationSpec, skeletonSpec(pod))
+	annotateJSON(a, AnnotationSpec, skeletonSpec(pod))
 	return a
 }
 
@@ -68,7 +68,7 @@ func Skeleton(labels, annotations map[string]string) *corev1.Pod {
 // Flesh adds the data of one container to a skeleton.
 func Flesh(pod *corev1.Pod, labels, annotations map[string]string, image string) {
 	name := labels[LabelContainerName]
-	c := named(pod, name)
+	c := containerNamed(pod, name)
 	known := slices.ContainsFunc(pod.Spec.EphemeralContainers, func(e corev1.EphemeralContainer) bool { return e.Name == name })
 	switch {
 	case known:
@@ -95,8 +95,8 @@ func Flesh(pod *corev1.Pod, labels, annotations map[string]string, image string)
 	}
 }
 
-// named returns the regular or init container with that name, or nil.
-func named(pod *corev1.Pod, name string) *corev1.Container {
+// containerNamed returns the regular or init container with that name, or nil.
+func containerNamed(pod *corev1.Pod, name string) *corev1.Container {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			if list[i].Name == name {

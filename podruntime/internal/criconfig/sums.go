@@ -10,8 +10,8 @@ import (
 
 // podSums returns the requests of all containers, and their limits together: no limit if one of them has none.
 func podSums(pod *corev1.Pod) (requests, limits corev1.ResourceList) {
-	requests = sum(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
-	limits = sum(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
+	requests = sumContainers(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
+	limits = sumContainers(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
 	if r := pod.Spec.Resources; r != nil {
 		maps.Copy(requests, r.Requests)
 		maps.Copy(limits, r.Limits)
@@ -27,34 +27,34 @@ func podSums(pod *corev1.Pod) (requests, limits corev1.ResourceList) {
 	return requests, limits
 }
 
-// sum adds up concurrent containers: all containers with the sidecars, or one init container with the sidecars
+// sumContainers adds up concurrent containers: all containers with the sidecars, or one init container with the sidecars
 // before it.
-func sum(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
+func sumContainers(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	total, sidecars, peak := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range pod.Spec.Containers {
-		add(total, of(&pod.Spec.Containers[i]))
+		addList(total, of(&pod.Spec.Containers[i]))
 	}
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		if sidecar(c) {
-			add(sidecars, of(c))
-			raise(peak, sidecars)
+		if isSidecar(c) {
+			addList(sidecars, of(c))
+			raiseList(peak, sidecars)
 			continue
 		}
 		with := maps.Clone(sidecars)
-		add(with, of(c))
-		raise(peak, with)
+		addList(with, of(c))
+		raiseList(peak, with)
 	}
-	add(total, sidecars)
-	raise(total, peak)
+	addList(total, sidecars)
+	raiseList(total, peak)
 	return total
 }
 
-func sidecar(c *corev1.Container) bool {
+func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-func add(to, more corev1.ResourceList) {
+func addList(to, more corev1.ResourceList) {
 	for name, q := range more {
 		s := to[name].DeepCopy()
 		s.Add(q)
@@ -62,7 +62,7 @@ func add(to, more corev1.ResourceList) {
 	}
 }
 
-func raise(to, other corev1.ResourceList) {
+func raiseList(to, other corev1.ResourceList) {
 	for name, q := range other {
 		if has, ok := to[name]; !ok || q.Cmp(has) > 0 {
 			to[name] = q.DeepCopy()

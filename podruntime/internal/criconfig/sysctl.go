@@ -45,8 +45,8 @@ type Sysctls struct {
 func NewSysctls(unsafe []string, machineNetwork bool) (Sysctls, error) {
 	s := Sysctls{machineNetwork: machineNetwork}
 	for _, pattern := range unsafe {
-		name := dotted(strings.TrimSuffix(pattern, "*"))
-		if strings.Contains(name, "*") || !begins(name, slices.Concat(netSysctls, ipcSysctls)) {
+		name := dottedName(strings.TrimSuffix(pattern, "*"))
+		if strings.Contains(name, "*") || !hasAnyPrefix(name, slices.Concat(netSysctls, ipcSysctls)) {
 			return s, fmt.Errorf("%q: want a sysctl of the namespaces of a pod, or the beginning of one and *: one of %v and what is below", pattern,
 				slices.Concat(netSysctls, ipcSysctls))
 		}
@@ -58,12 +58,12 @@ func NewSysctls(unsafe []string, machineNetwork bool) (Sysctls, error) {
 	return s, nil
 }
 
-// begins reports whether a name has one of several prefixes.
-func begins(name string, with []string) bool {
+// hasAnyPrefix reports whether a name has one of several prefixes.
+func hasAnyPrefix(name string, with []string) bool {
 	return slices.ContainsFunc(with, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-func (s Sysctls) allows(name string) bool {
+func (s Sysctls) isAllowed(name string) bool {
 	return safeSysctls[name] || slices.ContainsFunc(s.unsafe, func(pattern string) bool {
 		prefix, is := strings.CutSuffix(pattern, "*")
 		return name == pattern || is && strings.HasPrefix(name, prefix)
@@ -76,24 +76,24 @@ func (s Sysctls) Verify(pod *corev1.Pod) error {
 		return nil
 	}
 	for _, asked := range pod.Spec.SecurityContext.Sysctls {
-		name := dotted(asked.Name)
+		name := dottedName(asked.Name)
 		switch {
-		case !s.allows(name):
+		case !s.isAllowed(name):
 			return fmt.Errorf("forbidden sysctl: %q not allowlisted", name)
-		case begins(name, netSysctls) && pod.Spec.HostNetwork:
+		case hasAnyPrefix(name, netSysctls) && pod.Spec.HostNetwork:
 			return fmt.Errorf("forbidden sysctl: %q not allowed with host net enabled", name)
-		case begins(name, netSysctls) && s.machineNetwork:
+		case hasAnyPrefix(name, netSysctls) && s.machineNetwork:
 			return fmt.Errorf("forbidden sysctl: %q not allowed on this node, where every pod is in the network of the machine", name)
-		case begins(name, ipcSysctls) && pod.Spec.HostIPC:
+		case hasAnyPrefix(name, ipcSysctls) && pod.Spec.HostIPC:
 			return fmt.Errorf("forbidden sysctl: %q not allowed with host ipc enabled", name)
 		}
 	}
 	return nil
 }
 
-// dotted returns the name of a sysctl with dots between its parts, also if it was written as a path: in a path,
+// dottedName returns the name of a sysctl with dots between its parts, also if it was written as a path: in a path,
 // dots are part of names.
-func dotted(name string) string {
+func dottedName(name string) string {
 	if first := strings.IndexAny(name, "./"); first < 0 || name[first] == '.' {
 		return name
 	}

@@ -10,9 +10,9 @@ import (
 	"os"
 )
 
-// compress replaces a rotated file by a compressed file, which is complete as soon as it exists.
-func (l logFile) compress(ctx context.Context, name string) (err error) {
-	from, err := l.open(name)
+// compressRotated replaces a rotated file by a compressed file, which is complete as soon as it exists.
+func (l logFile) compressRotated(ctx context.Context, name string) (err error) {
+	from, err := l.openRegular(name)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (l logFile) compress(ctx context.Context, name string) (err error) {
 			_ = l.root.Remove(unfinished) // otherwise the next rotation removes the file
 		}
 	}()
-	if err := l.write(ctx, unfinished, from, info.Mode().Perm()); err != nil {
+	if err := l.writeGzip(ctx, unfinished, from, info.Mode().Perm()); err != nil {
 		return err
 	}
 	// Keep the time of the last line, by which readers skip files.
@@ -40,7 +40,7 @@ func (l logFile) compress(ctx context.Context, name string) (err error) {
 	return l.root.Remove(name)
 }
 
-func (l logFile) write(ctx context.Context, name string, from io.Reader, mode os.FileMode) (err error) {
+func (l logFile) writeGzip(ctx context.Context, name string, from io.Reader, mode os.FileMode) (err error) {
 	to, err := l.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err

@@ -45,14 +45,14 @@ const (
 // TerminationMessage returns the end of a log, for a container that failed without a message: at most 80 lines
 // and 2048 bytes. An error becomes the message.
 func (d *Dir) TerminationMessage(ctx context.Context, path string) string {
-	message, err := d.end(ctx, path)
+	message, err := d.readEnd(ctx, path)
 	if err != nil {
 		return fmt.Sprintf("Error on reading termination message from logs: %v", err)
 	}
 	return message
 }
 
-func (d *Dir) end(ctx context.Context, path string) (string, error) {
+func (d *Dir) readEnd(ctx context.Context, path string) (string, error) {
 	stream, err := d.Read(ctx, path, api.ContainerLogOpts{Tail: messageLines}, nil)
 	if err != nil {
 		return "", err
@@ -77,11 +77,11 @@ func (d *Dir) end(ctx context.Context, path string) (string, error) {
 
 // Remove removes a log with all its rotated files, if it exists.
 func (d *Dir) Remove(path string) error {
-	file, err := d.file(path)
+	file, err := d.fileAt(path)
 	if err != nil {
 		return err
 	}
-	names, unused, err := file.rotated()
+	names, unused, err := file.rotatedFiles()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

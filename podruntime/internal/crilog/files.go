@@ -28,8 +28,8 @@ type logFile struct {
 	name string
 }
 
-// file returns the file at that path, which must be below the directory.
-func (d *Dir) file(path string) (logFile, error) {
+// fileAt returns the file at that path, which must be below the directory.
+func (d *Dir) fileAt(path string) (logFile, error) {
 	name := filepath.Clean(path)
 	if filepath.IsAbs(name) {
 		relative, err := filepath.Rel(d.path, name)
@@ -44,9 +44,9 @@ func (d *Dir) file(path string) (logFile, error) {
 	return logFile{d.root, name}, nil
 }
 
-// open opens a file of the log: the current file, or a rotated file. It refuses other kinds of files, because
+// openRegular opens a file of the log: the current file, or a rotated file. It refuses other kinds of files, because
 // opening them might wait for ever.
-func (l logFile) open(name string) (*os.File, error) {
+func (l logFile) openRegular(name string) (*os.File, error) {
 	info, err := l.root.Stat(name)
 	if err != nil {
 		return nil, err
@@ -57,9 +57,9 @@ func (l logFile) open(name string) (*os.File, error) {
 	return l.root.Open(name)
 }
 
-// rotated returns the names of the rotated files, oldest first. A file with a compressed copy counts once.
+// rotatedFiles returns the names of the rotated files, oldest first. A file with a compressed copy counts once.
 // unused are the remains of an interrupted rotation.
-func (l logFile) rotated() (names, unused []string, err error) {
+func (l logFile) rotatedFiles() (names, unused []string, err error) {
 	dir, err := l.root.Open(filepath.Dir(l.name))
 	if err != nil {
 		return nil, nil, err
@@ -102,10 +102,10 @@ type source struct {
 // openRotated opens a rotated file at an offset, also after its compression. For a removed file, the error is
 // fs.ErrNotExist.
 func (l logFile) openRotated(name string, offset int64) (source, error) {
-	f, err := l.open(name)
+	f, err := l.openRegular(name)
 	if errors.Is(err, fs.ErrNotExist) && !strings.HasSuffix(name, gz) {
 		name += gz
-		f, err = l.open(name)
+		f, err = l.openRegular(name)
 	}
 	if err != nil {
 		return source{}, err

@@ -14,23 +14,23 @@ import (
 // may have few of them open at a time, and a file system shared by machines sends none.
 const followEvery = 100 * time.Millisecond
 
-// wait is called at the end of the current file. It returns nil when there may be more to read.
-func (r *reader) wait() error {
-	same, err := r.log.is(r.file)
+// awaitMore is called at the end of the current file. It returns nil when there may be more to read.
+func (r *reader) awaitMore() error {
+	same, err := r.log.isCurrent(r.file)
 	if err != nil {
 		return err
 	}
-	exists, err := r.exists()
+	exists, err := r.hasCurrent()
 	if err != nil {
 		return err
 	}
 	switch {
 	case !same && exists && r.behind:
-		return r.follow()
+		return r.followFiles()
 	case !same && exists:
 		// The runtime may still write to this file between making the new file and writing to it.
 		r.behind = true
-		return r.pause()
+		return r.pauseRead()
 	case r.last:
 		r.alive = nil // only an unfinished line is left
 		return nil
@@ -39,19 +39,19 @@ func (r *reader) wait() error {
 		r.last = true
 		return nil
 	default:
-		return r.pause()
+		return r.pauseRead()
 	}
 }
 
-// exists reports whether there is a file to write to: between two steps of a rotation there is none.
-func (r *reader) exists() (bool, error) {
-	none, err := r.log.is(nil)
+// hasCurrent reports whether there is a file to write to: between two steps of a rotation there is none.
+func (r *reader) hasCurrent() (bool, error) {
+	none, err := r.log.isCurrent(nil)
 	return !none, err
 }
 
-// follow continues with the files after the last read file.
-func (r *reader) follow() error {
-	p, names, err := r.log.find()
+// followFiles continues with the files after the last read file.
+func (r *reader) followFiles() error {
+	p, names, err := r.log.findFiles()
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (r *reader) follow() error {
 	for _, name := range names[min(came+1, len(names)):] {
 		r.todo = append(r.todo, part{name: name})
 	}
-	if rest := r.lines.rest(); len(rest) > 0 {
-		r.show(rest) // the runtime stopped in the middle of the line
+	if rest := r.lines.takeRest(); len(rest) > 0 {
+		r.showPiece(rest) // the runtime stopped in the middle of the line
 		r.inLine = false
 	}
 	old := r.file
@@ -79,7 +79,7 @@ func (r *reader) awaitLive() error {
 		return io.EOF
 	}
 	ended := !r.alive()
-	f, err := r.log.open(r.log.name)
+	f, err := r.log.openRegular(r.log.name)
 	switch {
 	case err == nil:
 		r.live = f
@@ -89,12 +89,12 @@ func (r *reader) awaitLive() error {
 	case ended:
 		return io.EOF
 	default:
-		return r.pause()
+		return r.pauseRead()
 	}
 }
 
-// pause waits a little, or returns the reason why reading ends.
-func (r *reader) pause() error {
+// pauseRead waits a little, or returns the reason why reading ends.
+func (r *reader) pauseRead() error {
 	timer := time.NewTimer(followEvery)
 	defer timer.Stop()
 	select {

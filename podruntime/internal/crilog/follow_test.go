@@ -137,7 +137,7 @@ func TestFollowSurvivesRotation(t *testing.T) {
 		soon()
 		for range 10 {
 			r.lines(5)
-			if err := rotator.look(t.Context()); err != nil {
+			if err := rotator.rotateAll(t.Context()); err != nil {
 				t.Error(err)
 			}
 			r.lines(5)

@@ -15,7 +15,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
-		e, ok := parse(line)
+		e, ok := parseLine(line)
 		if !ok {
 			return
 		}
@@ -27,12 +27,12 @@ func FuzzParse(f *testing.F) {
 		again = append(again, map[bool]string{false: " stdout ", true: " stderr "}[e.stderr]...)
 		again = append(again, map[bool]string{false: "F ", true: "P "}[e.part]...)
 		again = append(again, e.text...)
-		b, ok := parse(append(again, '\n'))
+		b, ok := parseLine(append(again, '\n'))
 		if !ok || !b.at.Equal(e.at) || b.stderr != e.stderr || b.part != e.part || !bytes.Equal(b.text, e.text) {
 			t.Fatalf("%q is read as %+v, and %q as %+v", line, e, again, b)
 		}
 		var s shape
-		s.begin(e, true)
+		s.beginEntry(e, true)
 		if len(s.pending) > len(s.head) || len(s.pending) < len(time.RFC3339) {
 			t.Fatalf("head %q", s.pending)
 		}

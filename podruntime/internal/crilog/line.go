@@ -21,8 +21,8 @@ type entry struct {
 	text   []byte // without the newline at its end
 }
 
-// parse reads a line, or its beginning. ok is false for other text than a CRI log line.
-func parse(line []byte) (e entry, ok bool) {
+// parseLine reads a line, or its beginning. ok is false for other text than a CRI log line.
+func parseLine(line []byte) (e entry, ok bool) {
 	stamp, rest, ok := bytes.Cut(line, blank)
 	if !ok || len(stamp) > maxHead || e.at.UnmarshalText(stamp) != nil {
 		return entry{}, false

@@ -21,9 +21,9 @@ type lines struct {
 	r, w   int // the part that is read, but not taken yet
 }
 
-// next returns a line with its newline, or the part of a longer line for which there is room. It is valid until
+// nextLine returns a line with its newline, or the part of a longer line for which there is room. It is valid until
 // the next call. At io.EOF an unfinished line stays; without mayRead the source is not read.
-func (l *lines) next(mayRead bool) ([]byte, error) {
+func (l *lines) nextLine(mayRead bool) ([]byte, error) {
 	looked := l.r
 	for {
 		if i := bytes.IndexByte(l.buf[looked:l.w], '\n'); i >= 0 {
@@ -39,7 +39,7 @@ func (l *lines) next(mayRead bool) ([]byte, error) {
 			l.r = 0
 		}
 		if l.w == len(l.buf) {
-			return l.rest(), nil
+			return l.takeRest(), nil
 		}
 		looked = l.w
 		n, err := l.source.Read(l.buf[l.w:])
@@ -50,14 +50,14 @@ func (l *lines) next(mayRead bool) ([]byte, error) {
 	}
 }
 
-// rest takes the unfinished line at the end.
-func (l *lines) rest() []byte {
+// takeRest takes the unfinished line at the end.
+func (l *lines) takeRest() []byte {
 	piece := l.buf[l.r:l.w]
 	l.r, l.w = 0, 0
 	return piece
 }
 
-func (l *lines) reset(source io.Reader) {
+func (l *lines) resetSource(source io.Reader) {
 	if l.buf == nil {
 		l.buf = make([]byte, bufferSize)
 	}

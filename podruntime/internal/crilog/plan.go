@@ -26,18 +26,18 @@ type plan struct {
 	newest string   // of all rotated files, without .gz
 }
 
-// find opens the file that is being written and lists the other files. They belong together: no rotation came
+// findFiles opens the file that is being written and lists the other files. They belong together: no rotation came
 // between.
-func (l logFile) find() (p plan, names []string, err error) {
+func (l logFile) findFiles() (p plan, names []string, err error) {
 	for {
-		p.live, err = l.open(l.name)
+		p.live, err = l.openRegular(l.name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return plan{}, nil, err
 		}
-		if names, _, err = l.rotated(); err != nil {
+		if names, _, err = l.rotatedFiles(); err != nil {
 			return plan{}, nil, errors.Join(err, p.close())
 		}
-		same, err := l.is(p.live)
+		same, err := l.isCurrent(p.live)
 		if err != nil {
 			return plan{}, nil, errors.Join(err, p.close())
 		}
@@ -54,8 +54,8 @@ func (l logFile) find() (p plan, names []string, err error) {
 	return p, names, nil
 }
 
-// is reports whether f is the current file. A nil f is a missing file.
-func (l logFile) is(f *os.File) (bool, error) {
+// isCurrent reports whether f is the current file. A nil f is a missing file.
+func (l logFile) isCurrent(f *os.File) (bool, error) {
 	now, err := l.root.Stat(l.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f == nil, nil
@@ -77,9 +77,9 @@ func (p *plan) close() error {
 	return p.live.Close()
 }
 
-// choose finds the parts for a tail, or without a tail the parts since that time.
-func (l logFile) choose(t *tail, since time.Time) (plan, error) {
-	p, names, err := l.find()
+// planRead finds the parts for a tail, or without a tail the parts since that time.
+func (l logFile) planRead(t *tail, since time.Time) (plan, error) {
+	p, names, err := l.findFiles()
 	if err != nil {
 		return plan{}, err
 	}
@@ -93,11 +93,11 @@ func (l logFile) choose(t *tail, since time.Time) (plan, error) {
 }
 
 func (l logFile) chooseParts(p *plan, names []string, t *tail, since time.Time) error {
-	if err := p.measure(t); err != nil {
+	if err := p.measureLive(t); err != nil {
 		return err
 	}
 	for _, name := range slices.Backward(names) {
-		if t != nil && t.done() {
+		if t != nil && t.isDone() {
 			break
 		}
 		part, wanted, err := l.choosePart(name, t, since)
@@ -112,8 +112,8 @@ func (l logFile) chooseParts(p *plan, names []string, t *tail, since time.Time) 
 	return nil
 }
 
-// measure sets size, and sets live to the beginning of the tail.
-func (p *plan) measure(t *tail) error {
+// measureLive sets size, and sets live to the beginning of the tail.
+func (p *plan) measureLive(t *tail) error {
 	if p.live == nil {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (p *plan) measure(t *tail) error {
 	if t == nil {
 		return nil
 	}
-	offset, err := t.plain(p.live, p.size)
+	offset, err := t.findStart(p.live, p.size)
 	if err != nil {
 		return err
 	}
@@ -151,9 +151,9 @@ func (l logFile) choosePart(name string, t *tail, since time.Time) (p part, want
 	switch {
 	case t == nil:
 	case src.Reader == src.file:
-		p.offset, err = t.plain(src.file, info.Size())
+		p.offset, err = t.findStart(src.file, info.Size())
 	default:
-		p.skip, err = t.compressed(src)
+		p.skip, err = t.countSkipped(src)
 	}
 	return p, true, err
 }

@@ -54,7 +54,7 @@ type reader struct {
 // The stream may be closed while a Read waits. It also ends with ctx, with its error. A log without any file is
 // an error for which errors.Is(err, fs.ErrNotExist).
 func (d *Dir) Read(ctx context.Context, path string, opts api.ContainerLogOpts, alive func() bool) (io.ReadCloser, error) {
-	file, err := d.file(path)
+	file, err := d.fileAt(path)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (d *Dir) Read(ctx context.Context, path string, opts api.ContainerLogOpts, 
 			r.alive = func() bool { return false }
 		}
 	}
-	p, err := file.choose(tailOf(opts), r.since)
+	p, err := file.planRead(tailOf(opts), r.since)
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
@@ -93,10 +93,10 @@ func (r *reader) Read(p []byte) (n int, err error) {
 	defer r.mu.Unlock()
 	for n < len(p) && r.err == nil {
 		if len(r.pending) > 0 {
-			n += r.give(p[n:])
+			n += r.copyPending(p[n:])
 			continue
 		}
-		r.err = r.advance(n == 0)
+		r.err = r.advanceRead(n == 0)
 		if errors.Is(r.err, errMustRead) {
 			r.err = nil
 			return n, nil
@@ -108,12 +108,12 @@ func (r *reader) Read(p []byte) (n int, err error) {
 	return 0, r.err
 }
 
-// give copies the pending output, up to the limit.
-func (r *reader) give(p []byte) int {
+// copyPending copies the pending output, up to the limit.
+func (r *reader) copyPending(p []byte) int {
 	if r.left >= 0 {
 		p = p[:min(int64(len(p)), r.left)]
 	}
-	n := r.take(p)
+	n := r.takePending(p)
 	if r.left >= 0 {
 		if r.left -= int64(n); r.left == 0 {
 			r.err = io.EOF
@@ -122,39 +122,39 @@ func (r *reader) give(p []byte) int {
 	return n
 }
 
-// advance makes something pending, or comes closer to it.
-func (r *reader) advance(mayRead bool) error {
+// advanceRead makes something pending, or comes closer to it.
+func (r *reader) advanceRead(mayRead bool) error {
 	if r.file == nil {
 		if !mayRead {
 			return errMustRead
 		}
-		return r.open()
+		return r.openNext()
 	}
 	if mayRead {
-		if err := r.stopped(); err != nil {
+		if err := r.stopReason(); err != nil {
 			return err
 		}
 	}
-	piece, err := r.lines.next(mayRead)
+	piece, err := r.lines.nextLine(mayRead)
 	switch {
 	case err == nil:
-		r.show(piece)
+		r.showPiece(piece)
 		return nil
 	case !errors.Is(err, io.EOF):
 		return err // errMustRead too
 	case r.isLive && r.alive != nil:
-		return r.wait()
+		return r.awaitMore()
 	}
-	if rest := r.lines.rest(); len(rest) > 0 {
-		r.show(rest)
+	if rest := r.lines.takeRest(); len(rest) > 0 {
+		r.showPiece(rest)
 		r.inLine = false
 		return nil
 	}
-	return r.next()
+	return r.closeFile()
 }
 
-// stopped returns the reason why reading ends before the log does.
-func (r *reader) stopped() error {
+// stopReason returns the reason why reading ends before the log does.
+func (r *reader) stopReason() error {
 	select {
 	case <-r.closed:
 		return os.ErrClosed
@@ -163,36 +163,36 @@ func (r *reader) stopped() error {
 	}
 }
 
-// show takes in a piece of a line, unless the line is left out.
-func (r *reader) show(piece []byte) {
+// showPiece takes in a piece of a line, unless the line is left out.
+func (r *reader) showPiece(piece []byte) {
 	begins := !r.inLine
 	if begins {
-		e, ok := parse(piece)
+		e, ok := parseLine(piece)
 		r.keep = ok && r.skip == 0 && !e.at.Before(r.since)
 		if ok && r.skip > 0 && !e.part {
 			r.skip--
 		}
 		if r.keep {
-			r.begin(e, r.stamps)
-			piece = piece[len(piece)-len(e.text)-trailing(piece):]
+			r.beginEntry(e, r.stamps)
+			piece = piece[len(piece)-len(e.text)-newlineLength(piece):]
 		}
 	}
 	r.inLine = !bytes.HasSuffix(piece, newline)
 	if r.keep {
-		r.add(piece)
+		r.addPiece(piece)
 	}
 }
 
-// trailing returns how many bytes of newline a piece ends with.
-func trailing(piece []byte) int {
+// newlineLength returns how many bytes of newline a piece ends with.
+func newlineLength(piece []byte) int {
 	if bytes.HasSuffix(piece, newline) {
 		return 1
 	}
 	return 0
 }
 
-// next closes the file that was read.
-func (r *reader) next() error {
+// closeFile closes the file that was read.
+func (r *reader) closeFile() error {
 	err := r.file.Close()
 	r.file = nil
 	if err == nil && r.isLive {
@@ -201,9 +201,9 @@ func (r *reader) next() error {
 	return err
 }
 
-// open opens the next file. It skips a file that was removed meanwhile to make room.
-func (r *reader) open() error {
-	if err := r.stopped(); err != nil {
+// openNext opens the next file. It skips a file that was removed meanwhile to make room.
+func (r *reader) openNext() error {
+	if err := r.stopReason(); err != nil {
 		return err
 	}
 	if len(r.todo) > 0 {
@@ -217,7 +217,7 @@ func (r *reader) open() error {
 			return fmt.Errorf("open log: %w", err)
 		}
 		r.file, r.skip = src.file, part.skip
-		r.lines.reset(src)
+		r.lines.resetSource(src)
 		return nil
 	}
 	if r.live == nil {
@@ -225,11 +225,11 @@ func (r *reader) open() error {
 	}
 	r.file, r.live, r.isLive, r.skip = r.live, nil, true, 0
 	if r.alive != nil {
-		r.lines.reset(r.file)
+		r.lines.resetSource(r.file)
 		return nil
 	}
 	at, err := r.file.Seek(0, io.SeekCurrent)
-	r.lines.reset(io.LimitReader(r.file, r.size-at))
+	r.lines.resetSource(io.LimitReader(r.file, r.size-at))
 	return err
 }
 

@@ -49,14 +49,14 @@ func (r *Rotator) Run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if err := r.look(ctx); err != nil && ctx.Err() == nil {
+		if err := r.rotateAll(ctx); err != nil && ctx.Err() == nil {
 			log.G(ctx).WithError(err).Warn("logs of containers were not rotated")
 		}
 	}
 }
 
-// look looks at all logs once.
-func (r *Rotator) look(ctx context.Context) error {
+// rotateAll looks at all logs once.
+func (r *Rotator) rotateAll(ctx context.Context) error {
 	running, err := r.Running(ctx)
 	if err != nil {
 		return fmt.Errorf("list running containers: %w", err)
@@ -66,16 +66,16 @@ func (r *Rotator) look(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if err := r.check(ctx, c); err != nil {
+		if err := r.rotateLong(ctx, c); err != nil {
 			errs = append(errs, fmt.Errorf("log %s: %w", c.Path, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// check rotates the log of one container if it is too long.
-func (r *Rotator) check(ctx context.Context, c Container) error {
-	file, err := r.Dir.file(c.Path)
+// rotateLong rotates the log of one container if it is too long.
+func (r *Rotator) rotateLong(ctx context.Context, c Container) error {
+	file, err := r.Dir.fileAt(c.Path)
 	if err != nil {
 		return err
 	}
@@ -96,13 +96,13 @@ func (r *Rotator) check(ctx context.Context, c Container) error {
 	if err := r.makeRoom(ctx, file); err != nil {
 		return err
 	}
-	return r.rotate(ctx, c, file)
+	return r.rotateLog(ctx, c, file)
 }
 
 // makeRoom removes the oldest files and compresses the others. With the current file and its next rotated file,
 // the number of files is then the maximum.
 func (r *Rotator) makeRoom(ctx context.Context, file logFile) error {
-	names, unused, err := file.rotated()
+	names, unused, err := file.rotatedFiles()
 	if err != nil {
 		return err
 	}
@@ -120,16 +120,16 @@ func (r *Rotator) makeRoom(ctx context.Context, file logFile) error {
 		if strings.HasSuffix(name, gz) {
 			continue
 		}
-		if err := file.compress(ctx, name); err != nil {
+		if err := file.compressRotated(ctx, name); err != nil {
 			return fmt.Errorf("compress: %w", err)
 		}
 	}
 	return nil
 }
 
-// rotate renames the file and makes the runtime begin a new one. It does not compress the old file yet: the
+// rotateLog renames the file and makes the runtime begin a new one. It does not compress the old file yet: the
 // runtime may still write to it.
-func (r *Rotator) rotate(ctx context.Context, c Container, file logFile) error {
+func (r *Rotator) rotateLog(ctx context.Context, c Container, file logFile) error {
 	to := file.name + "." + time.Now().UTC().Format(rotatedLayout)
 	if _, err := file.root.Lstat(to); err == nil {
 		return nil // a second rotation within a second: left to the next look

@@ -79,7 +79,7 @@ func TestRotatorWhenTheRuntimeFails(t *testing.T) {
 	rotator := rotation(r, d)
 	errAway := errors.New("away")
 	rotator.Reopen = func(context.Context, string) error { return errAway }
-	if err := rotator.look(t.Context()); !errors.Is(err, errAway) {
+	if err := rotator.rotateAll(t.Context()); !errors.Is(err, errAway) {
 		t.Errorf("got %v", err)
 	}
 	if got := listed(t, d); got != "" || read(t, d, api.ContainerLogOpts{}) != numbered(1, 10) {
@@ -89,7 +89,7 @@ func TestRotatorWhenTheRuntimeFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	rotator.Reopen = r.reopen
-	if err := rotator.look(t.Context()); err != nil {
+	if err := rotator.rotateAll(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(r.path); err != nil {
@@ -107,7 +107,7 @@ func TestInterruptedRotation(t *testing.T) {
 	if got := read(t, d, api.ContainerLogOpts{}); got != "a\n"+numbered(1, 10) {
 		t.Errorf("got %q", got)
 	}
-	if err := rotation(r, d).look(t.Context()); err != nil {
+	if err := rotation(r, d).rotateAll(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if got := listed(t, d); !strings.HasPrefix(got, " .20250101-000001.gz .2") || len(strings.Fields(got)) != 2 {
@@ -129,7 +129,7 @@ func TestSecurityF1RotatorStaysInTheDirectory(t *testing.T) {
 		},
 		Reopen: func(context.Context, string) error { t.Error("reopened"); return nil },
 	}
-	if err := rotator.look(t.Context()); err == nil || strings.Contains(err.Error(), "link.log") {
+	if err := rotator.rotateAll(t.Context()); err == nil || strings.Contains(err.Error(), "link.log") {
 		t.Errorf("got %v, want that one log is not below the directory", err)
 	}
 }

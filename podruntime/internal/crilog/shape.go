@@ -19,8 +19,8 @@ type shape struct {
 	stderr  bool
 }
 
-// begin prepares the output for an entry. It breaks a line that the other stream interrupts.
-func (s *shape) begin(e entry, stamps bool) {
+// beginEntry prepares the output for an entry. It breaks a line that the other stream interrupts.
+func (s *shape) beginEntry(e entry, stamps bool) {
 	head := s.head[:0]
 	goesOn := !s.atStart && s.joins && s.stderr == e.stderr
 	if !s.atStart && !goesOn {
@@ -33,9 +33,9 @@ func (s *shape) begin(e entry, stamps bool) {
 	s.part, s.joins, s.stderr, s.atStart = e.part, e.part, e.stderr, false
 }
 
-// add writes a piece of the text of the entry. The newline at its end ends the line, or is dropped if the entry
+// addPiece writes a piece of the text of the entry. The newline at its end ends the line, or is dropped if the entry
 // is a part.
-func (s *shape) add(piece []byte) {
+func (s *shape) addPiece(piece []byte) {
 	if ends := bytes.HasSuffix(piece, newline); ends && s.part {
 		piece = piece[:len(piece)-1]
 	} else if ends {
@@ -48,8 +48,8 @@ func (s *shape) add(piece []byte) {
 	}
 }
 
-// take moves the pending output.
-func (s *shape) take(p []byte) int {
+// takePending moves the pending output.
+func (s *shape) takePending(p []byte) int {
 	n := copy(p, s.pending)
 	s.pending = s.pending[n:]
 	if len(s.pending) == 0 {

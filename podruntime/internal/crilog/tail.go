@@ -29,11 +29,11 @@ type tail struct {
 	head [maxHead]byte
 }
 
-// done means that older files are not needed.
-func (t *tail) done() bool { return t.found >= t.want }
+// isDone means that older files are not needed.
+func (t *tail) isDone() bool { return t.found >= t.want }
 
-// plain returns the beginning of the wanted lines in the first size bytes of a file.
-func (t *tail) plain(f io.ReaderAt, size int64) (int64, error) {
+// findStart returns the beginning of the wanted lines in the first size bytes of a file.
+func (t *tail) findStart(f io.ReaderAt, size int64) (int64, error) {
 	if t.want == 0 {
 		return size, nil
 	}
@@ -47,20 +47,20 @@ func (t *tail) plain(f io.ReaderAt, size int64) (int64, error) {
 		}
 		for i := bytes.LastIndexByte(t.buf, '\n'); i >= 0; i = bytes.LastIndexByte(t.buf[:i], '\n') {
 			start := t.from + int64(i) + 1
-			if stop, err := t.line(f, start, end); stop || err != nil {
+			if stop, err := t.countLine(f, start, end); stop || err != nil {
 				return end, err
 			}
 			end = start
 		}
 	}
-	if stop, err := t.line(f, 0, end); stop || err != nil {
+	if stop, err := t.countLine(f, 0, end); stop || err != nil {
 		return end, err
 	}
 	return 0, nil
 }
 
-// line counts the line between start and end, and reports whether it is one line too many.
-func (t *tail) line(f io.ReaderAt, start, end int64) (stop bool, err error) {
+// countLine counts the line between start and end, and reports whether it is one line too many.
+func (t *tail) countLine(f io.ReaderAt, start, end int64) (stop bool, err error) {
 	if end < 0 {
 		return false, nil
 	}
@@ -68,7 +68,7 @@ func (t *tail) line(f io.ReaderAt, start, end int64) (stop bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	e, ok := parse(head)
+	e, ok := parseLine(head)
 	if !ok {
 		return false, nil
 	}
@@ -99,13 +99,13 @@ func (t *tail) headAt(f io.ReaderAt, start, end int64) ([]byte, error) {
 	return head, nil
 }
 
-// compressed returns the number of lines in r before the wanted lines.
-func (t *tail) compressed(r io.Reader) (skip int, err error) {
+// countSkipped returns the number of lines in r before the wanted lines.
+func (t *tail) countSkipped(r io.Reader) (skip int, err error) {
 	var l lines
-	l.reset(r)
+	l.resetSource(r)
 	count, begins := 0, true
 	for {
-		piece, err := l.next(true)
+		piece, err := l.nextLine(true)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -113,7 +113,7 @@ func (t *tail) compressed(r io.Reader) (skip int, err error) {
 			return 0, err
 		}
 		if begins {
-			if e, ok := parse(piece); ok && !e.part {
+			if e, ok := parseLine(piece); ok && !e.part {
 				count++
 			}
 		}

@@ -38,7 +38,7 @@ func TestTailDoesNotReadTheWholeLog(t *testing.T) {
 	length := int64(len(bigLine))
 	b := &bigLog{line: bigLine, size: (1 << 30) / length * length}
 	tail := tail{want: 100}
-	offset, err := tail.plain(b, b.size)
+	offset, err := tail.findStart(b, b.size)
 	if want := b.size - 100*length; offset != want || err != nil {
 		t.Errorf("begins at %d, %v, want %d", offset, err, want)
 	}
@@ -56,7 +56,7 @@ func TestSecurityF5TheTailOfALineWithoutEndIsBounded(t *testing.T) {
 		want++
 		b := &bigLog{line: flood, size: (1 << 30) / length * length}
 		tail := tail{want: want}
-		offset, err := tail.plain(b, b.size)
+		offset, err := tail.findStart(b, b.size)
 		if got := b.size - offset; got > int64(want)*maxTailLine || got < length || err != nil {
 			t.Errorf("tail %d begins %d bytes before the end, %v", want, got, err)
 		}

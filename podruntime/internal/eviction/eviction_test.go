@@ -153,7 +153,7 @@ func TestRequestsOfSidecarsCount(t *testing.T) {
 	init := corev1.Container{Resources: p.Pod.Spec.Containers[0].Resources}
 	p.Pod.Spec.InitContainers = []corev1.Container{init, init}
 	p.Pod.Spec.InitContainers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
-	if got := p.requests(Memory); got != 200 {
+	if got := p.requestedAmount(Memory); got != 200 {
 		t.Errorf("got %d, want the 100 of the container and of the sidecar each", got)
 	}
 }

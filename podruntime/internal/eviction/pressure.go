@@ -40,10 +40,10 @@ func (p *Pressure) Conditions() []corev1.NodeConditionType {
 // Refuse returns the reason why a pod must not begin under the conditions, or "" if it may begin. Memory
 // pressure refuses pods without requests, any other pressure all but critical pods.
 func Refuse(pod *corev1.Pod, conditions []corev1.NodeConditionType) string {
-	if len(conditions) == 0 || (Pod{Pod: pod}).priority() >= Critical {
+	if len(conditions) == 0 || (Pod{Pod: pod}).podPriority() >= Critical {
 		return ""
 	}
-	if slices.Equal(conditions, []corev1.NodeConditionType{corev1.NodeMemoryPressure}) && (!bestEffort(pod) || tolerates(pod, corev1.TaintNodeMemoryPressure)) {
+	if slices.Equal(conditions, []corev1.NodeConditionType{corev1.NodeMemoryPressure}) && (!bestEffort(pod) || toleratesTaint(pod, corev1.TaintNodeMemoryPressure)) {
 		return ""
 	}
 	return fmt.Sprintf("The node had condition: %v. ", conditions)
@@ -63,7 +63,7 @@ func bestEffort(pod *corev1.Pod) bool {
 	return true
 }
 
-func tolerates(pod *corev1.Pod, key string) bool {
+func toleratesTaint(pod *corev1.Pod, key string) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
 		return (t.Key == key || t.Key == "" && t.Operator == corev1.TolerationOpExists) && (t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule)
 	})

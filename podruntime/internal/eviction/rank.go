@@ -29,11 +29,11 @@ type Pod struct {
 // then pods of a low priority, then pods with the greatest excess over their request. Processes cannot be
 // requested. A pod without measurements counts as using more than its request.
 func Rank(pods []Pod, r Resource) []Pod {
-	list := slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.priority() >= Critical })
+	list := slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.podPriority() >= Critical })
 	slices.SortStableFunc(list, func(a, b Pod) int {
-		ua, ub := a.uses(r), b.uses(r)
-		ra, rb := a.requests(r), b.requests(r)
-		return cmp.Or(-compareBool(ua < 0 || ua > ra, ub < 0 || ub > rb), cmp.Compare(a.priority(), b.priority()), -compareBool(ua < 0, ub < 0), -cmp.Compare(ua-ra, ub-rb))
+		ua, ub := a.usedAmount(r), b.usedAmount(r)
+		ra, rb := a.requestedAmount(r), b.requestedAmount(r)
+		return cmp.Or(-compareBool(ua < 0 || ua > ra, ub < 0 || ub > rb), cmp.Compare(a.podPriority(), b.podPriority()), -compareBool(ua < 0, ub < 0), -cmp.Compare(ua-ra, ub-rb))
 	})
 	return list
 }
@@ -48,15 +48,15 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-func (p Pod) priority() int32 {
+func (p Pod) podPriority() int32 {
 	if p.Pod.Spec.Priority == nil {
 		return 0
 	}
 	return *p.Pod.Spec.Priority
 }
 
-// uses returns the usage of the pod, -1 if it is not known.
-func (p Pod) uses(r Resource) int64 {
+// usedAmount returns the usage of the pod, -1 if it is not known.
+func (p Pod) usedAmount(r Resource) int64 {
 	var used *uint64
 	switch s := p.Stats; {
 	case s == nil:
@@ -75,8 +75,8 @@ func (p Pod) uses(r Resource) int64 {
 	return int64(*used) //nolint:gosec // sizes of machines fit
 }
 
-// requests returns the requests of the pod.
-func (p Pod) requests(r Resource) int64 {
+// requestedAmount returns the requests of the pod.
+func (p Pod) requestedAmount(r Resource) int64 {
 	name := corev1.ResourceName(r)
 	if name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
 		return 0

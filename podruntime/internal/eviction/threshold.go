@@ -126,13 +126,13 @@ func (o Observations) Met(thresholds []Threshold) []Met {
 		if !measured || seen.Capacity == 0 || float64(seen.Available) >= float64(least) {
 			continue
 		}
-		list = append(list, Met{t, t.Signal.quantity(least), t.Signal.quantity(int64(seen.Available))}) //nolint:gosec // sizes of machines fit
+		list = append(list, Met{t, t.Signal.eventQuantity(least), t.Signal.eventQuantity(int64(seen.Available))}) //nolint:gosec // sizes of machines fit
 	}
 	return list
 }
 
-// quantity writes an amount as events show it.
-func (s Signal) quantity(n int64) resource.Quantity {
+// eventQuantity writes an amount as events show it.
+func (s Signal) eventQuantity(n int64) resource.Quantity {
 	if r := s.Resource(); r == Inodes || r == Process {
 		return *resource.NewQuantity(n, resource.DecimalSI)
 	}

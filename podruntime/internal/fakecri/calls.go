@@ -81,7 +81,7 @@ func (r *Runtime) Fail(method string, n int, err error) {
 	if n < 0 {
 		f.always = err
 	}
-	f.before = append(f.before, repeat(n, err)...)
+	f.before = append(f.before, repeatError(n, err)...)
 }
 
 // Lose makes the next n calls of a method do their work and fail nevertheless, as when the answer is lost.
@@ -89,7 +89,7 @@ func (r *Runtime) Lose(method string, n int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := r.faultsOf(method)
-	f.after = append(f.after, repeat(n, err)...)
+	f.after = append(f.after, repeatError(n, err)...)
 }
 
 // Hang makes the next n calls of a method wait until their context ends or the runtime restarts.
@@ -113,14 +113,14 @@ func (r *Runtime) faultsOf(method string) *faults {
 	return r.faults[method]
 }
 
-func repeat(n int, err error) []error {
+func repeatError(n int, err error) []error {
 	if n < 0 {
 		return nil
 	}
 	return slices.Repeat([]error{err}, n)
 }
 
-func pop(list *[]error) error {
+func popError(list *[]error) error {
 	if len(*list) == 0 {
 		return nil
 	}
@@ -129,9 +129,9 @@ func pop(list *[]error) error {
 	return err
 }
 
-// do runs every call: it records the call, applies the faults, and then calls f without the lock of the runtime.
-func do[T any](ctx context.Context, c *Client, method, id string, f func() (T, error)) (T, error) {
-	call, pass, lost := c.begin(method, id)
+// runCall runs every call: it records the call, applies the faults, and then calls f without the lock of the runtime.
+func runCall[T any](ctx context.Context, c *Client, method, id string, f func() (T, error)) (T, error) {
+	call, pass, lost := c.beginCall(method, id)
 	var answer, none T
 	err := pass(ctx)
 	if err == nil {
@@ -146,7 +146,7 @@ func do[T any](ctx context.Context, c *Client, method, id string, f func() (T, e
 	c.runtime.mu.Lock()
 	call.Took, call.Ended, call.Err = time.Since(call.At), true, err
 	if call.Subject == id {
-		call.Subject = c.runtime.subject(id) // created by the call itself
+		call.Subject = c.runtime.subjectOf(id) // created by the call itself
 	}
 	c.runtime.mu.Unlock()
 	if err != nil {
@@ -155,26 +155,26 @@ func do[T any](ctx context.Context, c *Client, method, id string, f func() (T, e
 	return answer, nil
 }
 
-// act is do for a call without an answer.
-func (c *Client) act(ctx context.Context, method, id string, f func() error) error {
-	_, err := do(ctx, c, method, id, func() (struct{}, error) { return struct{}{}, f() })
+// runAction is do for a call without an answer.
+func (c *Client) runAction(ctx context.Context, method, id string, f func() error) error {
+	_, err := runCall(ctx, c, method, id, func() (struct{}, error) { return struct{}{}, f() })
 	return err
 }
 
-// begin records a call. It returns a function that waits until the call may go on, and the error that hides the
+// beginCall records a call. It returns a function that waits until the call may go on, and the error that hides the
 // call's answer.
-func (c *Client) begin(method, id string) (call *Call, pass func(context.Context) error, lost error) {
+func (c *Client) beginCall(method, id string) (call *Call, pass func(context.Context) error, lost error) {
 	r := c.runtime
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	call = &Call{Method: method, Subject: r.subject(id), At: time.Now()}
+	call = &Call{Method: method, Subject: r.subjectOf(id), At: time.Now()}
 	r.calls = append(r.calls, call)
 	if c.closed {
 		return call, func(context.Context) error { return status.Error(codes.Canceled, "the client connection is closing") }, nil
 	}
 	f := r.faultsOf(method)
-	err, lost := f.always, pop(&f.after)
-	if next := pop(&f.before); next != nil {
+	err, lost := f.always, popError(&f.after)
+	if next := popError(&f.before); next != nil {
 		err = next
 	}
 	hang := f.hang > 0
@@ -184,12 +184,12 @@ func (c *Client) begin(method, id string) (call *Call, pass func(context.Context
 	delay, restarted := f.delay, r.restarted
 	return call, func(ctx context.Context) error {
 		if hang {
-			return wait[struct{}](ctx, nil, restarted)
+			return awaitDone[struct{}](ctx, nil, restarted)
 		}
 		if delay > 0 {
 			timer := time.NewTimer(delay)
 			defer timer.Stop()
-			if err := wait(ctx, timer.C, restarted); err != nil {
+			if err := awaitDone(ctx, timer.C, restarted); err != nil {
 				return err
 			}
 		}
@@ -197,8 +197,8 @@ func (c *Client) begin(method, id string) (call *Call, pass func(context.Context
 	}, lost
 }
 
-// wait returns nil when done happens first, and otherwise the error for a gRPC client.
-func wait[T any](ctx context.Context, done <-chan T, restarted <-chan struct{}) error {
+// awaitDone returns nil when done happens first, and otherwise the error for a gRPC client.
+func awaitDone[T any](ctx context.Context, done <-chan T, restarted <-chan struct{}) error {
 	select {
 	case <-done:
 		return nil
@@ -217,23 +217,25 @@ func statusOf(err error) error {
 	return status.FromContextError(err).Err()
 }
 
-// subject returns the subject of an identifier. The caller has r.mu.
-func (r *Runtime) subject(id string) string {
+// subjectOf returns the subject of an identifier. The caller has r.mu.
+func (r *Runtime) subjectOf(id string) string {
 	if s := r.sandboxes[id]; s != nil {
-		return s.name()
+		return s.podPath()
 	}
 	if c := r.containers[id]; c != nil {
-		return c.name()
+		return c.containerPath()
 	}
 	return id
 }
 
-func (s *sandbox) name() string { return podName(s.config) }
+func (s *sandbox) podPath() string { return podName(s.config) }
 
 func podName(config *runtimeapi.PodSandboxConfig) string {
 	return config.GetMetadata().GetNamespace() + "/" + config.GetMetadata().GetName()
 }
 
-func (c *container) name() string { return c.sandbox.name() + "/" + c.config.GetMetadata().GetName() }
+func (c *container) containerPath() string {
+	return c.sandbox.podPath() + "/" + c.config.GetMetadata().GetName()
+}
 
-func clone[T proto.Message](m T) T { return proto.CloneOf(m) }
+func cloneMessage[T proto.Message](m T) T { return proto.CloneOf(m) }

@@ -37,12 +37,12 @@ type container struct {
 // CreateContainer creates a container in a ready sandbox, from an image on the machine.
 func (c *Client) CreateContainer(ctx context.Context, sandboxID string, config *runtimeapi.ContainerConfig, sandboxConfig *runtimeapi.PodSandboxConfig) (string, error) {
 	subject := podName(sandboxConfig) + "/" + config.GetMetadata().GetName()
-	return do(ctx, c, "CreateContainer", subject, func() (string, error) {
-		return c.runtime.create(sandboxID, config, sandboxConfig)
+	return runCall(ctx, c, "CreateContainer", subject, func() (string, error) {
+		return c.runtime.createContainer(sandboxID, config, sandboxConfig)
 	})
 }
 
-func (r *Runtime) create(sandboxID string, config *runtimeapi.ContainerConfig, sandboxConfig *runtimeapi.PodSandboxConfig) (string, error) {
+func (r *Runtime) createContainer(sandboxID string, config *runtimeapi.ContainerConfig, sandboxConfig *runtimeapi.PodSandboxConfig) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.sandboxes[sandboxID]
@@ -64,22 +64,22 @@ func (r *Runtime) create(sandboxID string, config *runtimeapi.ContainerConfig, s
 		return "", status.Errorf(codes.NotFound, "failed to resolve image %q: not found", config.GetImage().GetImage())
 	}
 	c := &container{
-		id: r.id(), sandbox: s, config: clone(config), sandboxConfig: clone(sandboxConfig), image: image, created: now(),
+		id: r.newID(), sandbox: s, config: cloneMessage(config), sandboxConfig: cloneMessage(sandboxConfig), image: image, created: nowNanos(),
 		state: runtimeapi.ContainerState_CONTAINER_CREATED, done: make(chan struct{}),
 	}
-	c.resources = clone(config.GetLinux().GetResources())
+	c.resources = cloneMessage(config.GetLinux().GetResources())
 	r.containers[c.id] = c
 	r.made = append(r.made, c.config)
-	r.tell(s, c.id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
+	r.sendEvent(s, c.id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
 	return c.id, nil
 }
 
 // StartContainer starts a created container for the first time.
 func (c *Client) StartContainer(ctx context.Context, id string) error {
-	return c.act(ctx, "StartContainer", id, func() error { return c.runtime.start(id) })
+	return c.runAction(ctx, "StartContainer", id, func() error { return c.runtime.startContainer(id) })
 }
 
-func (r *Runtime) start(id string) error {
+func (r *Runtime) startContainer(id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.containers[id]
@@ -98,18 +98,18 @@ func (r *Runtime) start(id string) error {
 		err = c.openLog()
 	}
 	if err != nil {
-		r.finish(c, exit{code: 128, reason: "StartError", message: err.Error()})
+		r.finishContainer(c, exit{code: 128, reason: "StartError", message: err.Error()})
 		return status.Error(codes.Unknown, err.Error())
 	}
-	c.life, c.state, c.started = life, runtimeapi.ContainerState_CONTAINER_RUNNING, now()
-	r.tell(c.sandbox, id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
-	r.begin(c)
+	c.life, c.state, c.started = life, runtimeapi.ContainerState_CONTAINER_RUNNING, nowNanos()
+	r.sendEvent(c.sandbox, id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
+	r.beginLife(c)
 	return nil
 }
 
 // StopContainer asks a container to end, kills it after timeout seconds, and returns when it has ended.
 func (c *Client) StopContainer(ctx context.Context, id string, timeout int64) error {
-	return c.act(ctx, "StopContainer", id, func() error {
+	return c.runAction(ctx, "StopContainer", id, func() error {
 		found, err := c.runtime.askToEnd(id)
 		if err != nil || found == nil {
 			return err
@@ -145,13 +145,13 @@ func (r *Runtime) awaitEnd(ctx context.Context, c *container, timeout time.Durat
 	r.mu.Unlock()
 	ends, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err := wait(ends, c.done, restarted)
+	err := awaitDone(ends, c.done, restarted)
 	if err == nil || ends.Err() == nil || ctx.Err() != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.end(c, killed)
+	r.endContainer(c, killed)
 	return nil
 }
 
@@ -167,37 +167,37 @@ func (l Life) stopCode() int32 {
 
 // RemoveContainer removes a container, and kills it first if it runs. A missing container is no error.
 func (c *Client) RemoveContainer(ctx context.Context, id string) error {
-	return c.act(ctx, "RemoveContainer", id, func() error {
+	return c.runAction(ctx, "RemoveContainer", id, func() error {
 		r := c.runtime
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if found := r.containers[id]; found != nil {
-			r.end(found, killed)
-			r.remove(found)
+			r.endContainer(found, killed)
+			r.removeContainer(found)
 		}
 		return nil
 	})
 }
 
-// remove needs r.mu.
-func (r *Runtime) remove(c *container) {
+// removeContainer needs r.mu.
+func (r *Runtime) removeContainer(c *container) {
 	delete(r.containers, c.id)
-	r.tell(c.sandbox, c.id, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
+	r.sendEvent(c.sandbox, c.id, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
 }
 
 // ListContainers returns the containers for the filter.
 func (c *Client) ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
-	return do(ctx, c, "ListContainers", "", func() ([]*runtimeapi.Container, error) {
+	return runCall(ctx, c, "ListContainers", "", func() ([]*runtimeapi.Container, error) {
 		r := c.runtime
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		var list []*runtimeapi.Container
 		for _, c := range r.containers {
 			if !strings.HasPrefix(c.id, filter.GetId()) || !strings.HasPrefix(c.sandbox.id, filter.GetPodSandboxId()) ||
-				!selected(c.config.GetLabels(), filter.GetLabelSelector()) || filter.GetState() != nil && filter.GetState().GetState() != c.state {
+				!matchesLabels(c.config.GetLabels(), filter.GetLabelSelector()) || filter.GetState() != nil && filter.GetState().GetState() != c.state {
 				continue
 			}
-			s := c.status()
+			s := c.statusMessage()
 			list = append(list, &runtimeapi.Container{
 				Id: c.id, PodSandboxId: c.sandbox.id, Metadata: s.Metadata, Image: s.Image, ImageRef: s.ImageRef, ImageId: s.ImageId,
 				State: c.state, CreatedAt: c.created, Labels: s.Labels, Annotations: s.Annotations,
@@ -210,7 +210,7 @@ func (c *Client) ListContainers(ctx context.Context, filter *runtimeapi.Containe
 
 // ContainerStatus returns the state of a container.
 func (c *Client) ContainerStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.ContainerStatusResponse, error) {
-	return do(ctx, c, "ContainerStatus", id, func() (*runtimeapi.ContainerStatusResponse, error) {
+	return runCall(ctx, c, "ContainerStatus", id, func() (*runtimeapi.ContainerStatusResponse, error) {
 		r := c.runtime
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -218,7 +218,7 @@ func (c *Client) ContainerStatus(ctx context.Context, id string, verbose bool) (
 		if found == nil {
 			return nil, notFound("container", id)
 		}
-		answer := &runtimeapi.ContainerStatusResponse{Status: found.status()}
+		answer := &runtimeapi.ContainerStatusResponse{Status: found.statusMessage()}
 		if verbose {
 			answer.Info = map[string]string{"info": `{"sandboxID":"` + found.sandbox.id + `"}`}
 		}
@@ -226,19 +226,19 @@ func (c *Client) ContainerStatus(ctx context.Context, id string, verbose bool) (
 	})
 }
 
-func (c *container) status() *runtimeapi.ContainerStatus {
-	config := clone(c.config)
+func (c *container) statusMessage() *runtimeapi.ContainerStatus {
+	config := cloneMessage(c.config)
 	return &runtimeapi.ContainerStatus{
 		Id: c.id, Metadata: config.GetMetadata(), State: c.state, CreatedAt: c.created, StartedAt: c.started, FinishedAt: c.finished,
 		ExitCode: c.exit.code, Reason: c.exit.reason, Message: c.exit.message,
-		Image: &runtimeapi.ImageSpec{Image: c.image.name(), UserSpecifiedImage: config.GetImage().GetUserSpecifiedImage()}, ImageRef: c.image.ref(), ImageId: c.image.id,
+		Image: &runtimeapi.ImageSpec{Image: c.image.imageName(), UserSpecifiedImage: config.GetImage().GetUserSpecifiedImage()}, ImageRef: c.image.digestRef(), ImageId: c.image.id,
 		Labels: config.GetLabels(), Annotations: config.GetAnnotations(), Mounts: config.GetMounts(), LogPath: c.logPath(),
-		Resources: &runtimeapi.ContainerResources{Linux: clone(c.resources)}, User: c.user(), StopSignal: config.GetStopSignal(),
+		Resources: &runtimeapi.ContainerResources{Linux: cloneMessage(c.resources)}, User: c.userMessage(), StopSignal: config.GetStopSignal(),
 	}
 }
 
-// user returns the user of the container: from its config, or else from its image.
-func (c *container) user() *runtimeapi.ContainerUser {
+// userMessage returns the user of the container: from its config, or else from its image.
+func (c *container) userMessage() *runtimeapi.ContainerUser {
 	context := c.config.GetLinux().GetSecurityContext()
 	user := &runtimeapi.LinuxContainerUser{SupplementalGroups: slices.Clone(context.GetSupplementalGroups())}
 	switch {
@@ -258,7 +258,7 @@ func (r *Runtime) statusesIn(s *sandbox) []*runtimeapi.ContainerStatus {
 	var list []*runtimeapi.ContainerStatus
 	for _, c := range r.containers {
 		if c.sandbox == s {
-			list = append(list, c.status())
+			list = append(list, c.statusMessage())
 		}
 	}
 	slices.SortFunc(list, func(a, b *runtimeapi.ContainerStatus) int { return strings.Compare(a.Id, b.Id) })
@@ -267,7 +267,7 @@ func (r *Runtime) statusesIn(s *sandbox) []*runtimeapi.ContainerStatus {
 
 // UpdateContainerResources changes the resources of a container before its end.
 func (c *Client) UpdateContainerResources(ctx context.Context, id string, resources *runtimeapi.ContainerResources) error {
-	return c.act(ctx, "UpdateContainerResources", id, func() error {
+	return c.runAction(ctx, "UpdateContainerResources", id, func() error {
 		r := c.runtime
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -278,16 +278,16 @@ func (c *Client) UpdateContainerResources(ctx context.Context, id string, resour
 		case found.state == runtimeapi.ContainerState_CONTAINER_EXITED:
 			return status.Errorf(codes.Unknown, "container is in %s state", found.state)
 		}
-		found.resources = merged(found.resources, resources.GetLinux())
+		found.resources = mergeResources(found.resources, resources.GetLinux())
 		return nil
 	})
 }
 
-// merged applies an update: zero fields of the update change nothing.
-func merged(old, update *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
-	m := clone(old)
+// mergeResources applies an update: zero fields of the update change nothing.
+func mergeResources(old, update *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
+	m := cloneMessage(old)
 	if m == nil {
-		return clone(update)
+		return cloneMessage(update)
 	}
 	set := func(to *int64, v int64) {
 		if v != 0 {

@@ -16,16 +16,16 @@ type watcher struct {
 	more  chan struct{}                        // has room for one value
 }
 
-// tell sends an event to the watchers. The caller holds r.mu.
-func (r *Runtime) tell(s *sandbox, id string, kind runtimeapi.ContainerEventType) {
+// sendEvent sends an event to the watchers. The caller holds r.mu.
+func (r *Runtime) sendEvent(s *sandbox, id string, kind runtimeapi.ContainerEventType) {
 	if len(r.watchers) == 0 {
 		return
 	}
 	event := &runtimeapi.ContainerEventResponse{
-		ContainerId: id, ContainerEventType: kind, CreatedAt: now(), PodSandboxStatus: s.status(), ContainersStatuses: r.statusesIn(s),
+		ContainerId: id, ContainerEventType: kind, CreatedAt: nowNanos(), PodSandboxStatus: s.statusMessage(), ContainersStatuses: r.statusesIn(s),
 	}
 	for w := range r.watchers {
-		w.queue = append(w.queue, clone(event))
+		w.queue = append(w.queue, cloneMessage(event))
 		select {
 		case w.more <- struct{}{}:
 		default:
@@ -36,10 +36,10 @@ func (r *Runtime) tell(s *sandbox, id string, kind runtimeapi.ContainerEventType
 // GetContainerEvents sends new events until the context ends or the runtime restarts. The callback gets no
 // stream.
 func (c *Client) GetContainerEvents(ctx context.Context, events chan *runtimeapi.ContainerEventResponse, established func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
-	return c.act(ctx, "GetContainerEvents", "", func() error {
+	return c.runAction(ctx, "GetContainerEvents", "", func() error {
 		r := c.runtime
 		if r.config.NoEvents {
-			return unimplemented()
+			return unimplementedError()
 		}
 		w := &watcher{more: make(chan struct{}, 1)}
 		r.mu.Lock()
@@ -55,10 +55,10 @@ func (c *Client) GetContainerEvents(ctx context.Context, events chan *runtimeapi
 			established(nil)
 		}
 		for {
-			if err := wait(ctx, w.more, restarted); err != nil {
+			if err := awaitDone(ctx, w.more, restarted); err != nil {
 				return err
 			}
-			for _, event := range r.take(w) {
+			for _, event := range r.takeEvents(w) {
 				select {
 				case events <- event:
 				case <-ctx.Done():
@@ -71,7 +71,7 @@ func (c *Client) GetContainerEvents(ctx context.Context, events chan *runtimeapi
 	})
 }
 
-func (r *Runtime) take(w *watcher) []*runtimeapi.ContainerEventResponse {
+func (r *Runtime) takeEvents(w *watcher) []*runtimeapi.ContainerEventResponse {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	queue := w.queue

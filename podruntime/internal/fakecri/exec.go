@@ -26,7 +26,7 @@ type Answer struct {
 // ExecSync runs a command in a running container. An exit code other than 0 is an utilexec.CodeExitError. A
 // command longer than timeout gives the status DeadlineExceeded.
 func (c *Client) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (stdout, stderr []byte, err error) {
-	answer, err := do(ctx, c, "ExecSync", id, func() (Answer, error) { return c.runtime.exec(ctx, id, command, timeout) })
+	answer, err := runCall(ctx, c, "ExecSync", id, func() (Answer, error) { return c.runtime.execCommand(ctx, id, command, timeout) })
 	if err == nil && answer.Code != 0 {
 		err = utilexec.CodeExitError{
 			Err:  fmt.Errorf("command '%s' exited with %d: %s", strings.Join(command, " "), answer.Code, answer.Stderr),
@@ -36,7 +36,7 @@ func (c *Client) ExecSync(ctx context.Context, id string, command []string, time
 	return []byte(answer.Stdout), []byte(answer.Stderr), err
 }
 
-func (r *Runtime) exec(ctx context.Context, id string, command []string, timeout time.Duration) (Answer, error) {
+func (r *Runtime) execCommand(ctx context.Context, id string, command []string, timeout time.Duration) (Answer, error) {
 	found, restarted, err := r.forExec(id)
 	if err != nil {
 		return Answer{}, err
@@ -76,12 +76,12 @@ func (r *Runtime) forExec(id string) (Container, <-chan struct{}, error) {
 	case c.state != runtimeapi.ContainerState_CONTAINER_RUNNING:
 		return Container{}, nil, status.Errorf(codes.Unknown, "container is in %s state", c.state)
 	}
-	return c.view(), r.restarted, nil
+	return c.publicView(), r.restarted, nil
 }
 
 func (r *Runtime) streamURL(request any, running func() error) (string, error) {
 	if r.config.StreamURL == nil {
-		return "", unimplemented()
+		return "", unimplementedError()
 	}
 	if err := running(); err != nil {
 		return "", err
@@ -89,7 +89,7 @@ func (r *Runtime) streamURL(request any, running func() error) (string, error) {
 	return r.config.StreamURL(request)
 }
 
-func (r *Runtime) runs(id string) func() error {
+func (r *Runtime) checkRuns(id string) func() error {
 	return func() error {
 		_, _, err := r.forExec(id)
 		return err
@@ -98,16 +98,16 @@ func (r *Runtime) runs(id string) func() error {
 
 // Exec returns the URL of Config.StreamURL.
 func (c *Client) Exec(ctx context.Context, request *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
-	return do(ctx, c, "Exec", request.GetContainerId(), func() (*runtimeapi.ExecResponse, error) {
-		url, err := c.runtime.streamURL(clone(request), c.runtime.runs(request.GetContainerId()))
+	return runCall(ctx, c, "Exec", request.GetContainerId(), func() (*runtimeapi.ExecResponse, error) {
+		url, err := c.runtime.streamURL(cloneMessage(request), c.runtime.checkRuns(request.GetContainerId()))
 		return &runtimeapi.ExecResponse{Url: url}, err
 	})
 }
 
 // Attach returns the URL of Config.StreamURL.
 func (c *Client) Attach(ctx context.Context, request *runtimeapi.AttachRequest) (*runtimeapi.AttachResponse, error) {
-	return do(ctx, c, "Attach", request.GetContainerId(), func() (*runtimeapi.AttachResponse, error) {
-		url, err := c.runtime.streamURL(clone(request), c.runtime.runs(request.GetContainerId()))
+	return runCall(ctx, c, "Attach", request.GetContainerId(), func() (*runtimeapi.AttachResponse, error) {
+		url, err := c.runtime.streamURL(cloneMessage(request), c.runtime.checkRuns(request.GetContainerId()))
 		return &runtimeapi.AttachResponse{Url: url}, err
 	})
 }
@@ -115,8 +115,8 @@ func (c *Client) Attach(ctx context.Context, request *runtimeapi.AttachRequest) 
 // PortForward returns the URL of Config.StreamURL.
 func (c *Client) PortForward(ctx context.Context, request *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
 	id := request.GetPodSandboxId()
-	return do(ctx, c, "PortForward", id, func() (*runtimeapi.PortForwardResponse, error) {
-		url, err := c.runtime.streamURL(clone(request), func() error {
+	return runCall(ctx, c, "PortForward", id, func() (*runtimeapi.PortForwardResponse, error) {
+		url, err := c.runtime.streamURL(cloneMessage(request), func() error {
 			c.runtime.mu.Lock()
 			defer c.runtime.mu.Unlock()
 			switch s := c.runtime.sandboxes[id]; {
@@ -133,7 +133,7 @@ func (c *Client) PortForward(ctx context.Context, request *runtimeapi.PortForwar
 
 // ReopenContainerLog opens the log file of a container that runs again, after it was renamed.
 func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
-	return c.act(ctx, "ReopenContainerLog", id, func() error {
+	return c.runAction(ctx, "ReopenContainerLog", id, func() error {
 		r := c.runtime
 		r.mu.Lock()
 		defer r.mu.Unlock()

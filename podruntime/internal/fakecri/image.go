@@ -47,24 +47,24 @@ func imageID(name string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-func (i *image) name() string {
+func (i *image) imageName() string {
 	if len(i.tags) > 0 {
 		return i.tags[0]
 	}
 	return i.id
 }
 
-// ref returns the reference of the image by its digest.
-func (i *image) ref() string {
-	name, _, _ := strings.Cut(normalise(i.Name), "@")
+// digestRef returns the reference of the image by its digest.
+func (i *image) digestRef() string {
+	name, _, _ := strings.Cut(normalizeName(i.Name), "@")
 	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {
 		name = name[:colon]
 	}
 	return name + "@" + i.id
 }
 
-// normalise writes the name of an image in full, as runtimes do.
-func normalise(name string) string {
+// normalizeName writes the name of an image in full, as runtimes do.
+func normalizeName(name string) string {
 	if strings.HasPrefix(name, "sha256:") {
 		return name
 	}
@@ -85,22 +85,22 @@ func normalise(name string) string {
 func (r *Runtime) Publish(i Image) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.registry[normalise(i.Name)] = &i
+	r.registry[normalizeName(i.Name)] = &i
 }
 
 // AddImage puts an image on the machine, and publishes it if it is unpublished.
 func (r *Runtime) AddImage(i Image) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	name := normalise(i.Name)
+	name := normalizeName(i.Name)
 	if r.registry[name] == nil {
 		r.registry[name] = &i
 	}
-	r.store(name, i)
+	r.storeImage(name, i)
 }
 
-// store needs r.mu.
-func (r *Runtime) store(name string, i Image) *image {
+// storeImage needs r.mu.
+func (r *Runtime) storeImage(name string, i Image) *image {
 	id := imageID(name)
 	if at := strings.Index(name, "@"); at >= 0 {
 		id = name[at+1:]
@@ -118,9 +118,9 @@ func (r *Runtime) findImage(name string) *image {
 	if i := r.images[name]; i != nil {
 		return i
 	}
-	name = normalise(name)
+	name = normalizeName(name)
 	for _, i := range r.images {
-		if slices.Contains(i.tags, name) || i.ref() == name {
+		if slices.Contains(i.tags, name) || i.digestRef() == name {
 			return i
 		}
 	}
@@ -129,14 +129,14 @@ func (r *Runtime) findImage(name string) *image {
 
 // PullImage puts an image on the machine, as set by Publish, and returns its reference by digest.
 func (c *Client) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
-	return do(ctx, c, "PullImage", spec.GetImage(), func() (string, error) {
+	return runCall(ctx, c, "PullImage", spec.GetImage(), func() (string, error) {
 		r := c.runtime
-		name := normalise(spec.GetImage())
-		published, restarted, err := r.request(name)
+		name := normalizeName(spec.GetImage())
+		published, restarted, err := r.requestImage(name)
 		if published.Takes > 0 {
 			timer := time.NewTimer(published.Takes)
 			defer timer.Stop()
-			if gone := wait(ctx, timer.C, restarted); gone != nil {
+			if gone := awaitDone(ctx, timer.C, restarted); gone != nil {
 				return "", gone
 			}
 		}
@@ -150,24 +150,24 @@ func (c *Client) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, auth
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return r.store(name, published).ref(), nil
+		return r.storeImage(name, published).digestRef(), nil
 	})
 }
 
-// request returns the registry's image of that name, and the error of the next pull.
-func (r *Runtime) request(name string) (Image, <-chan struct{}, error) {
+// requestImage returns the registry's image of that name, and the error of the next pull.
+func (r *Runtime) requestImage(name string) (Image, <-chan struct{}, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	published := r.registry[name]
 	if published == nil {
 		return Image{Name: name}, r.restarted, nil
 	}
-	return *published, r.restarted, pop(&published.Errors)
+	return *published, r.restarted, popError(&published.Errors)
 }
 
 // RemoveImage removes an image. A missing image is no error.
 func (c *Client) RemoveImage(ctx context.Context, spec *runtimeapi.ImageSpec) error {
-	return c.act(ctx, "RemoveImage", spec.GetImage(), func() error {
+	return c.runAction(ctx, "RemoveImage", spec.GetImage(), func() error {
 		c.runtime.mu.Lock()
 		defer c.runtime.mu.Unlock()
 		if i := c.runtime.findImage(spec.GetImage()); i != nil {
@@ -179,21 +179,21 @@ func (c *Client) RemoveImage(ctx context.Context, spec *runtimeapi.ImageSpec) er
 
 // ImageStatus returns an image of the machine. A missing image is a nil image and no error.
 func (c *Client) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
-	return do(ctx, c, "ImageStatus", spec.GetImage(), func() (*runtimeapi.ImageStatusResponse, error) {
+	return runCall(ctx, c, "ImageStatus", spec.GetImage(), func() (*runtimeapi.ImageStatusResponse, error) {
 		c.runtime.mu.Lock()
 		defer c.runtime.mu.Unlock()
 		i := c.runtime.findImage(spec.GetImage())
 		if i == nil {
 			return &runtimeapi.ImageStatusResponse{}, nil
 		}
-		return &runtimeapi.ImageStatusResponse{Image: i.proto()}, nil
+		return &runtimeapi.ImageStatusResponse{Image: i.imageMessage()}, nil
 	})
 }
 
-func (i *image) proto() *runtimeapi.Image {
+func (i *image) imageMessage() *runtimeapi.Image {
 	p := &runtimeapi.Image{
-		Id: i.id, RepoTags: slices.Clone(i.tags), RepoDigests: []string{i.ref()}, Size: i.Size, Username: i.User, Pinned: i.Pinned,
-		Spec: &runtimeapi.ImageSpec{Image: i.name()},
+		Id: i.id, RepoTags: slices.Clone(i.tags), RepoDigests: []string{i.digestRef()}, Size: i.Size, Username: i.User, Pinned: i.Pinned,
+		Spec: &runtimeapi.ImageSpec{Image: i.imageName()},
 	}
 	if i.UID != nil {
 		p.Uid = &runtimeapi.Int64Value{Value: *i.UID}
@@ -205,7 +205,7 @@ func (i *image) proto() *runtimeapi.Image {
 
 // ListImages returns the images of the machine.
 func (c *Client) ListImages(ctx context.Context, filter *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
-	return do(ctx, c, "ListImages", "", func() ([]*runtimeapi.Image, error) {
+	return runCall(ctx, c, "ListImages", "", func() ([]*runtimeapi.Image, error) {
 		r := c.runtime
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -213,7 +213,7 @@ func (c *Client) ListImages(ctx context.Context, filter *runtimeapi.ImageFilter)
 		only := filter.GetImage().GetImage()
 		for _, i := range r.images {
 			if only == "" || r.findImage(only) == i {
-				list = append(list, i.proto())
+				list = append(list, i.imageMessage())
 			}
 		}
 		slices.SortFunc(list, func(a, b *runtimeapi.Image) int { return strings.Compare(a.Id, b.Id) })
@@ -223,7 +223,7 @@ func (c *Client) ListImages(ctx context.Context, filter *runtimeapi.ImageFilter)
 
 // ImageFsInfo returns how much the images take.
 func (c *Client) ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
-	return do(ctx, c, "ImageFsInfo", "", func() (*runtimeapi.ImageFsInfoResponse, error) {
+	return runCall(ctx, c, "ImageFsInfo", "", func() (*runtimeapi.ImageFsInfoResponse, error) {
 		r := c.runtime
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -232,7 +232,7 @@ func (c *Client) ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoRespon
 			used += i.Size
 		}
 		return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{
-			Timestamp: now(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: "/"},
+			Timestamp: nowNanos(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: "/"},
 			UsedBytes: &runtimeapi.UInt64Value{Value: used}, InodesUsed: &runtimeapi.UInt64Value{Value: uint64(len(r.images))},
 		}}}, nil
 	})

@@ -25,11 +25,11 @@ type Container struct {
 	Done <-chan struct{}
 }
 
-func (c *container) view() Container {
+func (c *container) publicView() Container {
 	return Container{
 		ID: c.id, SandboxID: c.sandbox.id, Pod: c.sandbox.config.GetMetadata().GetName(), UID: c.sandbox.config.GetMetadata().GetUid(),
 		Name: c.config.GetMetadata().GetName(), Attempt: c.config.GetMetadata().GetAttempt(), State: c.state,
-		Config: clone(c.config), Resources: clone(c.resources), Created: time.Unix(0, c.created), LogPath: c.logPath(), Done: c.done,
+		Config: cloneMessage(c.config), Resources: cloneMessage(c.resources), Created: time.Unix(0, c.created), LogPath: c.logPath(), Done: c.done,
 	}
 }
 
@@ -50,7 +50,7 @@ func (r *Runtime) Sandboxes() []Sandbox {
 	for _, s := range r.sandboxes {
 		list = append(list, Sandbox{
 			ID: s.id, Pod: s.config.GetMetadata().GetName(), UID: s.config.GetMetadata().GetUid(), Ready: s.ready,
-			IPs: slices.Clone(s.ips), Handler: s.handler, Config: clone(s.config),
+			IPs: slices.Clone(s.ips), Handler: s.handler, Config: cloneMessage(s.config),
 		})
 	}
 	slices.SortFunc(list, func(a, b Sandbox) int {
@@ -70,7 +70,7 @@ func (r *Runtime) Containers() []Container {
 	for _, config := range r.made {
 		for _, c := range r.containers {
 			if c.config == config {
-				list = append(list, c.view())
+				list = append(list, c.publicView())
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func (r *Runtime) ContainerConfigs() []*runtimeapi.ContainerConfig {
 	defer r.mu.Unlock()
 	var list []*runtimeapi.ContainerConfig
 	for _, c := range r.made {
-		list = append(list, clone(c))
+		list = append(list, cloneMessage(c))
 	}
 	return list
 }
@@ -105,7 +105,7 @@ func (r *Runtime) SandboxConfigs() []*runtimeapi.PodSandboxConfig {
 	defer r.mu.Unlock()
 	var list []*runtimeapi.PodSandboxConfig
 	for _, s := range r.madeBoxes {
-		list = append(list, clone(s))
+		list = append(list, cloneMessage(s))
 	}
 	return list
 }
@@ -115,7 +115,7 @@ func (r *Runtime) Exit(id string, code int32, reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.containers[id]; c != nil {
-		r.end(c, exit{code: code, reason: reason})
+		r.endContainer(c, exit{code: code, reason: reason})
 	}
 }
 
@@ -133,6 +133,6 @@ func (r *Runtime) Log(id, stream string, lines ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.containers[id]; c != nil {
-		r.write(c, stream, lines...)
+		r.writeLog(c, stream, lines...)
 	}
 }

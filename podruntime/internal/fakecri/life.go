@@ -67,7 +67,7 @@ func ByPod(pod, name string) Match {
 func ByImage(image string) Match {
 	return func(c *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) bool {
 		spec := c.GetImage()
-		return normalise(spec.GetImage()) == normalise(image) || spec.GetUserSpecifiedImage() == image || spec.GetImage() == imageID(normalise(image))
+		return normalizeName(spec.GetImage()) == normalizeName(image) || spec.GetUserSpecifiedImage() == image || spec.GetImage() == imageID(normalizeName(image))
 	}
 }
 
@@ -115,16 +115,16 @@ type exit struct {
 
 var killed = exit{code: 137}
 
-// end ends a running container. The caller has r.mu.
-func (r *Runtime) end(c *container, e exit) {
+// endContainer ends a running container. The caller has r.mu.
+func (r *Runtime) endContainer(c *container, e exit) {
 	if c.state != runtimeapi.ContainerState_CONTAINER_RUNNING {
 		return
 	}
-	r.finish(c, e)
-	r.tell(c.sandbox, c.id, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+	r.finishContainer(c, e)
+	r.sendEvent(c.sandbox, c.id, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
 }
 
-func (r *Runtime) finish(c *container, e exit) {
+func (r *Runtime) finishContainer(c *container, e exit) {
 	switch {
 	case e.reason != "":
 	case e.code == 0:
@@ -136,7 +136,7 @@ func (r *Runtime) finish(c *container, e exit) {
 		timer.Stop()
 	}
 	c.timers = nil
-	c.state, c.finished, c.exit = runtimeapi.ContainerState_CONTAINER_EXITED, now(), e
+	c.state, c.finished, c.exit = runtimeapi.ContainerState_CONTAINER_EXITED, nowNanos(), e
 	if c.log != nil {
 		_ = c.log.Close()
 		c.log = nil
@@ -144,10 +144,10 @@ func (r *Runtime) finish(c *container, e exit) {
 	close(c.done)
 }
 
-// begin starts the life of a container. The caller has r.mu.
-func (r *Runtime) begin(c *container) {
-	r.write(c, "stdout", c.life.Output...)
-	r.write(c, "stderr", c.life.Errors...)
+// beginLife starts the life of a container. The caller has r.mu.
+func (r *Runtime) beginLife(c *container) {
+	r.writeLog(c, "stdout", c.life.Output...)
+	r.writeLog(c, "stderr", c.life.Errors...)
 	if c.life.Ends {
 		r.endIn(c, c.life.For, exit{code: c.life.Code, reason: c.life.Reason})
 	}
@@ -156,13 +156,13 @@ func (r *Runtime) begin(c *container) {
 // endIn ends a container after a time, unless it has ended before.
 func (r *Runtime) endIn(c *container, d time.Duration, e exit) {
 	if d <= 0 {
-		r.end(c, e)
+		r.endContainer(c, e)
 		return
 	}
 	c.timers = append(c.timers, time.AfterFunc(d, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.end(c, e)
+		r.endContainer(c, e)
 	}))
 }
 
@@ -189,8 +189,8 @@ func (c *container) logPath() string {
 	return filepath.Join(c.sandboxConfig.GetLogDirectory(), c.config.GetLogPath())
 }
 
-// write adds lines to the log of a container. The caller has r.mu.
-func (r *Runtime) write(c *container, stream string, lines ...string) {
+// writeLog adds lines to the log of a container. The caller has r.mu.
+func (r *Runtime) writeLog(c *container, stream string, lines ...string) {
 	if c.log == nil {
 		return
 	}

@@ -110,7 +110,7 @@ func (r *Runtime) Reboot() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.containers {
-		r.end(c, exit{code: 255, reason: "Unknown"})
+		r.endContainer(c, exit{code: 255, reason: "Unknown"})
 	}
 	for _, s := range r.sandboxes {
 		r.stopSandbox(s)
@@ -130,14 +130,14 @@ func (r *Runtime) SetCondition(kind string, ok bool, reason, message string) {
 
 // Version returns a name and versions.
 func (c *Client) Version(ctx context.Context, _ string) (*runtimeapi.VersionResponse, error) {
-	return do(ctx, c, "Version", "", func() (*runtimeapi.VersionResponse, error) {
+	return runCall(ctx, c, "Version", "", func() (*runtimeapi.VersionResponse, error) {
 		return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "fakecri", RuntimeVersion: "1.0.0", RuntimeApiVersion: "v1"}, nil
 	})
 }
 
 // Status returns the conditions of the runtime.
 func (c *Client) Status(ctx context.Context, _ bool) (*runtimeapi.StatusResponse, error) {
-	return do(ctx, c, "Status", "", func() (*runtimeapi.StatusResponse, error) {
+	return runCall(ctx, c, "Status", "", func() (*runtimeapi.StatusResponse, error) {
 		r := c.runtime
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -146,7 +146,7 @@ func (c *Client) Status(ctx context.Context, _ bool) (*runtimeapi.StatusResponse
 			Features: &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: true},
 		}
 		for _, condition := range r.conditions {
-			answer.Status.Conditions = append(answer.Status.Conditions, clone(condition))
+			answer.Status.Conditions = append(answer.Status.Conditions, cloneMessage(condition))
 		}
 		for _, name := range append([]string{""}, r.config.Handlers...) {
 			answer.RuntimeHandlers = append(answer.RuntimeHandlers, &runtimeapi.RuntimeHandler{
@@ -159,32 +159,32 @@ func (c *Client) Status(ctx context.Context, _ bool) (*runtimeapi.StatusResponse
 
 // RuntimeConfig returns the driver of cgroups.
 func (c *Client) RuntimeConfig(ctx context.Context) (*runtimeapi.RuntimeConfigResponse, error) {
-	return do(ctx, c, "RuntimeConfig", "", func() (*runtimeapi.RuntimeConfigResponse, error) {
+	return runCall(ctx, c, "RuntimeConfig", "", func() (*runtimeapi.RuntimeConfigResponse, error) {
 		return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_CGROUPFS}}, nil
 	})
 }
 
 // UpdateRuntimeConfig is accepted.
 func (c *Client) UpdateRuntimeConfig(ctx context.Context, _ *runtimeapi.RuntimeConfig) error {
-	return c.act(ctx, "UpdateRuntimeConfig", "", func() error { return nil })
+	return c.runAction(ctx, "UpdateRuntimeConfig", "", func() error { return nil })
 }
 
 // CheckpointContainer is not implemented.
 func (c *Client) CheckpointContainer(ctx context.Context, _ *runtimeapi.CheckpointContainerRequest) error {
-	return c.act(ctx, "CheckpointContainer", "", unimplemented)
+	return c.runAction(ctx, "CheckpointContainer", "", unimplementedError)
 }
 
 // CheckpointPod is not implemented.
 func (c *Client) CheckpointPod(ctx context.Context, _ *runtimeapi.CheckpointPodRequest) error {
-	return c.act(ctx, "CheckpointPod", "", unimplemented)
+	return c.runAction(ctx, "CheckpointPod", "", unimplementedError)
 }
 
 // RestorePod is not implemented.
 func (c *Client) RestorePod(ctx context.Context, _ *runtimeapi.RestorePodRequest) (*runtimeapi.RestorePodResponse, error) {
-	return nil, c.act(ctx, "RestorePod", "", unimplemented)
+	return nil, c.runAction(ctx, "RestorePod", "", unimplementedError)
 }
 
-func unimplemented() error {
+func unimplementedError() error {
 	return status.Error(codes.Unimplemented, "not implemented by this runtime")
 }
 
@@ -192,8 +192,8 @@ func notFound(kind, id string) error {
 	return status.Errorf(codes.NotFound, "an error occurred when try to find %s %q: not found", kind, id)
 }
 
-// id returns a new identifier, without a useful order for lists. The caller has r.mu.
-func (r *Runtime) id() string {
+// newID returns a new identifier, without a useful order for lists. The caller has r.mu.
+func (r *Runtime) newID() string {
 	r.numbered++
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d", r.numbered))
 	return hex.EncodeToString(sum[:])
@@ -207,4 +207,4 @@ func (r *Runtime) nextIPs() []string {
 	return []string{fmt.Sprintf("10.88.%d.%d", r.addressed/250, r.addressed%250+2)}
 }
 
-func now() int64 { return time.Now().UnixNano() }
+func nowNanos() int64 { return time.Now().UnixNano() }

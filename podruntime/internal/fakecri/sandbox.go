@@ -26,7 +26,7 @@ type sandbox struct {
 
 // RunPodSandbox creates a sandbox. It is ready at once.
 func (c *Client) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
-	return do(ctx, c, "RunPodSandbox", podName(config), func() (string, error) { return c.runtime.runSandbox(config, handler) })
+	return runCall(ctx, c, "RunPodSandbox", podName(config), func() (string, error) { return c.runtime.runSandbox(config, handler) })
 }
 
 func (r *Runtime) runSandbox(config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
@@ -44,25 +44,25 @@ func (r *Runtime) runSandbox(config *runtimeapi.PodSandboxConfig, handler string
 			return "", status.Errorf(codes.Unknown, "failed to reserve sandbox name %q: name is reserved for %q", meta.Name, other.id)
 		}
 	}
-	s := &sandbox{id: r.id(), config: clone(config), handler: handler, ready: true, created: now()}
+	s := &sandbox{id: r.newID(), config: cloneMessage(config), handler: handler, ready: true, created: nowNanos()}
 	s.pid = 10000 + r.numbered
-	if namespaces(config).GetNetwork() != runtimeapi.NamespaceMode_NODE {
+	if namespaceOptions(config).GetNetwork() != runtimeapi.NamespaceMode_NODE {
 		s.ips = r.nextIPs()
 	}
 	r.sandboxes[s.id] = s
 	r.madeBoxes = append(r.madeBoxes, s.config)
-	r.tell(s, s.id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
-	r.tell(s, s.id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
+	r.sendEvent(s, s.id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
+	r.sendEvent(s, s.id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
 	return s.id, nil
 }
 
-func namespaces(config *runtimeapi.PodSandboxConfig) *runtimeapi.NamespaceOption {
+func namespaceOptions(config *runtimeapi.PodSandboxConfig) *runtimeapi.NamespaceOption {
 	return config.GetLinux().GetSecurityContext().GetNamespaceOptions()
 }
 
 // StopPodSandbox kills the containers of a sandbox and removes its addresses. A missing sandbox is no error.
 func (c *Client) StopPodSandbox(ctx context.Context, id string) error {
-	return c.act(ctx, "StopPodSandbox", id, func() error {
+	return c.runAction(ctx, "StopPodSandbox", id, func() error {
 		r := c.runtime
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -77,18 +77,18 @@ func (c *Client) StopPodSandbox(ctx context.Context, id string) error {
 func (r *Runtime) stopSandbox(s *sandbox) {
 	for _, c := range r.containers {
 		if c.sandbox == s {
-			r.end(c, killed)
+			r.endContainer(c, killed)
 		}
 	}
 	if s.ready {
 		s.ready, s.ips = false, nil
-		r.tell(s, s.id, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+		r.sendEvent(s, s.id, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
 	}
 }
 
 // RemovePodSandbox removes a sandbox and its containers. A missing sandbox is no error.
 func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
-	return c.act(ctx, "RemovePodSandbox", id, func() error {
+	return c.runAction(ctx, "RemovePodSandbox", id, func() error {
 		r := c.runtime
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -99,18 +99,18 @@ func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
 		r.stopSandbox(s)
 		for _, c := range r.containers {
 			if c.sandbox == s {
-				r.remove(c)
+				r.removeContainer(c)
 			}
 		}
 		delete(r.sandboxes, id)
-		r.tell(s, id, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
+		r.sendEvent(s, id, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
 		return nil
 	})
 }
 
 // PodSandboxStatus returns the state of a sandbox; verbose information has its process.
 func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.PodSandboxStatusResponse, error) {
-	return do(ctx, c, "PodSandboxStatus", id, func() (*runtimeapi.PodSandboxStatusResponse, error) {
+	return runCall(ctx, c, "PodSandboxStatus", id, func() (*runtimeapi.PodSandboxStatusResponse, error) {
 		r := c.runtime
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -118,7 +118,7 @@ func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) 
 		if s == nil {
 			return nil, notFound("sandbox", id)
 		}
-		answer := &runtimeapi.PodSandboxStatusResponse{Status: s.status(), Timestamp: now()}
+		answer := &runtimeapi.PodSandboxStatusResponse{Status: s.statusMessage(), Timestamp: nowNanos()}
 		if !r.config.NoEvents {
 			answer.ContainersStatuses = r.statusesIn(s)
 		}
@@ -129,15 +129,15 @@ func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) 
 	})
 }
 
-func (s *sandbox) state() runtimeapi.PodSandboxState {
+func (s *sandbox) sandboxState() runtimeapi.PodSandboxState {
 	if s.ready {
 		return runtimeapi.PodSandboxState_SANDBOX_READY
 	}
 	return runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 }
 
-func (s *sandbox) status() *runtimeapi.PodSandboxStatus {
-	config := clone(s.config)
+func (s *sandbox) statusMessage() *runtimeapi.PodSandboxStatus {
+	config := cloneMessage(s.config)
 	network := &runtimeapi.PodSandboxNetworkStatus{}
 	for i, ip := range s.ips {
 		if i == 0 {
@@ -147,27 +147,27 @@ func (s *sandbox) status() *runtimeapi.PodSandboxStatus {
 		network.AdditionalIps = append(network.AdditionalIps, &runtimeapi.PodIP{Ip: ip})
 	}
 	return &runtimeapi.PodSandboxStatus{
-		Id: s.id, Metadata: config.GetMetadata(), State: s.state(), CreatedAt: s.created, Network: network,
+		Id: s.id, Metadata: config.GetMetadata(), State: s.sandboxState(), CreatedAt: s.created, Network: network,
 		Labels: config.GetLabels(), Annotations: config.GetAnnotations(), RuntimeHandler: s.handler,
-		Linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: namespaces(config)}},
+		Linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: namespaceOptions(config)}},
 	}
 }
 
 // ListPodSandbox returns the sandboxes for the filter.
 func (c *Client) ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
-	return do(ctx, c, "ListPodSandbox", "", func() ([]*runtimeapi.PodSandbox, error) {
+	return runCall(ctx, c, "ListPodSandbox", "", func() ([]*runtimeapi.PodSandbox, error) {
 		r := c.runtime
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		var list []*runtimeapi.PodSandbox
 		for _, s := range r.sandboxes {
-			if !strings.HasPrefix(s.id, filter.GetId()) || !selected(s.config.GetLabels(), filter.GetLabelSelector()) ||
-				filter.GetState() != nil && filter.GetState().GetState() != s.state() {
+			if !strings.HasPrefix(s.id, filter.GetId()) || !matchesLabels(s.config.GetLabels(), filter.GetLabelSelector()) ||
+				filter.GetState() != nil && filter.GetState().GetState() != s.sandboxState() {
 				continue
 			}
-			config := clone(s.config)
+			config := cloneMessage(s.config)
 			list = append(list, &runtimeapi.PodSandbox{
-				Id: s.id, Metadata: config.GetMetadata(), State: s.state(), CreatedAt: s.created,
+				Id: s.id, Metadata: config.GetMetadata(), State: s.sandboxState(), CreatedAt: s.created,
 				Labels: config.GetLabels(), Annotations: config.GetAnnotations(), RuntimeHandler: s.handler,
 			})
 		}
@@ -176,7 +176,7 @@ func (c *Client) ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandb
 	})
 }
 
-func selected(labels, selector map[string]string) bool {
+func matchesLabels(labels, selector map[string]string) bool {
 	for k, v := range selector {
 		if got, ok := labels[k]; !ok || got != v {
 			return false
@@ -188,7 +188,7 @@ func selected(labels, selector map[string]string) bool {
 // UpdatePodSandboxResources takes the resources of a sandbox over into its config.
 func (c *Client) UpdatePodSandboxResources(ctx context.Context, request *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 	id := request.GetPodSandboxId()
-	return do(ctx, c, "UpdatePodSandboxResources", id, func() (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
+	return runCall(ctx, c, "UpdatePodSandboxResources", id, func() (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 		r := c.runtime
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -196,11 +196,11 @@ func (c *Client) UpdatePodSandboxResources(ctx context.Context, request *runtime
 		if s == nil {
 			return nil, notFound("sandbox", id)
 		}
-		s.config = clone(s.config)
+		s.config = cloneMessage(s.config)
 		if s.config.Linux == nil {
 			s.config.Linux = &runtimeapi.LinuxPodSandboxConfig{}
 		}
-		s.config.Linux.Resources, s.config.Linux.Overhead = clone(request.GetResources()), clone(request.GetOverhead())
+		s.config.Linux.Resources, s.config.Linux.Overhead = cloneMessage(request.GetResources()), cloneMessage(request.GetOverhead())
 		return &runtimeapi.UpdatePodSandboxResourcesResponse{}, nil
 	})
 }

@@ -25,7 +25,7 @@ const (
 // DNS returns the DNS settings of the pod's sandbox. Exceeded limits and a missing cluster DNS lead to events
 // about the pod.
 func (f *Files) DNS(pod *corev1.Pod) (*runtimeapi.DNSConfig, error) {
-	config, err := f.basis(pod)
+	config, err := f.policyConfig(pod)
 	if err != nil {
 		return nil, fmt.Errorf("DNS settings of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
@@ -34,13 +34,13 @@ func (f *Files) DNS(pod *corev1.Pod) (*runtimeapi.DNSConfig, error) {
 		config.Searches = append(config.Searches, own.Searches...)
 		config.Options = mergeOptions(config.Options, own.Options)
 	}
-	config.Servers = f.fitServers(pod, unique(config.Servers))
-	config.Searches = f.fitSearches(pod, unique(config.Searches))
+	config.Servers = f.fitServers(pod, dropDuplicates(config.Servers))
+	config.Searches = f.fitSearches(pod, dropDuplicates(config.Searches))
 	return config, nil
 }
 
-// basis returns the settings by policy.
-func (f *Files) basis(pod *corev1.Pod) (*runtimeapi.DNSConfig, error) {
+// policyConfig returns the settings by policy.
+func (f *Files) policyConfig(pod *corev1.Pod) (*runtimeapi.DNSConfig, error) {
 	cluster := false
 	switch policy := pod.Spec.DNSPolicy; policy {
 	case corev1.DNSNone:
@@ -59,7 +59,7 @@ func (f *Files) basis(pod *corev1.Pod) (*runtimeapi.DNSConfig, error) {
 		return machine, err
 	}
 	if len(f.cfg.ClusterDNS) == 0 {
-		f.warn(pod, "MissingClusterDNS", "pod: %q. kubelet does not have ClusterDNS IP configured and cannot create Pod using %q policy. Falling back to %q policy.",
+		f.warnPod(pod, "MissingClusterDNS", "pod: %q. kubelet does not have ClusterDNS IP configured and cannot create Pod using %q policy. Falling back to %q policy.",
 			fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID), corev1.DNSClusterFirst, corev1.DNSDefault)
 		return machine, nil
 	}
@@ -76,7 +76,7 @@ func (f *Files) fitServers(pod *corev1.Pod, servers []string) []string {
 		return servers
 	}
 	servers = servers[:maxServers]
-	f.warn(pod, "DNSConfigForming", "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: %s",
+	f.warnPod(pod, "DNSConfigForming", "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: %s",
 		strings.Join(servers, " "))
 	return servers
 }
@@ -90,7 +90,7 @@ func (f *Files) fitSearches(pod *corev1.Pod, searches []string) []string {
 		searches = searches[:len(searches)-1]
 	}
 	if len(searches) < before {
-		f.warn(pod, "DNSConfigForming", "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: %s",
+		f.warnPod(pod, "DNSConfigForming", "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: %s",
 			strings.Join(searches, " "))
 	}
 	return searches
@@ -123,7 +123,7 @@ func setOption(options []string, option string) []string {
 // with the same name, the last counts.
 func readResolvConf(name string) (*runtimeapi.DNSConfig, error) {
 	config := &runtimeapi.DNSConfig{}
-	content, err := read(name)
+	content, err := readFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return config, nil
 	}
@@ -154,8 +154,8 @@ func readResolvConf(name string) (*runtimeapi.DNSConfig, error) {
 	return config, nil
 }
 
-// unique drops duplicates, and keeps the order.
-func unique(list []string) []string {
+// dropDuplicates drops duplicates, and keeps the order.
+func dropDuplicates(list []string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(list, func(s string) bool {
 		had := seen[s]

@@ -50,7 +50,7 @@ func (f *Files) Quietly() *Files {
 	return &Files{cfg: cfg}
 }
 
-func (f *Files) warn(pod *corev1.Pod, reason, format string, args ...any) {
+func (f *Files) warnPod(pod *corev1.Pod, reason, format string, args ...any) {
 	if f.cfg.Recorder != nil {
 		f.cfg.Recorder.Eventf(pod, corev1.EventTypeWarning, reason, format, args...)
 	}

@@ -23,7 +23,7 @@ func (f *Files) Hostname(pod *corev1.Pod) (string, error) {
 	if pod.Spec.HostNetwork {
 		return "", nil
 	}
-	name, domain, err := f.names(pod)
+	name, domain, err := f.hostNames(pod)
 	if err != nil || domain == "" || pod.Spec.SetHostnameAsFQDN == nil || !*pod.Spec.SetHostnameAsFQDN {
 		return name, err
 	}
@@ -35,16 +35,16 @@ func (f *Files) Hostname(pod *corev1.Pod) (string, error) {
 	return full, nil
 }
 
-// names returns host name and domain of a pod; "" is no domain. An override stands alone.
-func (f *Files) names(pod *corev1.Pod) (name, domain string, err error) {
+// hostNames returns host name and domain of a pod; "" is no domain. An override stands alone.
+func (f *Files) hostNames(pod *corev1.Pod) (name, domain string, err error) {
 	spec := &pod.Spec
 	if o := spec.HostnameOverride; o != nil {
 		if problems := validation.IsDNS1123Subdomain(*o); len(problems) > 0 {
 			return "", "", fmt.Errorf("pod HostnameOverride %q is not a valid DNS subdomain: %s", *o, strings.Join(problems, ";"))
 		}
-		return shorten(*o), "", nil
+		return shortenName(*o), "", nil
 	}
-	name = shorten(pod.Name)
+	name = shortenName(pod.Name)
 	if spec.Hostname != "" {
 		if problems := validation.IsDNS1123Label(spec.Hostname); len(problems) > 0 {
 			return "", "", fmt.Errorf("pod Hostname %q is not a valid DNS label: %s", spec.Hostname, strings.Join(problems, ";"))
@@ -60,9 +60,9 @@ func (f *Files) names(pod *corev1.Pod) (name, domain string, err error) {
 	return name, spec.Subdomain + "." + pod.Namespace + ".svc." + f.cfg.ClusterDomain, nil
 }
 
-// shorten cuts a name so that it fits, and does not end within a separator. A valid name begins with a letter or
+// shortenName cuts a name so that it fits, and does not end within a separator. A valid name begins with a letter or
 // digit, so something stays.
-func shorten(name string) string {
+func shortenName(name string) string {
 	if len(name) <= maxLabel {
 		return name
 	}

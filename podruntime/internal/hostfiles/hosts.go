@@ -47,28 +47,28 @@ func (f *Files) Mount(dir string, pod *corev1.Pod, container *corev1.Container, 
 	if len(ips) == 0 && !pod.Spec.HostNetwork {
 		return nil, nil
 	}
-	content, err := f.hosts(pod, ips)
+	content, err := f.hostsContent(pod, ips)
 	if err != nil {
 		return nil, fmt.Errorf("%s of pod %s/%s: %w", hostsPath, pod.Namespace, pod.Name, err)
 	}
-	if err := write(dir, content); err != nil {
+	if err := writeHosts(dir, content); err != nil {
 		return nil, fmt.Errorf("%s of pod %s/%s: %w", hostsPath, pod.Namespace, pod.Name, err)
 	}
 	return &runtimeapi.Mount{ContainerPath: hostsPath, HostPath: filepath.Join(dir, hostsName), SelinuxRelabel: true}, nil
 }
 
-// hosts returns the content of the file.
-func (f *Files) hosts(pod *corev1.Pod, ips []string) ([]byte, error) {
+// hostsContent returns the content of the file.
+func (f *Files) hostsContent(pod *corev1.Pod, ips []string) ([]byte, error) {
 	var out bytes.Buffer
 	if pod.Spec.HostNetwork {
-		machine, err := read(f.cfg.Hosts)
+		machine, err := readFile(f.cfg.Hosts)
 		if err != nil {
 			return nil, err
 		}
 		out.WriteString(managedHost)
 		out.Write(machine)
 	} else {
-		name, domain, err := f.names(pod)
+		name, domain, err := f.hostNames(pod)
 		if err != nil {
 			return nil, err
 		}
@@ -94,9 +94,9 @@ func (f *Files) hosts(pod *corev1.Pod, ips []string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// write writes the file in place, because running containers have its inode mounted. It opens the directory
+// writeHosts writes the file in place, because running containers have its inode mounted. It opens the directory
 // through os.Root, so that a link with the name of the file leads nowhere else.
-func write(dir string, content []byte) error {
+func writeHosts(dir string, content []byte) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -108,8 +108,8 @@ func write(dir string, content []byte) error {
 	return root.Chmod(hostsName, 0o644) // independent of the umask
 }
 
-// read reads a file of the machine.
-func read(name string) ([]byte, error) {
+// readFile reads a file of the machine.
+func readFile(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err

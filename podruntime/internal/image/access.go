@@ -16,35 +16,35 @@ import (
 // credentials of a pull under this name, or for all if it was pulled without credentials once. Other pods have
 // to ask the registry.
 func (p *Puller) mayUse(ctx context.Context, req Request, name, id string) (bool, error) {
-	use, known := p.pulls.find(id, name)
+	use, known := p.pulls.findUse(id, name)
 	if !known || use.Anybody {
 		return true, nil
 	}
 	if len(use.Credentials) == 0 {
 		return false, nil
 	}
-	auths, err := p.auths(ctx, req)
+	auths, err := p.pullCredentials(ctx, req)
 	if err != nil {
 		return false, err
 	}
 	for _, auth := range auths {
-		if auth != nil && use.has(p.pulls.digest(auth)) {
+		if auth != nil && use.hasCredential(p.pulls.credentialDigest(auth)) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// refused returns the error for a pod that may neither use the image nor ask for it.
-func (p *Puller) refused(req Request) *Error {
+// refuseUse returns the error for a pod that may neither use the image nor ask for it.
+func (p *Puller) refuseUse(req Request) *Error {
 	message := fmt.Sprintf("Container image %q is present with pull policy of Never but does not have the proper credentials set to pull it", req.Image)
-	p.say(req, corev1.EventTypeWarning, ErrNeverPull, message)
+	p.sendEvent(req, corev1.EventTypeWarning, ErrNeverPull, message)
 	return &Error{Reason: ErrNeverPull, Message: message, RetryAfter: inspectAgain}
 }
 
-// remember records the credentials of a pull.
-func (p *Puller) remember(name, id string, auth *runtimeapi.AuthConfig) *Error {
-	if err := p.pulls.pulled(id, name, auth); err != nil {
+// rememberPull records the credentials of a pull.
+func (p *Puller) rememberPull(name, id string, auth *runtimeapi.AuthConfig) *Error {
+	if err := p.pulls.recordPulled(id, name, auth); err != nil {
 		return &Error{Reason: ErrPull, Message: fmt.Sprintf("remember who may use image %q: %v", name, err), RetryAfter: inspectAgain}
 	}
 	return nil
@@ -52,7 +52,7 @@ func (p *Puller) remember(name, id string, auth *runtimeapi.AuthConfig) *Error {
 
 // Prune forgets images gone from the machine.
 func (p *Puller) Prune(ctx context.Context) error {
-	before, changes := p.pulls.known()
+	before, changes := p.pulls.knownFiles()
 	if len(before) == 0 {
 		return nil
 	}
@@ -63,11 +63,11 @@ func (p *Puller) Prune(ctx context.Context) error {
 	for _, image := range images {
 		delete(before, fileOf(image.GetId()))
 	}
-	return p.pulls.forget(before, changes)
+	return p.pulls.forgetFiles(before, changes)
 }
 
-// repository is the name of an image without tag and digest.
-func repository(name string) string {
+// repositoryOf is the name of an image without tag and digest.
+func repositoryOf(name string) string {
 	name, _, _ = strings.Cut(name, "@")
 	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {
 		return name[:colon]

@@ -138,7 +138,7 @@ func TestSecurityI6BrokenRecordsOpenNothing(t *testing.T) {
 	w.want(private, "good", corev1.PullIfNotPresent, "", false)
 
 	// The process ends between the pull and the record.
-	if _, err := w.pulls.begin(private); err != nil { // its end is never called
+	if _, err := w.pulls.beginPull(private); err != nil { // its end is never called
 		t.Fatal(err)
 	}
 	if err := os.Remove(files[0]); err != nil {
@@ -214,7 +214,7 @@ func TestSecurityI6NoCredentialIsOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	auth := &runtimeapi.AuthConfig{Username: "u", Password: "good"}
-	if other.digest(auth) == w.pulls.digest(auth) {
+	if other.credentialDigest(auth) == w.pulls.credentialDigest(auth) {
 		t.Error("two nodes have the same digest of a credential")
 	}
 }
@@ -247,7 +247,7 @@ func TestImagesThatAreGoneAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.restart()
-	if known, _ := w.pulls.known(); len(known) != 1 {
+	if known, _ := w.pulls.knownFiles(); len(known) != 1 {
 		t.Errorf("%d images are remembered, want one", len(known))
 	}
 }
@@ -257,9 +257,9 @@ func TestImagesThatAreGoneAreForgotten(t *testing.T) {
 func TestSecurityI6AnImageThatComesBackIsNotForgotten(t *testing.T) {
 	w := newTenants(t)
 	w.want(private, "good", corev1.PullIfNotPresent, "", true)
-	gone, changes := w.pulls.known()
+	gone, changes := w.pulls.knownFiles()
 	w.want(private, "good", corev1.PullAlways, "", true)
-	if err := w.pulls.forget(gone, changes); err != nil {
+	if err := w.pulls.forgetFiles(gone, changes); err != nil {
 		t.Fatal(err)
 	}
 	w.want(private, "", corev1.PullNever, ErrNeverPull, false)

@@ -77,7 +77,7 @@ type seen struct {
 
 // Run looks at images and disk until ctx ends.
 func (c *Collector) Run(ctx context.Context) {
-	if err := c.detect(ctx, time.Now()); err != nil && ctx.Err() == nil {
+	if err := c.detectUse(ctx, time.Now()); err != nil && ctx.Err() == nil {
 		log.G(ctx).WithError(err).Info("which images are in use is not known yet")
 	}
 	ticker := time.NewTicker(collectEvery)
@@ -85,9 +85,9 @@ func (c *Collector) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ticker.C:
-			c.round(ctx)
+			c.collectRound(ctx)
 		case done := <-c.asked:
-			done <- c.free(ctx)
+			done <- c.freeUnused(ctx)
 		case <-ctx.Done():
 			return
 		}
@@ -110,25 +110,25 @@ func (c *Collector) Free(ctx context.Context) error {
 	}
 }
 
-func (c *Collector) free(ctx context.Context) error {
+func (c *Collector) freeUnused(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, collectTime)
 	defer cancel()
 	now := time.Now()
-	if err := c.detect(ctx, now); err != nil {
+	if err := c.detectUse(ctx, now); err != nil {
 		return err
 	}
 	var errs []error
-	for _, s := range c.candidates(c.unused(), now) {
-		errs = append(errs, c.remove(ctx, s))
+	for _, s := range c.removalOrder(c.unusedImages(), now) {
+		errs = append(errs, c.removeImage(ctx, s))
 	}
 	return errors.Join(errs...)
 }
 
-// round collects, and reports a second failure in a row: a restart of the runtime is no event.
-func (c *Collector) round(ctx context.Context) {
+// collectRound collects, and reports a second failure in a row: a restart of the runtime is no event.
+func (c *Collector) collectRound(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, collectTime)
 	defer cancel()
-	err := c.collect(bounded, time.Now())
+	err := c.collectImages(bounded, time.Now())
 	switch {
 	case ctx.Err() != nil:
 	case err != nil && c.failed:
@@ -139,14 +139,14 @@ func (c *Collector) round(ctx context.Context) {
 	c.failed = err != nil
 }
 
-// collect removes expired images, and then images to gain space.
-func (c *Collector) collect(ctx context.Context, now time.Time) error {
-	if err := c.detect(ctx, now); err != nil {
+// collectImages removes expired images, and then images to gain space.
+func (c *Collector) collectImages(ctx context.Context, now time.Time) error {
+	if err := c.detectUse(ctx, now); err != nil {
 		return err
 	}
 	var errs []error
-	for _, s := range c.expired(c.unused(), now) {
-		errs = append(errs, c.remove(ctx, s))
+	for _, s := range c.expiredImages(c.unusedImages(), now) {
+		errs = append(errs, c.removeImage(ctx, s))
 	}
 	if c.High >= 100 {
 		return errors.Join(errs...)
@@ -159,17 +159,17 @@ func (c *Collector) collect(ctx context.Context, now time.Time) error {
 		c.Event(InvalidDiskCapacity, "invalid capacity 0 on image filesystem")
 		return errors.Join(append(errs, errors.New("the file system of images has no capacity"))...)
 	}
-	excess := c.excess(disk)
+	excess := c.excessBytes(disk)
 	if excess == 0 {
 		return errors.Join(errs...)
 	}
 	log.G(ctx).WithField("bytes", excess).Info("the disk of images is full; images that nothing uses are removed")
 	freed := uint64(0)
-	for _, s := range c.candidates(c.unused(), now) {
+	for _, s := range c.removalOrder(c.unusedImages(), now) {
 		if freed >= excess {
 			break
 		}
-		if err := c.remove(ctx, s); err != nil {
+		if err := c.removeImage(ctx, s); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -183,8 +183,8 @@ func (c *Collector) collect(ctx context.Context, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// detect records the present images, and their use.
-func (c *Collector) detect(ctx context.Context, now time.Time) error {
+// detectUse records the present images, and their use.
+func (c *Collector) detectUse(ctx context.Context, now time.Time) error {
 	// Ask before the list: an image that appears in between is new, and stays for that reason.
 	inUse, err := c.InUse(ctx)
 	if err != nil {
@@ -211,8 +211,8 @@ func (c *Collector) detect(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// unused returns the removable images.
-func (c *Collector) unused() []*seen {
+// unusedImages returns the removable images.
+func (c *Collector) unusedImages() []*seen {
 	var list []*seen
 	for _, s := range c.seen {
 		if !s.inUse && !s.pinned {
@@ -222,7 +222,7 @@ func (c *Collector) unused() []*seen {
 	return list
 }
 
-func (c *Collector) remove(ctx context.Context, s *seen) error {
+func (c *Collector) removeImage(ctx context.Context, s *seen) error {
 	if err := c.Images.RemoveImage(ctx, &runtimeapi.ImageSpec{Image: s.id}); err != nil {
 		return fmt.Errorf("remove image %s: %w", s.id, err)
 	}
@@ -231,8 +231,8 @@ func (c *Collector) remove(ctx context.Context, s *seen) error {
 	return nil
 }
 
-// excess returns how many bytes must be freed on a disk, 0 if it is not too full.
-func (p Policy) excess(d Disk) uint64 {
+// excessBytes returns how many bytes must be freed on a disk, 0 if it is not too full.
+func (p Policy) excessBytes(d Disk) uint64 {
 	free := d.Available * 100 / d.Capacity
 	if p.High >= 100 || 100-int64(free) < p.High { //nolint:gosec // a percentage fits
 		return 0
@@ -241,8 +241,8 @@ func (p Policy) excess(d Disk) uint64 {
 	return target - min(target, d.Available)
 }
 
-// candidates returns the images of sufficient age, in the order of removal.
-func (p Policy) candidates(unused []*seen, now time.Time) []*seen {
+// removalOrder returns the images of sufficient age, in the order of removal.
+func (p Policy) removalOrder(unused []*seen, now time.Time) []*seen {
 	list := slices.DeleteFunc(slices.Clone(unused), func(s *seen) bool { return now.Sub(s.first) < p.MinAge })
 	slices.SortFunc(list, func(a, b *seen) int {
 		return cmp.Or(a.lastUse.Compare(b.lastUse), a.first.Compare(b.first), cmp.Compare(a.id, b.id))
@@ -250,12 +250,12 @@ func (p Policy) candidates(unused []*seen, now time.Time) []*seen {
 	return list
 }
 
-// expired returns the images unused for too long.
-func (p Policy) expired(unused []*seen, now time.Time) []*seen {
+// expiredImages returns the images unused for too long.
+func (p Policy) expiredImages(unused []*seen, now time.Time) []*seen {
 	if p.MaxAge <= 0 {
 		return nil
 	}
-	return slices.DeleteFunc(p.candidates(unused, now), func(s *seen) bool {
+	return slices.DeleteFunc(p.removalOrder(unused, now), func(s *seen) bool {
 		last := s.first
 		if s.lastUse.After(last) {
 			last = s.lastUse

@@ -227,7 +227,7 @@ func TestExcess(t *testing.T) {
 		{0, 0, 1000, 400, 600},
 		{85, 80, 50 << 40, 0, 10 << 40},
 	} {
-		got := Policy{High: c.high, Low: c.low}.excess(Disk{c.capacity, c.available})
+		got := Policy{High: c.high, Low: c.low}.excessBytes(Disk{c.capacity, c.available})
 		if diff := int64(got) - int64(c.want); diff > 100 || diff < -100 {
 			t.Errorf("high %d, low %d, %d of %d available: got %d, want %d", c.high, c.low, c.available, c.capacity, got, c.want)
 		}

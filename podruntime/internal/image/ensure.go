@@ -22,21 +22,21 @@ func (p *Puller) Ensure(ctx context.Context, req Request) (Image, *Error) {
 	name, err := Normalize(req.Image)
 	if err != nil {
 		message := fmt.Sprintf("Failed to apply default image tag %q: %v", req.Image, err)
-		p.say(req, corev1.EventTypeWarning, "InspectFailed", message)
+		p.sendEvent(req, corev1.EventTypeWarning, "InspectFailed", message)
 		return Image{}, &Error{Reason: ErrName, Message: message, RetryAfter: lastDelay}
 	}
 	spec := &runtimeapi.ImageSpec{Image: name, UserSpecifiedImage: req.Image, RuntimeHandler: req.Handler, Annotations: req.Pod.Annotations}
 	if req.Policy == corev1.PullAlways && len(req.Pod.Spec.ImagePullSecrets) == 0 {
-		return p.pull(ctx, req, spec, nil)
+		return p.pullImage(ctx, req, spec, nil)
 	}
-	found, err := p.inspect(ctx, spec)
+	found, err := p.inspectImage(ctx, spec)
 	if req.Policy == corev1.PullAlways {
-		return p.pull(ctx, req, spec, found)
+		return p.pullImage(ctx, req, spec, found)
 	}
 	switch {
 	case err != nil:
 		message := fmt.Sprintf("Failed to inspect image %q: %v", req.Image, err)
-		p.say(req, corev1.EventTypeWarning, "InspectFailed", message)
+		p.sendEvent(req, corev1.EventTypeWarning, "InspectFailed", message)
 		return Image{}, &Error{Reason: ErrInspect, Message: message, RetryAfter: inspectAgain}
 	case found != nil:
 		may, err := p.mayUse(ctx, req, name, found.Ref)
@@ -44,22 +44,22 @@ func (p *Puller) Ensure(ctx context.Context, req Request) (Image, *Error) {
 		case err != nil:
 			return Image{}, &Error{Reason: ErrPull, Message: err.Error(), RetryAfter: inspectAgain}
 		case !may && req.Policy == corev1.PullNever:
-			return Image{}, p.refused(req)
+			return Image{}, p.refuseUse(req)
 		case !may:
-			return p.pull(ctx, req, spec, found)
+			return p.pullImage(ctx, req, spec, found)
 		}
-		p.say(req, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", req.Image))
+		p.sendEvent(req, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", req.Image))
 		return *found, nil
 	case req.Policy == corev1.PullNever:
 		message := fmt.Sprintf("Container image %q is not present with pull policy of Never", req.Image)
-		p.say(req, corev1.EventTypeWarning, ErrNeverPull, message)
+		p.sendEvent(req, corev1.EventTypeWarning, ErrNeverPull, message)
 		return Image{}, &Error{Reason: ErrNeverPull, Message: message, RetryAfter: inspectAgain}
 	}
-	return p.pull(ctx, req, spec, nil)
+	return p.pullImage(ctx, req, spec, nil)
 }
 
-// inspect returns the image if the runtime has it, else nil.
-func (p *Puller) inspect(ctx context.Context, spec *runtimeapi.ImageSpec) (*Image, error) {
+// inspectImage returns the image if the runtime has it, else nil.
+func (p *Puller) inspectImage(ctx context.Context, spec *runtimeapi.ImageSpec) (*Image, error) {
 	answer, err := p.cfg.Images.ImageStatus(ctx, spec, false)
 	if err != nil {
 		return nil, err
@@ -78,29 +78,29 @@ func (p *Puller) inspect(ctx context.Context, spec *runtimeapi.ImageSpec) (*Imag
 	return image, nil
 }
 
-// pull asks the registry, unless it is too early. A local image counts as pulled only if its pull was seen to
+// pullImage asks the registry, unless it is too early. A local image counts as pulled only if its pull was seen to
 // finish.
-func (p *Puller) pull(ctx context.Context, req Request, spec *runtimeapi.ImageSpec, before *Image) (Image, *Error) {
+func (p *Puller) pullImage(ctx context.Context, req Request, spec *runtimeapi.ImageSpec, before *Image) (Image, *Error) {
 	key := keyOf(req.Pod.UID, req.Image)
 	if now := time.Now(); p.delays.IsInBackOffSinceUpdate(key, now) {
 		message := fmt.Sprintf("Back-off pulling image %q", req.Image)
-		p.say(req, corev1.EventTypeNormal, "BackOff", message)
+		p.sendEvent(req, corev1.EventTypeNormal, "BackOff", message)
 		if last := p.last.get(req.Pod.UID, req.Image); last.text != "" {
 			return Image{}, &Error{Reason: BackOff, Message: message + ": " + last.text, RetryAfter: last.again.Sub(now)}
 		}
 		return Image{}, &Error{Reason: BackOff, Message: message, RetryAfter: p.delays.Get(key)}
 	}
 	begin := time.Now()
-	p.say(req, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", req.Image))
-	leave, err := p.pulling.enter(ctx, registry(spec.Image))
+	p.sendEvent(req, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", req.Image))
+	leave, err := p.pulling.enterGate(ctx, registryHost(spec.Image))
 	if err != nil {
 		return Image{}, &Error{Reason: ErrPull, Message: err.Error()}
 	}
 	defer leave()
 	got := time.Now()
-	end, err := p.pulls.begin(spec.Image)
+	end, err := p.pulls.beginPull(spec.Image)
 	if err != nil {
-		return Image{}, p.failed(req, key, err)
+		return Image{}, p.recordFailure(req, key, err)
 	}
 	how := unheard
 	defer func() {
@@ -110,7 +110,7 @@ func (p *Puller) pull(ctx context.Context, req Request, spec *runtimeapi.ImageSp
 		}
 		end(how)
 	}()
-	ref, auth, err := p.fetch(ctx, req, spec)
+	ref, auth, err := p.fetchImage(ctx, req, spec)
 	if err != nil && !lostAnswer(ctx, err) {
 		how = refused
 	}
@@ -118,16 +118,16 @@ func (p *Puller) pull(ctx context.Context, req Request, spec *runtimeapi.ImageSp
 		return Image{}, &Error{Reason: ErrPull, Message: ctx.Err().Error()} // no caller waits for the image: no failure is recorded
 	}
 	if err != nil {
-		return Image{}, p.failed(req, key, err)
+		return Image{}, p.recordFailure(req, key, err)
 	}
 	answer, err := p.cfg.Images.ImageStatus(ctx, spec, false)
 	if id := answer.GetImage().GetId(); id != "" {
-		if failed := p.remember(spec.Image, id, auth); failed != nil {
+		if failed := p.rememberPull(spec.Image, id, auth); failed != nil {
 			return Image{}, failed
 		}
 		how = recorded
 	}
-	return p.pulled(req, ref, answer, err, begin, got)
+	return p.recordPull(req, ref, answer, err, begin, got)
 }
 
 // lostAnswer reports whether an error leaves the outcome of a pull open; one of several joined errors is enough.
@@ -139,10 +139,10 @@ func lostAnswer(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || code == codes.Canceled || code == codes.DeadlineExceeded || code == codes.Unavailable
 }
 
-// pulled records the pull, and finds out the user of the image.
-func (p *Puller) pulled(req Request, ref string, answer *runtimeapi.ImageStatusResponse, err error, begin, got time.Time) (Image, *Error) {
+// recordPull records the pull, and finds out the user of the image.
+func (p *Puller) recordPull(req Request, ref string, answer *runtimeapi.ImageStatusResponse, err error, begin, got time.Time) (Image, *Error) {
 	took, all := time.Since(got).Truncate(time.Millisecond), time.Since(begin).Truncate(time.Millisecond)
-	p.say(req, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
+	p.sendEvent(req, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
 		req.Image, took, all, answer.GetImage().GetSize()))
 	p.last.drop(req.Pod.UID, req.Image)
 	p.delays.GC()
@@ -158,13 +158,13 @@ func (p *Puller) pulled(req Request, ref string, answer *runtimeapi.ImageStatusR
 	return image, nil
 }
 
-// failed records a failure, for the delay and for messages meanwhile.
-func (p *Puller) failed(req Request, key string, err error) *Error {
-	p.say(req, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %v", req.Image, err))
+// recordFailure records a failure, for the delay and for messages meanwhile.
+func (p *Puller) recordFailure(req Request, key string, err error) *Error {
+	p.sendEvent(req, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %v", req.Image, err))
 	now := time.Now()
 	p.delays.Next(key, now)
 	delay := p.delays.Get(key)
-	reason, message := explain(req.Image, err)
+	reason, message := explainError(req.Image, err)
 	p.last.put(req.Pod.UID, req.Image, failure{text: reason + ": " + message, again: now.Add(delay)})
 	// Halfway, the reason of the delay takes over.
 	return &Error{Reason: reason, Message: message, RetryAfter: delay / 2}
@@ -180,6 +180,6 @@ func (p *Puller) Forget(uid types.UID) {
 // keyOf names a delay.
 func keyOf(uid types.UID, image string) string { return string(uid) + "_" + image }
 
-func (p *Puller) say(req Request, eventType, reason, message string) {
+func (p *Puller) sendEvent(req Request, eventType, reason, message string) {
 	p.cfg.Event(req.Pod, req.Container, eventType, reason, message)
 }

@@ -20,8 +20,8 @@ type gate struct {
 	users int // guarded by the mu of its gates: pulls in progress and waiting pulls
 }
 
-// enter waits until the registry may be asked for one more image. leave must be called then.
-func (g *gates) enter(ctx context.Context, registry string) (leave func(), err error) {
+// enterGate waits until the registry may be asked for one more image. leave must be called then.
+func (g *gates) enterGate(ctx context.Context, registry string) (leave func(), err error) {
 	g.mu.Lock()
 	if g.all == nil {
 		g.all = map[string]*gate{}
@@ -35,14 +35,14 @@ func (g *gates) enter(ctx context.Context, registry string) (leave func(), err e
 	g.mu.Unlock()
 	select {
 	case at.slots <- struct{}{}:
-		return func() { <-at.slots; g.left(registry) }, nil
+		return func() { <-at.slots; g.leaveGate(registry) }, nil
 	case <-ctx.Done():
-		g.left(registry)
+		g.leaveGate(registry)
 		return nil, ctx.Err()
 	}
 }
 
-func (g *gates) left(registry string) {
+func (g *gates) leaveGate(registry string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.all[registry].users--; g.all[registry].users == 0 {
@@ -50,8 +50,8 @@ func (g *gates) left(registry string) {
 	}
 }
 
-// registry returns the host in an image's name, or "".
-func registry(image string) string {
+// registryHost returns the host in an image's name, or "".
+func registryHost(image string) string {
 	if host, _, has := strings.Cut(image, "/"); has && isHost(host) {
 		return host
 	}

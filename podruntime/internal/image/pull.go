@@ -17,10 +17,10 @@ import (
 	crierrors "k8s.io/cri-api/pkg/errors"
 )
 
-// fetch pulls with the matching credentials, one after the other, or without credentials if none match. It
+// fetchImage pulls with the matching credentials, one after the other, or without credentials if none match. It
 // returns the successful credentials.
-func (p *Puller) fetch(ctx context.Context, req Request, spec *runtimeapi.ImageSpec) (ref string, with *runtimeapi.AuthConfig, err error) {
-	auths, err := p.auths(ctx, req)
+func (p *Puller) fetchImage(ctx context.Context, req Request, spec *runtimeapi.ImageSpec) (ref string, with *runtimeapi.AuthConfig, err error) {
+	auths, err := p.pullCredentials(ctx, req)
 	if err != nil {
 		return "", nil, err
 	}
@@ -38,7 +38,7 @@ func (p *Puller) fetch(ctx context.Context, req Request, spec *runtimeapi.ImageS
 	return "", nil, errors.Join(errs...)
 }
 
-func (p *Puller) auths(ctx context.Context, req Request) ([]*runtimeapi.AuthConfig, error) {
+func (p *Puller) pullCredentials(ctx context.Context, req Request) ([]*runtimeapi.AuthConfig, error) {
 	var auths []*runtimeapi.AuthConfig
 	if p.cfg.Credentials != nil && len(req.Pod.Spec.ImagePullSecrets) > 0 {
 		all, err := p.cfg.Credentials(ctx, req.Pod)
@@ -46,7 +46,7 @@ func (p *Puller) auths(ctx context.Context, req Request) ([]*runtimeapi.AuthConf
 			return nil, fmt.Errorf("read the pull secrets of the pod: %w", err)
 		}
 		for _, c := range all {
-			if c.Matches(spec(req.Image)) {
+			if c.Matches(fullName(req.Image)) {
 				auths = append(auths, &runtimeapi.AuthConfig{
 					Username: c.Username, Password: c.Password, IdentityToken: c.IdentityToken, RegistryToken: c.RegistryToken,
 				})
@@ -59,8 +59,8 @@ func (p *Puller) auths(ctx context.Context, req Request) ([]*runtimeapi.AuthConf
 	return auths, nil
 }
 
-// spec returns the full name of an image, because credentials are by the name of the registry.
-func spec(image string) string {
+// fullName returns the full name of an image, because credentials are by the name of the registry.
+func fullName(image string) string {
 	name, err := Normalize(image)
 	if err != nil {
 		return image
@@ -68,8 +68,8 @@ func spec(image string) string {
 	return name
 }
 
-// explain returns reason and message for the status of the container.
-func explain(image string, err error) (reason, message string) {
+// explainError returns reason and message for the status of the container.
+func explainError(image string, err error) (reason, message string) {
 	for _, kind := range []struct {
 		err  error
 		text string

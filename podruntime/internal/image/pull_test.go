@@ -84,7 +84,7 @@ func TestRegistryOfAnImage(t *testing.T) {
 	for image, want := range map[string]string{
 		"busybox:1": "", "team/app": "", "registry.example/app": "registry.example", "localhost:5000/team/app:2": "localhost:5000",
 	} {
-		if got := registry(image); got != want {
+		if got := registryHost(image); got != want {
 			t.Errorf("%s: got %q, want %q", image, got, want)
 		}
 	}

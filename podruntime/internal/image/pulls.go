@@ -75,7 +75,7 @@ type use struct {
 	Credentials []string `json:"credentials,omitempty"`
 }
 
-func (u use) has(digest string) bool { return slices.Contains(u.Credentials, digest) }
+func (u use) hasCredential(digest string) bool { return slices.Contains(u.Credentials, digest) }
 
 // openPulls reads the records of an earlier process.
 func openPulls(dir string) (*pulls, error) {
@@ -114,7 +114,7 @@ func openPulls(dir string) (*pulls, error) {
 		return nil, err
 	}
 	p.key = []byte(rand.Text())
-	return p, p.write(keyFile, p.key)
+	return p, p.writeFile(keyFile, p.key)
 }
 
 // fileOf returns the name of the file about an image, or about the name of an image, without its suffix.
@@ -123,8 +123,8 @@ func fileOf(image string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// digest stands for a credential.
-func (p *pulls) digest(auth *runtimeapi.AuthConfig) string {
+// credentialDigest stands for a credential.
+func (p *pulls) credentialDigest(auth *runtimeapi.AuthConfig) string {
 	sum := hmac.New(sha256.New, p.key)
 	for _, s := range []string{auth.GetUsername(), auth.GetPassword(), auth.GetIdentityToken(), auth.GetRegistryToken()} {
 		fmt.Fprintf(sum, "%d:%s", len(s), s)
@@ -132,26 +132,26 @@ func (p *pulls) digest(auth *runtimeapi.AuthConfig) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// find returns the access to the image by that name. It returns false if the image was never pulled here.
-func (p *pulls) find(id, name string) (use, bool) {
+// findUse returns the access to the image by that name. It returns false if the image was never pulled here.
+func (p *pulls) findUse(id, name string) (use, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	one, known := p.all[fileOf(id)]
 	if !known {
 		_, known = p.now[fileOf(name)]
 	}
-	return one.Uses[repository(name)], known
+	return one.Uses[repositoryOf(name)], known
 }
 
-// begin records a coming pull of an image. The caller must call end; if the process ends before, the result
+// beginPull records a coming pull of an image. The caller must call end; if the process ends before, the result
 // stays unknown.
-func (p *pulls) begin(name string) (end func(outcome), err error) {
+func (p *pulls) beginPull(name string) (end func(outcome), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	file := fileOf(name)
 	is, noted := p.now[file]
 	if !noted {
-		if err := p.write(pulling+file+suffix, []byte("{}")); err != nil {
+		if err := p.writeFile(pulling+file+suffix, []byte("{}")); err != nil {
 			return nil, err
 		}
 	}
@@ -170,14 +170,14 @@ func (p *pulls) begin(name string) (end func(outcome), err error) {
 		case refused: // the outcome of an earlier pull is as unknown as before
 		}
 		p.now[file] = is
-		if is == (intent{}) && p.remove(pulling+file+suffix) == nil {
+		if is == (intent{}) && p.removeFile(pulling+file+suffix) == nil {
 			delete(p.now, file)
 		}
 	}, nil
 }
 
-// pulled records a pull of the image by that name with auth, or without credentials.
-func (p *pulls) pulled(id, name string, auth *runtimeapi.AuthConfig) error {
+// recordPulled records a pull of the image by that name with auth, or without credentials.
+func (p *pulls) recordPulled(id, name string, auth *runtimeapi.AuthConfig) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.changes++
@@ -185,9 +185,9 @@ func (p *pulls) pulled(id, name string, auth *runtimeapi.AuthConfig) error {
 	for repository, u := range p.all[file].Uses {
 		one.Uses[repository] = u
 	}
-	u := one.Uses[repository(name)]
-	switch digest := p.digest(auth); {
-	case u.Anybody, auth != nil && u.has(digest):
+	u := one.Uses[repositoryOf(name)]
+	switch digest := p.credentialDigest(auth); {
+	case u.Anybody, auth != nil && u.hasCredential(digest):
 		return nil
 	case auth == nil:
 		u = use{Anybody: true}
@@ -196,20 +196,20 @@ func (p *pulls) pulled(id, name string, auth *runtimeapi.AuthConfig) error {
 		// again.
 		u.Credentials = append(slices.Clone(u.Credentials[max(0, len(u.Credentials)-maxCredentials+1):]), digest)
 	}
-	one.Uses[repository(name)] = u
+	one.Uses[repositoryOf(name)] = u
 	data, err := json.Marshal(one)
 	if err != nil {
 		return err
 	}
-	if err := p.write(file+suffix, data); err != nil {
+	if err := p.writeFile(file+suffix, data); err != nil {
 		return err
 	}
 	p.all[file] = one
 	return nil
 }
 
-// known returns the files of all images, and the number of changes until now.
-func (p *pulls) known() (map[string]bool, int) {
+// knownFiles returns the files of all images, and the number of changes until now.
+func (p *pulls) knownFiles() (map[string]bool, int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	files := map[string]bool{}
@@ -219,9 +219,9 @@ func (p *pulls) known() (map[string]bool, int) {
 	return files, p.changes
 }
 
-// forget forgets removed images. After any change since, they may have come back, and forget leaves them to the
+// forgetFiles forgets removed images. After any change since, they may have come back, and forget leaves them to the
 // next time.
-func (p *pulls) forget(files map[string]bool, changes int) error {
+func (p *pulls) forgetFiles(files map[string]bool, changes int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.changes != changes {
@@ -229,7 +229,7 @@ func (p *pulls) forget(files map[string]bool, changes int) error {
 	}
 	var errs []error
 	for file := range files {
-		if err := p.remove(file + suffix); err != nil {
+		if err := p.removeFile(file + suffix); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -238,8 +238,8 @@ func (p *pulls) forget(files map[string]bool, changes int) error {
 	return errors.Join(errs...)
 }
 
-// write replaces a file durably: the new file survives a loss of power.
-func (p *pulls) write(name string, data []byte) error {
+// writeFile replaces a file durably: the new file survives a loss of power.
+func (p *pulls) writeFile(name string, data []byte) error {
 	if p.dir == "" {
 		return nil
 	}
@@ -262,7 +262,7 @@ func (p *pulls) write(name string, data []byte) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-func (p *pulls) remove(name string) error {
+func (p *pulls) removeFile(name string) error {
 	if p.dir == "" {
 		return nil
 	}

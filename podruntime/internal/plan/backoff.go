@@ -18,22 +18,22 @@ type backoff struct {
 	hash  string    // hash of the container at that time: another image starts with a new back-off
 }
 
-// until returns the end of the back-off after an instance that ended at that time; zero means no back-off.
-func (b backoff) until(ended time.Time, hash string) time.Time {
-	if b.expired(ended, hash) {
+// backoffEnd returns the end of the back-off after an instance that ended at that time; zero means no back-off.
+func (b backoff) backoffEnd(ended time.Time, hash string) time.Time {
+	if b.hasExpired(ended, hash) {
 		return time.Time{}
 	}
 	return ended.Add(b.delay)
 }
 
-// next returns the back-off for the next start of the container.
-func (b backoff) next(ended time.Time, hash string, now time.Time) backoff {
-	if b.expired(ended, hash) {
+// nextBackoff returns the back-off for the next start of the container.
+func (b backoff) nextBackoff(ended time.Time, hash string, now time.Time) backoff {
+	if b.hasExpired(ended, hash) {
 		return backoff{backoffFirst, now, hash}
 	}
 	return backoff{min(2*b.delay, backoffMost), now, hash}
 }
 
-func (b backoff) expired(ended time.Time, hash string) bool {
+func (b backoff) hasExpired(ended time.Time, hash string) bool {
 	return b.delay == 0 || b.hash != hash || ended.Sub(b.set) > backoffForget
 }

@@ -12,19 +12,19 @@ import (
 func (m *Memory) Begin(a Action, now time.Time) {
 	switch a.Kind {
 	case SetupVolumes:
-		m.volumes.begin()
+		m.volumes.beginTry()
 	case Finish:
-		m.finish.begin()
+		m.finish.beginTry()
 	case RunSandbox:
-		m.sandbox.begin()
+		m.sandbox.beginTry()
 	case StopSandbox:
-		put(&m.sandboxes, a.ID).stop.begin()
+		entryOf(&m.sandboxes, a.ID).stop.beginTry()
 	case RemoveSandbox:
-		put(&m.sandboxes, a.ID).remove.begin()
+		entryOf(&m.sandboxes, a.ID).remove.beginTry()
 	case Start, CancelStart, BackOff:
-		m.beginContainer(put(&m.containers, a.Container), a)
+		m.beginContainer(entryOf(&m.containers, a.Container), a)
 	default:
-		m.beginInstance(put(&m.instances, a.ID), a)
+		m.beginInstance(entryOf(&m.instances, a.ID), a)
 	}
 }
 
@@ -46,14 +46,14 @@ func (m *Memory) beginInstance(i *instanceMemory, a Action) {
 	case Kill:
 		i.kill, i.restart, i.killBy = true, a.restart, a.until
 	case PreStop:
-		i.hook.begin()
+		i.hook.beginTry()
 	case Stop:
 		i.stops++
 		i.stopBy = a.until
 	case Resize:
-		i.resize.begin()
+		i.resize.beginTry()
 	case RemoveContainer:
-		i.remove.begin()
+		i.remove.beginTry()
 	}
 }
 
@@ -61,25 +61,25 @@ func (m *Memory) beginInstance(i *instanceMemory, a Action) {
 func (m *Memory) End(a Action, o Outcome, now time.Time) {
 	switch a.Kind {
 	case SetupVolumes:
-		m.ready = m.volumes.end(o, now)
+		m.ready = m.volumes.endTry(o, now)
 	case Finish:
-		m.finished = m.finish.end(o, now)
+		m.finished = m.finish.endTry(o, now)
 	case RunSandbox:
-		if m.sandbox.end(o, now) {
+		if m.sandbox.endTry(o, now) {
 			m.sandbox.again = now.Add(retryFirst) // a sandbox that fails at once must not be replaced without a pause
 		}
 		m.sandboxID, m.sandboxAt = o.ID, now
 	case StopSandbox:
-		s := put(&m.sandboxes, a.ID)
-		s.stopped = s.stop.end(o, now)
+		s := entryOf(&m.sandboxes, a.ID)
+		s.stopped = s.stop.endTry(o, now)
 	case RemoveSandbox:
-		if put(&m.sandboxes, a.ID).remove.end(o, now) {
+		if entryOf(&m.sandboxes, a.ID).remove.endTry(o, now) {
 			m.forgetSandbox(a.ID)
 		}
 	case Start:
-		m.endStart(put(&m.containers, a.Container), o, now)
+		m.endStart(entryOf(&m.containers, a.Container), o, now)
 	case PreStop, Stop, Resize, RemoveContainer:
-		m.endInstance(put(&m.instances, a.ID), a, o, now)
+		m.endInstance(entryOf(&m.instances, a.ID), a, o, now)
 	}
 }
 
@@ -99,7 +99,7 @@ func (m *Memory) endStart(c *containerMemory, o Outcome, now time.Time) {
 	}
 	if o.Reason == reasonPostStart && o.ID != "" {
 		c.again = time.Time{} // the container ran: the end of the instance decides
-		put(&m.instances, o.ID).failed = true
+		entryOf(&m.instances, o.ID).failed = true
 	}
 }
 
@@ -109,16 +109,16 @@ func (m *Memory) endInstance(i *instanceMemory, a Action, o Outcome, now time.Ti
 		i.hook.busy, i.hookDone = false, true // a failed hook is not tried again
 	case Stop:
 		i.stops--
-		if i.stop.end(o, now) {
+		if i.stop.endTry(o, now) {
 			i.stopped, i.stopEnd = true, now
 		}
 	case Resize:
-		if i.resize.end(o, now) {
+		if i.resize.endTry(o, now) {
 			i.resized = a.Resources
 		}
 	case RemoveContainer:
-		if i.remove.end(o, now) {
-			m.forget(a.Container, a.ID)
+		if i.remove.endTry(o, now) {
+			m.forgetInstance(a.Container, a.ID)
 		}
 	}
 }
@@ -130,8 +130,8 @@ func (m *Memory) forgetSandbox(id string) {
 	}
 }
 
-// forget forgets a removed instance.
-func (m *Memory) forget(name, id string) {
+// forgetInstance forgets a removed instance.
+func (m *Memory) forgetInstance(name, id string) {
 	delete(m.instances, id)
 	if c := m.containers[name]; c != nil && c.id == id {
 		c.id = ""

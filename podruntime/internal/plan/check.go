@@ -13,23 +13,23 @@ import (
 // reasonPostStart is the reason of a container that waits after its postStart hook failed.
 const reasonPostStart = "PostStartHookError"
 
-// check kills a running instance if it must not stay.
-func (s *starter) check(c *corev1.Container, inst *Container) {
-	if i := s.mem.instance(inst.ID); i.kill {
-		s.kill(inst, kill{}, true)
+// checkInstance kills a running instance if it must not stay.
+func (s *starter) checkInstance(c *corev1.Container, inst *Container) {
+	if i := s.mem.instanceRecord(inst.ID); i.kill {
+		s.killInstance(inst, kill{}, true)
 		return
 	}
 	if k, doomed := s.mustEnd(c, inst); doomed {
-		s.kill(inst, k, true)
+		s.killInstance(inst, k, true)
 		return
 	}
-	s.resize(c, inst)
+	s.resizeInstance(c, inst)
 }
 
 // mustEnd reports whether an instance must not run any longer, and why.
 func (s *starter) mustEnd(c *corev1.Container, inst *Container) (kill, bool) {
 	isInit := slices.ContainsFunc(s.pod.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
-	if s.mem.instance(inst.ID).failed {
+	if s.mem.instanceRecord(inst.ID).failed {
 		return kill{grace: podGrace(s.pod), message: "FailedPostStartHook"}, true
 	}
 	if isInit && !Sidecar(c) {
@@ -55,11 +55,11 @@ func (s *starter) mustEnd(c *corev1.Container, inst *Container) (kill, bool) {
 	return kill{}, false
 }
 
-// resize gives an instance the resources of the spec: while it runs, or with a restart if the container asks for
+// resizeInstance gives an instance the resources of the spec: while it runs, or with a restart if the container asks for
 // one.
-func (s *starter) resize(c *corev1.Container, inst *Container) {
+func (s *starter) resizeInstance(c *corev1.Container, inst *Container) {
 	has := s.Has(inst)
-	if has == nil || s.mem.ResizePending != nil || s.mem.container(c.Name).starting {
+	if has == nil || s.mem.ResizePending != nil || s.mem.containerRecord(c.Name).starting {
 		return
 	}
 	changed := Changed(has, &c.Resources)
@@ -68,12 +68,12 @@ func (s *starter) resize(c *corev1.Container, inst *Container) {
 	}
 	for _, policy := range c.ResizePolicy {
 		if policy.RestartPolicy == corev1.RestartContainer && slices.Contains(changed, policy.ResourceName) {
-			s.kill(inst, kill{grace: podGrace(s.pod), message: fmt.Sprintf("Container %s resize requires restart", c.Name), restart: true}, true)
+			s.killInstance(inst, kill{grace: podGrace(s.pod), message: fmt.Sprintf("Container %s resize requires restart", c.Name), restart: true}, true)
 			return
 		}
 	}
-	if s.mem.instance(inst.ID).resize.due(s.planner) {
-		s.do(Action{Kind: Resize, Container: c.Name, ID: inst.ID, Resources: c.Resources.DeepCopy()})
+	if s.mem.instanceRecord(inst.ID).resize.isDue(s.planner) {
+		s.addAction(Action{Kind: Resize, Container: c.Name, ID: inst.ID, Resources: c.Resources.DeepCopy()})
 	}
 }
 

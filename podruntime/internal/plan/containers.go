@@ -14,22 +14,22 @@ import (
 // status.
 const keepDead = 2
 
-// containers keeps the containers of a pod in their desired state. Ephemeral containers wait for nothing. The
+// keepContainers keeps the containers of a pod in their desired state. Ephemeral containers wait for nothing. The
 // others are started one after the other, in the order of the spec: a postStart hook delays the containers after
 // it.
-func (p *planner) containers(box *Sandbox, volumes bool) {
+func (p *planner) keepContainers(box *Sandbox, volumes bool) {
 	s := starter{planner: p, box: box, ready: volumes}
 	for i := range p.pod.Spec.EphemeralContainers {
-		if c := (*corev1.Container)(&p.pod.Spec.EphemeralContainers[i].EphemeralContainerCommon); p.last(c.Name) == nil {
+		if c := (*corev1.Container)(&p.pod.Spec.EphemeralContainers[i].EphemeralContainerCommon); p.lastInstance(c.Name) == nil {
 			ephemeral := starter{planner: p, box: box, ready: volumes}
-			ephemeral.start(c)
+			ephemeral.startNext(c)
 		}
 	}
-	for c := range ordinary(p.pod) {
-		s.busy = s.busy || p.mem.container(c.Name).starting
+	for c := range ordinaryContainers(p.pod) {
+		s.busy = s.busy || p.mem.containerRecord(c.Name).starting
 	}
-	if s.inits() {
-		s.mains()
+	if s.runInits() {
+		s.startMains()
 	}
 }
 
@@ -41,97 +41,97 @@ type starter struct {
 	busy  bool // another container is being started
 }
 
-// inits runs the init containers and keeps sidecars running, and reports whether main containers can be started.
-func (s *starter) inits() bool {
+// runInits runs the init containers and keeps sidecars running, and reports whether main containers can be started.
+func (s *starter) runInits() bool {
 	inits := s.pod.Spec.InitContainers
-	frontier, initialized := s.frontier(), s.Initialized()
+	frontier, initialized := s.lastInit(), s.Initialized()
 	next := 0
 	for i := range inits {
 		c := &inits[i]
 		before := initialized || i < frontier
-		inst := s.active(c.Name)
+		inst := s.activeInstance(c.Name)
 		switch {
 		case before && !Sidecar(c):
 			next = i + 1
 			continue
 		case inst == nil:
 			if before || i == next {
-				s.start(c)
+				s.startNext(c)
 			}
 		case inst.State == Running:
-			s.check(c, inst)
+			s.checkInstance(c, inst)
 		case inst.State == Exited && !Sidecar(c) && inst.ExitCode == 0:
 		default:
-			s.start(c)
+			s.startNext(c)
 		}
-		if before || inst != nil && s.complete(c, inst) {
+		if before || inst != nil && s.isComplete(c, inst) {
 			next = i + 1
 		}
 	}
 	return next == len(inits)
 }
 
-// complete reports whether the containers after an init container can be started.
-func (s *starter) complete(c *corev1.Container, inst *Container) bool {
+// isComplete reports whether the containers after an init container can be started.
+func (s *starter) isComplete(c *corev1.Container, inst *Container) bool {
 	if Sidecar(c) {
-		return s.Started(c, inst) && !s.mem.instance(inst.ID).kill
+		return s.Started(c, inst) && !s.mem.instanceRecord(inst.ID).kill
 	}
 	return inst.State == Exited && inst.ExitCode == 0
 }
 
-func (s *starter) mains() {
+func (s *starter) startMains() {
 	for i := range s.pod.Spec.Containers {
 		c := &s.pod.Spec.Containers[i]
-		inst := s.last(c.Name)
+		inst := s.lastInstance(c.Name)
 		switch {
 		case inst != nil && inst.State == Running:
-			if s.active(c.Name) != nil {
-				s.check(c, inst)
+			if s.activeInstance(c.Name) != nil {
+				s.checkInstance(c, inst)
 			}
 		case inst == nil || s.Restarts(c, inst):
-			s.start(c)
+			s.startNext(c)
 		}
 	}
 }
 
-// start starts the next instance of a container, when its back-off is over.
-func (s *starter) start(c *corev1.Container) {
-	m := s.mem.container(c.Name)
-	if m.starting || s.runs(c.Name) || s.unshown(c.Name) {
+// startNext starts the next instance of a container, when its back-off is over.
+func (s *starter) startNext(c *corev1.Container) {
+	m := s.mem.containerRecord(c.Name)
+	if m.starting || s.mayRun(c.Name) || s.isUnshown(c.Name) {
 		return
 	}
 	if s.now.Before(m.again) {
-		s.wait(m.again)
+		s.callAgain(m.again)
 		return
 	}
 	a := Action{Kind: Start, Container: c.Name, SandboxID: s.box.ID}
-	if last := s.last(c.Name); last != nil {
+	if last := s.lastInstance(c.Name); last != nil {
 		a.Attempt = last.Attempt + 1
 		if last.State == Exited {
 			if s.backOff(c, m, last) {
 				return
 			}
-			a.backoff = m.backoff.next(last.FinishedAt, Hash(c), s.now)
+			a.backoff = m.backoff.nextBackoff(last.FinishedAt, Hash(c), s.now)
 		}
 	}
 	if s.ready && !s.busy {
-		s.do(a)
+		s.addAction(a)
 		s.busy = true
 	}
 }
 
 // backOff reports whether a container waits after the end of an instance, and tells it once.
 func (s *starter) backOff(c *corev1.Container, m containerMemory, last *Container) bool {
-	until := m.backoff.until(last.FinishedAt, Hash(c))
+	until := m.backoff.backoffEnd(last.FinishedAt, Hash(c))
 	if !s.now.Before(until) {
 		return false
 	}
-	s.wait(until)
+	s.callAgain(until)
 	if m.said.Equal(until) {
 		return true
 	}
 	pod := fmt.Sprintf("%s_%s(%s)", s.pod.Name, s.pod.Namespace, s.pod.UID)
-	s.do(Action{
+	s.addAction(Action{
 		Kind: BackOff, Container: c.Name, until: until,
 		waiting: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s", m.backoff.delay, c.Name, pod),
 		Event:   &Event{corev1.EventTypeWarning, "BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s", c.Name, pod)},
@@ -139,9 +139,9 @@ func (s *starter) backOff(c *corev1.Container, m containerMemory, last *Containe
 	return true
 }
 
-// unshown reports whether the runtime may not show the last started instance yet.
-func (p *planner) unshown(name string) bool {
-	m := p.mem.container(name)
+// isUnshown reports whether the runtime may not show the last started instance yet.
+func (p *planner) isUnshown(name string) bool {
+	m := p.mem.containerRecord(name)
 	if m.id == "" || slices.ContainsFunc(p.byName[name], func(c Container) bool { return c.ID == m.id }) {
 		return false
 	}
@@ -149,14 +149,14 @@ func (p *planner) unshown(name string) bool {
 	if !p.now.Before(until) {
 		return false
 	}
-	p.wait(until)
+	p.callAgain(until)
 	return true
 }
 
-// trim removes useless instances: all dead instances but the newest, and instances that never started.
-func (p *planner) trim() {
+// trimInstances removes useless instances: all dead instances but the newest, and instances that never started.
+func (p *planner) trimInstances() {
 	for _, name := range slices.Sorted(maps.Keys(p.byName)) {
-		if p.mem.container(name).starting {
+		if p.mem.containerRecord(name).starting {
 			continue
 		}
 		dead := 0
@@ -164,11 +164,11 @@ func (p *planner) trim() {
 			c := &p.byName[name][i]
 			switch {
 			case c.State == Created && (i > 0 || len(p.byName[name]) > 1):
-				p.remove(c)
+				p.removeInstance(c)
 			case c.State == Exited:
 				dead++
 				if dead > keepDead && !c.FinishedAt.Equal(p.resetAt) {
-					p.remove(c)
+					p.removeInstance(c)
 				}
 			}
 		}

@@ -10,25 +10,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// end brings the pod to its end: containers, sandboxes, volumes. After a deletion nothing is left.
-func (p *planner) end() {
+// endPod brings the pod to its end: containers, sandboxes, volumes. After a deletion nothing is left.
+func (p *planner) endPod() {
 	busy := p.cancelStarts()
-	for c := range p.alive() {
+	for c := range p.aliveInstances() {
 		busy = true
-		p.kill(c, kill{grace: p.endGrace(), last: true}, p.turn(c.Name))
+		p.killInstance(c, kill{grace: p.endGrace(), last: true}, p.hasTurn(c.Name))
 	}
 	if busy || p.mem.sandbox.busy || p.mem.volumes.busy || p.unshownSandbox() || !p.stopSandboxes() {
 		return
 	}
 	if !p.mem.finished {
-		if p.mem.finish.due(p) {
-			p.do(Action{Kind: Finish})
+		if p.mem.finish.isDue(p) {
+			p.addAction(Action{Kind: Finish})
 		}
 		return
 	}
 	switch {
 	case p.mem.deletion != nil:
-		p.clear()
+		p.clearPod()
 	case p.mem.Reclaim:
 		p.clearContainers()
 	}
@@ -49,45 +49,45 @@ func (p *planner) endGrace() time.Duration {
 // runtime may not show yet.
 func (p *planner) cancelStarts() (busy bool) {
 	for _, name := range slices.Sorted(maps.Keys(p.mem.containers)) {
-		c := p.mem.container(name)
+		c := p.mem.containerRecord(name)
 		if c.starting {
 			busy = true
 			if !c.cancelled {
-				p.do(Action{Kind: CancelStart, Container: name})
+				p.addAction(Action{Kind: CancelStart, Container: name})
 			}
-		} else if p.unshown(name) {
+		} else if p.isUnshown(name) {
 			busy = true
 		}
 	}
 	return busy
 }
 
-// turn reports whether a container may be stopped: a sidecar waits for the main containers, and for the sidecar after it.
-func (p *planner) turn(name string) bool {
+// hasTurn reports whether a container may be stopped: a sidecar waits for the main containers, and for the sidecar after it.
+func (p *planner) hasTurn(name string) bool {
 	inits := p.pod.Spec.InitContainers
 	at := slices.IndexFunc(inits, func(c corev1.Container) bool { return c.Name == name && Sidecar(&c) })
 	if at < 0 {
 		return true
 	}
 	for i := range p.pod.Spec.Containers {
-		if p.runs(p.pod.Spec.Containers[i].Name) {
+		if p.mayRun(p.pod.Spec.Containers[i].Name) {
 			return false
 		}
 	}
 	for i := range inits[at+1:] {
-		if c := &inits[at+1+i]; Sidecar(c) && p.runs(c.Name) {
+		if c := &inits[at+1+i]; Sidecar(c) && p.mayRun(c.Name) {
 			return false
 		}
 	}
 	return true
 }
 
-func (p *planner) runs(name string) bool {
+func (p *planner) mayRun(name string) bool {
 	return slices.ContainsFunc(p.byName[name], func(c Container) bool { return c.State == Running || c.State == Unknown })
 }
 
-// clear removes the remains of a deleted pod that has ended from the runtime.
-func (p *planner) clear() {
+// clearPod removes the remains of a deleted pod that has ended from the runtime.
+func (p *planner) clearPod() {
 	left := false
 	if p.clearContainers() {
 		return
@@ -104,14 +104,14 @@ func (p *planner) clearContainers() (left bool) {
 	for _, name := range slices.Sorted(maps.Keys(p.byName)) {
 		for i := range p.byName[name] {
 			left = true
-			p.remove(&p.byName[name][i])
+			p.removeInstance(&p.byName[name][i])
 		}
 	}
 	return left
 }
 
-func (p *planner) remove(c *Container) {
-	if p.mem.instance(c.ID).remove.due(p) {
-		p.do(Action{Kind: RemoveContainer, Container: c.Name, ID: c.ID})
+func (p *planner) removeInstance(c *Container) {
+	if p.mem.instanceRecord(c.ID).remove.isDue(p) {
+		p.addAction(Action{Kind: RemoveContainer, Container: c.Name, ID: c.ID})
 	}
 }

@@ -19,8 +19,8 @@ type kill struct {
 	last    bool   // the pod ends
 }
 
-// alive ranges over the instances that may run, in a stable order.
-func (p *planner) alive() iter.Seq[*Container] {
+// aliveInstances ranges over the instances that may run, in a stable order.
+func (p *planner) aliveInstances() iter.Seq[*Container] {
 	return func(yield func(*Container) bool) {
 		for _, name := range slices.Sorted(maps.Keys(p.byName)) {
 			for i := range p.byName[name] {
@@ -33,61 +33,61 @@ func (p *planner) alive() iter.Seq[*Container] {
 	}
 }
 
-// kill does the next step to the end of an instance: the announcement, the preStop hook, the stop. The hook
+// killInstance does the next step to the end of an instance: the announcement, the preStop hook, the stop. The hook
 // counts within the grace period, and so does the time until the instance's turn to be stopped.
-func (p *planner) kill(c *Container, k kill, turn bool) {
-	i := p.mem.instance(c.ID)
+func (p *planner) killInstance(c *Container, k kill, turn bool) {
+	i := p.mem.instanceRecord(c.ID)
 	by := i.killBy
 	if !i.kill {
 		by = p.now.Add(k.grace)
-		p.announce(c, k, by)
+		p.announceKill(c, k, by)
 	}
 	if d := p.mem.deletion; d != nil && d.by.Before(by) {
 		by = d.by
 	}
 	if i.stopped && p.now.Before(i.stopEnd.Add(settleAfter)) {
-		p.wait(i.stopEnd.Add(settleAfter))
+		p.callAgain(i.stopEnd.Add(settleAfter))
 		return // the runtime will show the end
 	}
-	if by.After(p.now) && (p.hook(c, i, by) || !turn) {
-		p.wait(by)
+	if by.After(p.now) && (p.runHook(c, i, by) || !turn) {
+		p.callAgain(by)
 		return
 	}
-	p.stop(c, i, by, k.last)
+	p.stopInstance(c, i, by, k.last)
 }
 
-func (p *planner) announce(c *Container, k kill, by time.Time) {
+func (p *planner) announceKill(c *Container, k kill, by time.Time) {
 	if k.message == "" {
 		k.message = "Stopping container " + c.Name
 	}
-	p.do(Action{
+	p.addAction(Action{
 		Kind: Kill, Container: c.Name, ID: c.ID, until: by, restart: k.restart,
 		Event: &Event{corev1.EventTypeNormal, "Killing", k.message},
 	})
 }
 
-// hook runs the preStop hook, and reports whether to wait for it.
-func (p *planner) hook(c *Container, i instanceMemory, by time.Time) bool {
-	spec := named(p.pod, c.Name)
+// runHook runs the preStop hook, and reports whether to wait for it.
+func (p *planner) runHook(c *Container, i instanceMemory, by time.Time) bool {
+	spec := containerNamed(p.pod, c.Name)
 	if spec == nil || spec.Lifecycle == nil || spec.Lifecycle.PreStop == nil || i.hookDone || i.stops > 0 || c.State != Running {
 		return false
 	}
 	if !i.hook.busy {
-		p.do(Action{Kind: PreStop, Container: c.Name, ID: c.ID, Grace: by.Sub(p.now), until: by})
+		p.addAction(Action{Kind: PreStop, Container: c.Name, ID: c.ID, Grace: by.Sub(p.now), until: by})
 	}
 	return true
 }
 
-// stop stops an instance, and again if it must end earlier than the first stop allowed.
-func (p *planner) stop(c *Container, i instanceMemory, by time.Time, last bool) {
+// stopInstance stops an instance, and again if it must end earlier than the first stop allowed.
+func (p *planner) stopInstance(c *Container, i instanceMemory, by time.Time, last bool) {
 	grace := max(by.Sub(p.now), minGrace)
 	grace = (grace + time.Second - 1).Truncate(time.Second)
 	until := p.now.Add(grace)
 	if i.stops > 0 && i.stopBy.Sub(until) < time.Second {
 		return
 	}
-	if i.stops == 0 && !i.stop.due(p) {
+	if i.stops == 0 && !i.stop.isDue(p) {
 		return
 	}
-	p.do(Action{Kind: Stop, Container: c.Name, ID: c.ID, Grace: grace, Last: last, until: until})
+	p.addAction(Action{Kind: Stop, Container: c.Name, ID: c.ID, Grace: grace, Last: last, until: until})
 }

@@ -125,34 +125,34 @@ func (m *Memory) Finished() bool { return m.finished }
 func (m *Memory) VolumesReady() bool { return m.ready }
 
 // Starting reports whether a Start of the container is in progress.
-func (m *Memory) Starting(name string) bool { return m.container(name).starting }
+func (m *Memory) Starting(name string) bool { return m.containerRecord(name).starting }
 
-// container returns the memory of a container, for reading.
-func (m *Memory) container(name string) containerMemory {
+// containerRecord returns the memory of a container, for reading.
+func (m *Memory) containerRecord(name string) containerMemory {
 	if c := m.containers[name]; c != nil {
 		return *c
 	}
 	return containerMemory{}
 }
 
-// instance returns the memory of an instance, for reading.
-func (m *Memory) instance(id string) instanceMemory {
+// instanceRecord returns the memory of an instance, for reading.
+func (m *Memory) instanceRecord(id string) instanceMemory {
 	if i := m.instances[id]; i != nil {
 		return *i
 	}
 	return instanceMemory{}
 }
 
-// box returns the memory of a sandbox, for reading.
-func (m *Memory) box(id string) sandboxMemory {
+// sandboxRecord returns the memory of a sandbox, for reading.
+func (m *Memory) sandboxRecord(id string) sandboxMemory {
 	if s := m.sandboxes[id]; s != nil {
 		return *s
 	}
 	return sandboxMemory{}
 }
 
-// put returns the entry of a key, to be changed.
-func put[V any](m *map[string]*V, key string) *V {
+// entryOf returns the entry of a key, to be changed.
+func entryOf[V any](m *map[string]*V, key string) *V {
 	if *m == nil {
 		*m = map[string]*V{}
 	}

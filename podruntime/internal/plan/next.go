@@ -16,10 +16,10 @@ const minGrace = 2 * time.Second
 func Next(pod *corev1.Pod, seen Observed, mem *Memory, now time.Time) Plan {
 	p := &planner{View: Look(pod, seen, mem, now)}
 	if p.mustEnd() {
-		p.end()
+		p.endPod()
 	} else {
-		p.trim()
-		p.run()
+		p.trimInstances()
+		p.keepPod()
 	}
 	return p.plan
 }
@@ -29,10 +29,10 @@ type planner struct {
 	plan Plan
 }
 
-func (p *planner) do(a Action) { p.plan.Actions = append(p.plan.Actions, a) }
+func (p *planner) addAction(a Action) { p.plan.Actions = append(p.plan.Actions, a) }
 
-// wait requests another call at that time or earlier.
-func (p *planner) wait(until time.Time) {
+// callAgain requests another call at that time or earlier.
+func (p *planner) callAgain(until time.Time) {
 	if p.plan.Again.IsZero() || until.Before(p.plan.Again) {
 		p.plan.Again = until
 	}
@@ -49,21 +49,21 @@ func (p *planner) mustEnd() bool {
 	if _, _, evicted := p.Evicted(); evicted {
 		return true
 	}
-	if by, has := deadline(p.pod, p.mem); has {
-		p.wait(by)
+	if by, has := podDeadline(p.pod, p.mem); has {
+		p.callAgain(by)
 	}
-	return p.done()
+	return p.hasEnded()
 }
 
-// done reports whether the pod has ended by itself.
-func (p *planner) done() bool {
+// hasEnded reports whether the pod has ended by itself.
+func (p *planner) hasEnded() bool {
 	if p.initFailed() {
 		return true
 	}
 	for i := range p.pod.Spec.Containers {
 		c := &p.pod.Spec.Containers[i]
-		last := p.last(c.Name)
-		if p.mem.container(c.Name).starting || last == nil || last.State != Exited || p.Restarts(c, last) {
+		last := p.lastInstance(c.Name)
+		if p.mem.containerRecord(c.Name).starting || last == nil || last.State != Exited || p.Restarts(c, last) {
 			return false
 		}
 	}
@@ -78,8 +78,8 @@ func (p *planner) initFailed() bool {
 	inits := p.pod.Spec.InitContainers
 	for i := range inits {
 		c := &inits[i]
-		last := p.active(c.Name)
-		if i != p.frontier() || Sidecar(c) || last == nil || p.mem.container(c.Name).starting {
+		last := p.activeInstance(c.Name)
+		if i != p.lastInit() || Sidecar(c) || last == nil || p.mem.containerRecord(c.Name).starting {
 			continue
 		}
 		if last.State == Exited && last.ExitCode != 0 && !p.Restarts(c, last) {
@@ -89,18 +89,18 @@ func (p *planner) initFailed() bool {
 	return false
 }
 
-// frontier returns the index of the last created init container, or -1: the containers before it are done.
-func (p *planner) frontier() int {
+// lastInit returns the index of the last created init container, or -1: the containers before it are done.
+func (p *planner) lastInit() int {
 	for i := len(p.pod.Spec.InitContainers) - 1; i >= 0; i-- {
-		if p.active(p.pod.Spec.InitContainers[i].Name) != nil {
+		if p.activeInstance(p.pod.Spec.InitContainers[i].Name) != nil {
 			return i
 		}
 	}
 	return -1
 }
 
-// run keeps a pod in its desired state.
-func (p *planner) run() {
+// keepPod keeps a pod in its desired state.
+func (p *planner) keepPod() {
 	alive := p.killOld()
 	volumes := p.setupVolumes()
 	box, _ := p.Sandbox()
@@ -110,17 +110,17 @@ func (p *planner) run() {
 		}
 		return
 	}
-	p.retire(box)
-	if p.resetting() {
+	p.retireSandboxes(box)
+	if p.awaitsReset() {
 		return
 	}
-	p.containers(box, volumes)
+	p.keepContainers(box, volumes)
 }
 
-// resetting reports whether instances are still alive while all containers wait for their end.
-func (p *planner) resetting() bool {
-	for c := range ordinary(p.pod) {
-		if list := p.byName[c.Name]; len(list) > 0 && p.reset(&list[0]) && p.runs(c.Name) {
+// awaitsReset reports whether instances are still alive while all containers wait for their end.
+func (p *planner) awaitsReset() bool {
+	for c := range ordinaryContainers(p.pod) {
+		if list := p.byName[c.Name]; len(list) > 0 && p.needsReset(&list[0]) && p.mayRun(c.Name) {
 			return true
 		}
 	}
@@ -129,8 +129,8 @@ func (p *planner) resetting() bool {
 
 // setupVolumes reports whether the volumes are set up.
 func (p *planner) setupVolumes() bool {
-	if !p.mem.ready && p.mem.volumes.due(p) {
-		p.do(Action{Kind: SetupVolumes})
+	if !p.mem.ready && p.mem.volumes.isDue(p) {
+		p.addAction(Action{Kind: SetupVolumes})
 	}
 	return p.mem.ready
 }
@@ -138,16 +138,16 @@ func (p *planner) setupVolumes() bool {
 // killOld kills instances that the pod no longer has, and reports whether there are any.
 func (p *planner) killOld() (alive bool) {
 	box, _ := p.Sandbox()
-	for c := range p.alive() {
+	for c := range p.aliveInstances() {
 		switch {
 		case box == nil || c.SandboxID != box.ID:
-			p.kill(c, kill{grace: podGrace(p.pod)}, true)
-		case p.reset(c) && !isEphemeral(p.pod, c.Name):
-			p.kill(c, kill{message: "killing"}, true)
+			p.killInstance(c, kill{grace: podGrace(p.pod)}, true)
+		case p.needsReset(c) && !isEphemeral(p.pod, c.Name):
+			p.killInstance(c, kill{message: "killing"}, true)
 		case c.State == Unknown:
-			p.kill(c, kill{grace: podGrace(p.pod), message: `Container is in "unknown" state, try killing it before restart`}, true)
+			p.killInstance(c, kill{grace: podGrace(p.pod), message: `Container is in "unknown" state, try killing it before restart`}, true)
 		case c.ID != p.byName[c.Name][0].ID:
-			p.kill(c, kill{grace: podGrace(p.pod)}, true)
+			p.killInstance(c, kill{grace: podGrace(p.pod)}, true)
 		default:
 			continue
 		}

@@ -18,8 +18,8 @@ func Sidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// ordinary ranges over the init and main containers of a pod.
-func ordinary(pod *corev1.Pod) iter.Seq[*corev1.Container] {
+// ordinaryContainers ranges over the init and main containers of a pod.
+func ordinaryContainers(pod *corev1.Pod) iter.Seq[*corev1.Container] {
 	return func(yield func(*corev1.Container) bool) {
 		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 			for i := range list {
@@ -31,9 +31,9 @@ func ordinary(pod *corev1.Pod) iter.Seq[*corev1.Container] {
 	}
 }
 
-// named returns the container with that name, or nil.
-func named(pod *corev1.Pod, name string) *corev1.Container {
-	for c := range ordinary(pod) {
+// containerNamed returns the container with that name, or nil.
+func containerNamed(pod *corev1.Pod, name string) *corev1.Container {
+	for c := range ordinaryContainers(pod) {
 		if c.Name == name {
 			return c
 		}
@@ -58,7 +58,7 @@ func restartsAll(c *corev1.Container, code int32) bool {
 
 // MayRestartAll reports whether the pod has a rule that restarts every container.
 func MayRestartAll(pod *corev1.Pod) bool {
-	for c := range ordinary(pod) {
+	for c := range ordinaryContainers(pod) {
 		if slices.ContainsFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool {
 			return r.Action == corev1.ContainerRestartRuleActionRestartAllContainers
 		}) {
@@ -93,8 +93,8 @@ func probeGrace(pod *corev1.Pod, probe *corev1.Probe) time.Duration {
 	return podGrace(pod)
 }
 
-// deadline returns when a pod must have ended (activeDeadlineSeconds), and false if never.
-func deadline(pod *corev1.Pod, mem *Memory) (time.Time, bool) {
+// podDeadline returns when a pod must have ended (activeDeadlineSeconds), and false if never.
+func podDeadline(pod *corev1.Pod, mem *Memory) (time.Time, bool) {
 	if pod.Spec.ActiveDeadlineSeconds == nil || mem.StartTime.IsZero() {
 		return time.Time{}, false
 	}

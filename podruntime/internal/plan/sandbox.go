@@ -13,9 +13,9 @@ func (p *planner) renewSandbox() {
 		return
 	}
 	if len(p.boxes) > 0 {
-		p.retire(&p.boxes[0]) // the next sandbox continues its number
+		p.retireSandboxes(&p.boxes[0]) // the next sandbox continues its number
 	}
-	if !p.mem.sandbox.due(p) {
+	if !p.mem.sandbox.isDue(p) {
 		return
 	}
 	a := Action{Kind: RunSandbox}
@@ -23,7 +23,7 @@ func (p *planner) renewSandbox() {
 		a.Attempt = p.boxes[0].Attempt + 1
 		a.Event = &Event{corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created."}
 	}
-	p.do(a)
+	p.addAction(a)
 }
 
 // unshownSandbox reports whether the runtime may not show the last sandbox yet.
@@ -40,7 +40,7 @@ func (p *planner) unshownSandbox() bool {
 	if !p.now.Before(until) {
 		return false
 	}
-	p.wait(until)
+	p.callAgain(until)
 	return true
 }
 
@@ -55,32 +55,32 @@ func (p *planner) stopSandboxes() bool {
 }
 
 func (p *planner) stopSandbox(box *Sandbox) bool {
-	s := p.mem.box(box.ID)
+	s := p.mem.sandboxRecord(box.ID)
 	if s.stopped {
 		return true
 	}
-	if s.stop.due(p) {
-		p.do(Action{Kind: StopSandbox, ID: box.ID, Attempt: box.Attempt})
+	if s.stop.isDue(p) {
+		p.addAction(Action{Kind: StopSandbox, ID: box.ID, Attempt: box.Attempt})
 	}
 	return false
 }
 
-// retire stops and removes the sandboxes beside the one in use, when nothing is in them.
-func (p *planner) retire(box *Sandbox) {
+// retireSandboxes stops and removes the sandboxes beside the one in use, when nothing is in them.
+func (p *planner) retireSandboxes(box *Sandbox) {
 	for i := range p.boxes {
 		old := &p.boxes[i]
 		if old.ID == box.ID {
 			continue
 		}
-		has, alive := p.inside(old)
+		has, alive := p.instancesIn(old)
 		if !alive && p.stopSandbox(old) && !has {
 			p.removeSandbox(old)
 		}
 	}
 }
 
-// inside reports whether the sandbox has containers, and whether any of them may run.
-func (p *planner) inside(box *Sandbox) (has, alive bool) {
+// instancesIn reports whether the sandbox has containers, and whether any of them may run.
+func (p *planner) instancesIn(box *Sandbox) (has, alive bool) {
 	for _, list := range p.byName {
 		for i := range list {
 			if c := &list[i]; c.SandboxID == box.ID {
@@ -93,7 +93,7 @@ func (p *planner) inside(box *Sandbox) (has, alive bool) {
 }
 
 func (p *planner) removeSandbox(box *Sandbox) {
-	if p.mem.box(box.ID).remove.due(p) {
-		p.do(Action{Kind: RemoveSandbox, ID: box.ID, Attempt: box.Attempt})
+	if p.mem.sandboxRecord(box.ID).remove.isDue(p) {
+		p.addAction(Action{Kind: RemoveSandbox, ID: box.ID, Attempt: box.Attempt})
 	}
 }

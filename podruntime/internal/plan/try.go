@@ -22,9 +22,9 @@ type try struct {
 	message  string    // of the last failure
 }
 
-func (t *try) begin() { t.busy = true }
+func (t *try) beginTry() { t.busy = true }
 
-func (t *try) end(o Outcome, now time.Time) (ok bool) {
+func (t *try) endTry(o Outcome, now time.Time) (ok bool) {
 	t.busy = false
 	if o.Reason == "" {
 		t.failures, t.again, t.message = 0, time.Time{}, ""
@@ -42,13 +42,13 @@ func (t *try) end(o Outcome, now time.Time) (ok bool) {
 	return false
 }
 
-// due reports whether the action can be begun. If only the time prevents it, p looks again at that time.
-func (t try) due(p *planner) bool {
+// isDue reports whether the action can be begun. If only the time prevents it, p looks again at that time.
+func (t try) isDue(p *planner) bool {
 	if t.busy {
 		return false
 	}
 	if p.now.Before(t.again) {
-		p.wait(t.again)
+		p.callAgain(t.again)
 		return false
 	}
 	return true

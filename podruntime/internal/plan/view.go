@@ -38,7 +38,7 @@ func Look(pod *corev1.Pod, seen Observed, mem *Memory, now time.Time) *View {
 		return cmp.Or(cmp.Compare(b.Attempt, a.Attempt), b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	for _, c := range seen.Containers {
-		if i := mem.instance(c.ID); c.State == Unknown && i.stopped {
+		if i := mem.instanceRecord(c.ID); c.State == Unknown && i.stopped {
 			c.State, c.ExitCode, c.Reason, c.FinishedAt = Exited, exitUnknown, reasonUnknown, i.stopEnd
 		}
 		v.byName[c.Name] = append(v.byName[c.Name], c)
@@ -48,7 +48,7 @@ func Look(pod *corev1.Pod, seen Observed, mem *Memory, now time.Time) *View {
 			return cmp.Or(cmp.Compare(b.Attempt, a.Attempt), b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
 		})
 	}
-	for c := range ordinary(pod) {
+	for c := range ordinaryContainers(pod) {
 		for _, i := range v.byName[c.Name] {
 			if i.State == Exited && i.FinishedAt.After(v.resetAt) && restartsAll(c, i.ExitCode) {
 				v.resetAt = i.FinishedAt
@@ -70,7 +70,7 @@ func (v *View) Sandbox() (box *Sandbox, why string) {
 	switch {
 	case !newest.Ready:
 		return nil, "pod sandbox is not ready"
-	case v.mem.box(newest.ID).stopped:
+	case v.mem.sandboxRecord(newest.ID).stopped:
 		return nil, "pod sandbox is not ready"
 	case newest.NoAddress && !v.pod.Spec.HostNetwork:
 		return nil, "pod sandbox has no IP address"
@@ -80,10 +80,10 @@ func (v *View) Sandbox() (box *Sandbox, why string) {
 
 // Started reports whether an instance has started: it runs, its postStart hook and its startup probe have succeeded.
 func (v *View) Started(c *corev1.Container, i *Container) bool {
-	if i.State != Running || v.mem.container(c.Name).starting || v.mem.instance(i.ID).failed {
+	if i.State != Running || v.mem.containerRecord(c.Name).starting || v.mem.instanceRecord(i.ID).failed {
 		return false
 	}
-	return c.StartupProbe == nil || v.mem.Probes[i.ID].Startup == Success || v.known(i, func(s *corev1.ContainerStatus) bool {
+	return c.StartupProbe == nil || v.mem.Probes[i.ID].Startup == Success || v.statusSays(i, func(s *corev1.ContainerStatus) bool {
 		return v.mem.Probes[i.ID].Startup == NoResult && s.Started != nil && *s.Started
 	})
 }
@@ -99,11 +99,11 @@ func (v *View) Ready(c *corev1.Container, i *Container) bool {
 	case result == Failure:
 		return false
 	}
-	return v.known(i, func(s *corev1.ContainerStatus) bool { return s.Ready })
+	return v.statusSays(i, func(s *corev1.ContainerStatus) bool { return s.Ready })
 }
 
-// known asks the last known status of the same instance.
-func (v *View) known(i *Container, ask func(*corev1.ContainerStatus) bool) bool {
+// statusSays asks the last known status of the same instance.
+func (v *View) statusSays(i *Container, ask func(*corev1.ContainerStatus) bool) bool {
 	s := v.Status(i.Name)
 	return s != nil && s.State.Running != nil && hasID(s.ContainerID, i.ID) && ask(s)
 }
@@ -122,7 +122,7 @@ func (v *View) Status(name string) *corev1.ContainerStatus {
 
 // Waiting returns the reason why a container waits, or nil if it is unknown.
 func (v *View) Waiting(name string) *corev1.ContainerStateWaiting {
-	return v.mem.container(name).waiting
+	return v.mem.containerRecord(name).waiting
 }
 
 // Restarts reports whether a container starts again after the end of this instance.
@@ -130,7 +130,7 @@ func (v *View) Restarts(c *corev1.Container, i *Container) bool {
 	switch {
 	case i.State == Created, i.State == Unknown:
 		return true
-	case v.reset(i), v.mem.instance(i.ID).restart:
+	case v.needsReset(i), v.mem.instanceRecord(i.ID).restart:
 		return true
 	}
 	return podstatus.RestartsAfter(v.pod, c, i.ExitCode)
@@ -140,7 +140,7 @@ func (v *View) Restarts(c *corev1.Container, i *Container) bool {
 // even if nothing is left of them.
 func (v *View) Initialized() bool {
 	for i := range v.pod.Spec.Containers {
-		if v.active(v.pod.Spec.Containers[i].Name) != nil {
+		if v.activeInstance(v.pod.Spec.Containers[i].Name) != nil {
 			return true
 		}
 	}
@@ -152,20 +152,20 @@ func (v *View) Evicted() (reason, message string, evicted bool) {
 	if e := v.mem.Eviction; e != nil {
 		return e.Reason, e.Message, true
 	}
-	if by, has := deadline(v.pod, v.mem); has && !v.now.Before(by) {
+	if by, has := podDeadline(v.pod, v.mem); has && !v.now.Before(by) {
 		return "DeadlineExceeded", "Pod was active on the node longer than the specified deadline", true
 	}
 	return "", "", false
 }
 
-// reset reports whether the instance must be replaced, because another container's exit restarts all.
-func (v *View) reset(i *Container) bool {
-	return !v.resetAt.IsZero() && (i.CreatedAt.Before(v.resetAt) || v.overtook(i))
+// needsReset reports whether the instance must be replaced, because another container's exit restarts all.
+func (v *View) needsReset(i *Container) bool {
+	return !v.resetAt.IsZero() && (i.CreatedAt.Before(v.resetAt) || v.hasOvertaken(i))
 }
 
-// overtook reports whether the instance of a main container came although init containers were to run again
+// hasOvertaken reports whether the instance of a main container came although init containers were to run again
 // first: its start was under way when the other one ended.
-func (v *View) overtook(i *Container) bool {
+func (v *View) hasOvertaken(i *Container) bool {
 	if !slices.ContainsFunc(v.pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == i.Name }) {
 		return false
 	}
@@ -206,14 +206,14 @@ func (v *View) firstAfterReset(list []Container) *Container {
 
 // Has returns the last resources that an instance was given, or nil if they are unknown.
 func (v *View) Has(i *Container) *corev1.ResourceRequirements {
-	if r := v.mem.instance(i.ID).resized; r != nil {
+	if r := v.mem.instanceRecord(i.ID).resized; r != nil {
 		return r
 	}
 	return i.Created
 }
 
 // ResizeError returns why the last resize of an instance failed; "" if none did.
-func (v *View) ResizeError(i *Container) string { return v.mem.instance(i.ID).resize.message }
+func (v *View) ResizeError(i *Container) string { return v.mem.instanceRecord(i.ID).resize.message }
 
 // AllRestart reports whether a container has ended in a way that restarts all containers, and this restart is in
 // progress.
@@ -221,17 +221,17 @@ func (v *View) AllRestart() bool {
 	if v.resetAt.IsZero() {
 		return false
 	}
-	for c := range ordinary(v.pod) {
-		if list := v.byName[c.Name]; len(list) > 0 && !v.reset(&list[0]) {
+	for c := range ordinaryContainers(v.pod) {
+		if list := v.byName[c.Name]; len(list) > 0 && !v.needsReset(&list[0]) {
 			return false
 		}
 	}
 	return true
 }
 
-// last returns the newest instance, or nil. An instance that the runtime lost, but that ran by the status, has
+// lastInstance returns the newest instance, or nil. An instance that the runtime lost, but that ran by the status, has
 // exited.
-func (v *View) last(name string) *Container {
+func (v *View) lastInstance(name string) *Container {
 	if list := v.byName[name]; len(list) > 0 {
 		return &list[0]
 	}
@@ -253,11 +253,11 @@ func (v *View) last(name string) *Container {
 	return lost
 }
 
-// active returns the newest instance in the newest sandbox, or nil. Instances of other sandboxes, and from
+// activeInstance returns the newest instance in the newest sandbox, or nil. Instances of other sandboxes, and from
 // before a restart of all containers, do not count.
-func (v *View) active(name string) *Container {
+func (v *View) activeInstance(name string) *Container {
 	list := v.byName[name]
-	if len(list) == 0 || len(v.boxes) == 0 || list[0].SandboxID != v.boxes[0].ID || v.reset(&list[0]) {
+	if len(list) == 0 || len(v.boxes) == 0 || list[0].SandboxID != v.boxes[0].ID || v.needsReset(&list[0]) {
 		return nil
 	}
 	return &list[0]

@@ -30,7 +30,7 @@ func TestKernelKeepsTheLimitsOfAPod(t *testing.T) {
 	must(t, tree.Make(pod1, corev1.PodQOSBurstable, limits))
 	t.Cleanup(func() { _ = tree.Remove(pod1) }) // of a test that has failed
 	group := tree.Group(pod1, corev1.PodQOSBurstable)
-	if got := tree.read(group); in.Controllers["memory"] != "" && (got.Memory != limits.Memory || got.CPUQuota != limits.CPUQuota) {
+	if got := tree.readLimits(group); in.Controllers["memory"] != "" && (got.Memory != limits.Memory || got.CPUQuota != limits.CPUQuota) {
 		t.Errorf("the kernel has %+v, want %+v", got, limits)
 	}
 	pids := in.Unified
@@ -54,7 +54,7 @@ func TestKernelKeepsTheLimitsOfAPod(t *testing.T) {
 	if err := tree.Remove(pod1); err != nil {
 		t.Errorf("after %v: %v", time.Since(begin), err)
 	}
-	for _, dir := range in.limiting() {
+	for _, dir := range in.limitingDirs() {
 		if _, err := os.Stat(filepath.Join(dir, group)); !os.IsNotExist(err) {
 			t.Errorf("%s is still there: %v", filepath.Join(dir, group), err)
 		}

@@ -31,7 +31,7 @@ type Limits struct {
 // Raise raises the limits of a pod's group to the given limits; it lowers none. New limits of containers need
 // the room.
 func (t *Tree) Raise(group string, to Limits) error {
-	has := t.read(group)
+	has := t.readLimits(group)
 	higher := func(a, b int64) int64 {
 		if a < 0 || b < 0 {
 			return -1
@@ -44,17 +44,17 @@ func (t *Tree) Raise(group string, to Limits) error {
 		to.CPUQuota = max(to.CPUQuota, has.CPUQuota)
 	}
 	to.Memory = higher(to.Memory, has.Memory)
-	return t.write(group, to)
+	return t.writeLimits(group, to)
 }
 
 // Set gives the group of a pod these limits.
-func (t *Tree) Set(group string, to Limits) error { return t.write(group, to) }
+func (t *Tree) Set(group string, to Limits) error { return t.writeLimits(group, to) }
 
-// read returns the limits of memory and CPU that a group has.
-func (t *Tree) read(group string) Limits {
+// readLimits returns the limits of memory and CPU that a group has.
+func (t *Tree) readLimits(group string) Limits {
 	l := Limits{Memory: -1, CPUQuota: -1}
 	number := func(controller, v1, v2 string, to *int64) {
-		words := strings.Fields(t.text(group, controller, v1, v2))
+		words := strings.Fields(t.readText(group, controller, v1, v2))
 		if len(words) == 0 {
 			return
 		}
@@ -67,8 +67,8 @@ func (t *Tree) read(group string) Limits {
 	return l
 }
 
-// text returns the content of a file of a group, or "" if the file is missing.
-func (t *Tree) text(group, controller, v1, v2 string) string {
+// readText returns the content of a file of a group, or "" if the file is missing.
+func (t *Tree) readText(group, controller, v1, v2 string) string {
 	dir, file := t.in.Unified, v2
 	if dir == "" {
 		dir, file = t.in.Controllers[controller], v1
@@ -80,8 +80,8 @@ func (t *Tree) text(group, controller, v1, v2 string) string {
 	return string(data)
 }
 
-// write writes the limits of a group. Limits without a controller are left out.
-func (t *Tree) write(group string, l Limits) error {
+// writeLimits writes the limits of a group. Limits without a controller are left out.
+func (t *Tree) writeLimits(group string, l Limits) error {
 	var errs []error
 	set := func(controller, v1, v2, one, two string) {
 		dir, file, value := t.in.Unified, v2, two
@@ -101,7 +101,7 @@ func (t *Tree) write(group string, l Limits) error {
 	}
 	if n := l.CPUShares; n > 0 {
 		n = min(max(n, minShares), maxShares)
-		set("cpu", "cpu.shares", "cpu.weight", number(n), number(1+(n-minShares)*9999/(maxShares-minShares)))
+		set("cpu", "cpu.shares", "cpu.weight", formatNumber(n), formatNumber(1+(n-minShares)*9999/(maxShares-minShares)))
 	}
 	if l.CPUPeriod > 0 {
 		quota := l.CPUQuota
@@ -109,24 +109,24 @@ func (t *Tree) write(group string, l Limits) error {
 			quota = -1
 		}
 		if t.in.Unified == "" {
-			set("cpu", "cpu.cfs_period_us", "", number(l.CPUPeriod), "")
+			set("cpu", "cpu.cfs_period_us", "", formatNumber(l.CPUPeriod), "")
 		}
-		set("cpu", "cpu.cfs_quota_us", "cpu.max", number(quota), unlimited(quota)+" "+number(l.CPUPeriod))
+		set("cpu", "cpu.cfs_quota_us", "cpu.max", formatNumber(quota), formatLimit(quota)+" "+formatNumber(l.CPUPeriod))
 	}
 	if l.Memory != 0 {
-		set("memory", "memory.limit_in_bytes", "memory.max", number(l.Memory), unlimited(l.Memory))
+		set("memory", "memory.limit_in_bytes", "memory.max", formatNumber(l.Memory), formatLimit(l.Memory))
 	}
 	if l.Pids != 0 {
-		set("pids", "pids.max", "pids.max", unlimited(l.Pids), unlimited(l.Pids))
+		set("pids", "pids.max", "pids.max", formatLimit(l.Pids), formatLimit(l.Pids))
 	}
 	return errors.Join(errs...)
 }
 
-func number(n int64) string { return strconv.FormatInt(n, 10) }
+func formatNumber(n int64) string { return strconv.FormatInt(n, 10) }
 
-func unlimited(n int64) string {
+func formatLimit(n int64) string {
 	if n < 0 {
 		return "max"
 	}
-	return number(n)
+	return formatNumber(n)
 }

@@ -24,8 +24,8 @@ const removeTime = 2 * time.Second
 // remaining processes.
 func (t *Tree) Remove(uid types.UID) error {
 	err := t.Forget(uid)
-	for _, dir := range t.places() {
-		err = errors.Join(err, remove(filepath.Join(dir, podPrefix+string(uid))))
+	for _, dir := range t.parentDirs() {
+		err = errors.Join(err, removeGroup(filepath.Join(dir, podPrefix+string(uid))))
 	}
 	if err != nil {
 		return fmt.Errorf("remove the cgroup of pod %s: %w", uid, err)
@@ -35,10 +35,10 @@ func (t *Tree) Remove(uid types.UID) error {
 
 // Close removes the tree if no pod is in it; else it stays for the next process.
 func (t *Tree) Close() {
-	for _, dir := range t.places() {
+	for _, dir := range t.parentDirs() {
 		_ = os.Remove(dir) // the root of the tree comes before its groups, and stays until below
 	}
-	for _, dir := range slices.Concat(t.in.limiting(), t.in.Others) {
+	for _, dir := range slices.Concat(t.in.limitingDirs(), t.in.Others) {
 		_ = os.Remove(filepath.Join(dir, t.name))
 	}
 }
@@ -46,7 +46,7 @@ func (t *Tree) Close() {
 // Pods returns the pods that have a group.
 func (t *Tree) Pods() []types.UID {
 	var uids []types.UID
-	for _, dir := range t.places() {
+	for _, dir := range t.parentDirs() {
 		entries, _ := os.ReadDir(dir) // a hierarchy may have none
 		for _, e := range entries {
 			uid, is := strings.CutPrefix(e.Name(), podPrefix)
@@ -58,10 +58,10 @@ func (t *Tree) Pods() []types.UID {
 	return uids
 }
 
-// places returns the parent directories of the groups of pods.
-func (t *Tree) places() []string {
+// parentDirs returns the parent directories of the groups of pods.
+func (t *Tree) parentDirs() []string {
 	var dirs []string
-	for _, dir := range slices.Concat(t.in.limiting(), t.in.Others) {
+	for _, dir := range slices.Concat(t.in.limitingDirs(), t.in.Others) {
 		for _, class := range []string{"", burstable, bestEffort} {
 			dirs = append(dirs, filepath.Join(dir, t.name, class))
 		}
@@ -83,10 +83,10 @@ func (t *Tree) Refused() map[types.UID]int64 {
 	for _, class := range []string{"", burstable, bestEffort} {
 		groups, _ := filepath.Glob(filepath.Join(dir, t.name, class, podPrefix+"*")) // the pattern is well-formed
 		for _, group := range groups {
-			n := refusals(group)
+			n := refusedProcesses(group)
 			counted, _ := filepath.Glob(filepath.Join(group, "*", "pids.events"))
 			for _, file := range counted {
-				n += refusals(filepath.Dir(file))
+				n += refusedProcesses(filepath.Dir(file))
 			}
 			all[types.UID(strings.TrimPrefix(filepath.Base(group), podPrefix))] = n
 		}
@@ -94,8 +94,8 @@ func (t *Tree) Refused() map[types.UID]int64 {
 	return all
 }
 
-// refusals returns the number of refused processes of one group.
-func refusals(group string) int64 {
+// refusedProcesses returns the number of refused processes of one group.
+func refusedProcesses(group string) int64 {
 	data, _ := os.ReadFile(filepath.Join(group, "pids.events")) // the container may be gone
 	for line := range strings.Lines(string(data)) {
 		if value, is := strings.CutPrefix(strings.TrimSpace(line), "max "); is {
@@ -106,8 +106,8 @@ func refusals(group string) int64 {
 	return 0
 }
 
-// remove removes a group with those below it.
-func remove(group string) error {
+// removeGroup removes a group with those below it.
+func removeGroup(group string) error {
 	var groups []string
 	for deadline := time.Now().Add(removeTime); ; <-time.After(10 * time.Millisecond) {
 		groups = groups[:0]
@@ -125,7 +125,7 @@ func remove(group string) error {
 		for _, dir := range groups {
 			if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				failed = errors.Join(failed, err)
-				kill(dir)
+				killGroup(dir)
 			}
 		}
 		if failed == nil || time.Now().After(deadline) {
@@ -134,8 +134,8 @@ func remove(group string) error {
 	}
 }
 
-// kill kills the processes of a group.
-func kill(dir string) {
+// killGroup kills the processes of a group.
+func killGroup(dir string) {
 	_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) // older kernels have none
 	data, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))          // the group may be gone
 	for line := range bytes.Lines(data) {

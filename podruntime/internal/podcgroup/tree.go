@@ -61,8 +61,8 @@ func At(dirs map[string]string) Hierarchies {
 	return h
 }
 
-// limiting returns the directories in which groups are made.
-func (h Hierarchies) limiting() []string {
+// limitingDirs returns the directories in which groups are made.
+func (h Hierarchies) limitingDirs() []string {
 	if h.Unified != "" {
 		return []string{h.Unified}
 	}
@@ -99,15 +99,15 @@ func New(in Hierarchies, name string) *Tree {
 // Prepare makes the tree with the limits of all pods together. An error names the place where no group can be
 // made.
 func (t *Tree) Prepare(all Limits) error {
-	if len(t.in.limiting()) == 0 {
+	if len(t.in.limitingDirs()) == 0 {
 		return errors.New("there are no cgroups")
 	}
 	for _, group := range []string{t.name, path.Join(t.name, burstable), path.Join(t.name, bestEffort)} {
-		if err := t.mkdir(group); err != nil {
+		if err := t.makeGroup(group); err != nil {
 			return fmt.Errorf("make the cgroup %s: %w", group, err)
 		}
 	}
-	return errors.Join(t.write(t.name, all), t.write(path.Join(t.name, bestEffort), Limits{CPUShares: minShares}))
+	return errors.Join(t.writeLimits(t.name, all), t.writeLimits(path.Join(t.name, bestEffort), Limits{CPUShares: minShares}))
 }
 
 // Group returns the group of a pod in the form for runtimes.
@@ -124,9 +124,9 @@ func (t *Tree) Group(uid types.UID, class corev1.PodQOSClass) string {
 // Make makes the group of a pod, or gives an existing group these limits.
 func (t *Tree) Make(uid types.UID, class corev1.PodQOSClass, limits Limits) error {
 	group := t.Group(uid, class)
-	err := t.mkdir(group)
+	err := t.makeGroup(group)
 	if err == nil {
-		err = t.write(group, limits)
+		err = t.writeLimits(group, limits)
 	}
 	if err == nil {
 		err = t.Know(uid, class, limits)
@@ -139,7 +139,7 @@ func (t *Tree) Make(uid types.UID, class corev1.PodQOSClass, limits Limits) erro
 
 // Restore makes the group of a pod again if it is missing, as after a reboot. An existing group stays unchanged.
 func (t *Tree) Restore(uid types.UID, class corev1.PodQOSClass, limits Limits) error {
-	for _, dir := range t.in.limiting() {
+	for _, dir := range t.in.limitingDirs() {
 		if _, err := os.Stat(filepath.Join(dir, t.Group(uid, class))); err != nil {
 			return t.Make(uid, class, limits)
 		}
@@ -156,7 +156,7 @@ func (t *Tree) Know(uid types.UID, class corev1.PodQOSClass, limits Limits) erro
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.shares[uid] = limits.CPUShares
-	return t.share()
+	return t.shareCPU()
 }
 
 // Forget no longer counts the shares of a pod.
@@ -164,11 +164,11 @@ func (t *Tree) Forget(uid types.UID) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.shares, uid)
-	return t.share()
+	return t.shareCPU()
 }
 
-// share gives the group of the class Burstable its shares. The caller holds mu.
-func (t *Tree) share() error {
+// shareCPU gives the group of the class Burstable its shares. The caller holds mu.
+func (t *Tree) shareCPU() error {
 	sum := int64(0)
 	for _, one := range t.shares {
 		sum += one
@@ -177,31 +177,31 @@ func (t *Tree) share() error {
 	if sum == t.given {
 		return nil
 	}
-	err := t.write(path.Join(t.name, burstable), Limits{CPUShares: sum})
+	err := t.writeLimits(path.Join(t.name, burstable), Limits{CPUShares: sum})
 	if err == nil {
 		t.given = sum
 	}
 	return err
 }
 
-// mkdir makes a group and its parents. In version 2 each parent must allow limits below it.
-func (t *Tree) mkdir(group string) error {
-	for _, dir := range t.in.limiting() {
-		enable(dir)
+// makeGroup makes a group and its parents. In version 2 each parent must allow limits below it.
+func (t *Tree) makeGroup(group string) error {
+	for _, dir := range t.in.limitingDirs() {
+		enableControllers(dir)
 		for part := range strings.SplitSeq(strings.Trim(group, "/"), "/") {
 			dir = filepath.Join(dir, part)
 			if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // the mode of the kernel's own groups
 				return err
 			}
-			enable(dir)
+			enableControllers(dir)
 		}
 	}
 	return nil
 }
 
-// enable turns on the controllers for the groups below a version 2 directory, one by one. A missing controller
+// enableControllers turns on the controllers for the groups below a version 2 directory, one by one. A missing controller
 // stays off.
-func enable(dir string) {
+func enableControllers(dir string) {
 	file := filepath.Join(dir, "cgroup.subtree_control")
 	if _, err := os.Stat(file); err != nil {
 		return // version 1

@@ -13,8 +13,8 @@ import (
 
 const completed = "PodCompleted"
 
-// conditions sets the conditions that the pod controller does not derive, or not with a kubelet's words.
-func (f *facts) conditions(s *corev1.PodStatus) {
+// setConditions sets the conditions that the pod controller does not derive, or not with a kubelet's words.
+func (f *facts) setConditions(s *corev1.PodStatus) {
 	set := func(t corev1.PodConditionType, isTrue bool, reason, message string) {
 		status := corev1.ConditionFalse
 		if isTrue {
@@ -27,7 +27,7 @@ func (f *facts) conditions(s *corev1.PodStatus) {
 	} else {
 		set(corev1.PodReadyToStartContainers, true, "", "")
 	}
-	reason, message := f.initialized(s)
+	reason, message := f.initProgress(s)
 	set(corev1.PodInitialized, reason == "" || reason == completed, reason, message)
 	reason, message = f.containersReady(s)
 	set(corev1.ContainersReady, reason == "", reason, message)
@@ -44,7 +44,7 @@ func (f *facts) conditions(s *corev1.PodStatus) {
 	}
 }
 
-func (f *facts) initialized(s *corev1.PodStatus) (reason, message string) {
+func (f *facts) initProgress(s *corev1.PodStatus) (reason, message string) {
 	if s.Phase == corev1.PodSucceeded {
 		return completed, ""
 	}
@@ -64,14 +64,14 @@ func (f *facts) initialized(s *corev1.PodStatus) (reason, message string) {
 			missing = append(missing, st.Name)
 		}
 	}
-	if len(missing) == 0 || f.was(corev1.PodInitialized) {
+	if len(missing) == 0 || f.wasTrue(corev1.PodInitialized) {
 		return "", ""
 	}
 	return "ContainersNotInitialized", fmt.Sprintf("containers with incomplete status: %s", missing)
 }
 
-// was reports whether the condition was True in the last known status.
-func (f *facts) was(t corev1.PodConditionType) bool {
+// wasTrue reports whether the condition was True in the last known status.
+func (f *facts) wasTrue(t corev1.PodConditionType) bool {
 	for _, c := range f.pod.Status.Conditions {
 		if c.Type == t {
 			return c.Status == corev1.ConditionTrue
@@ -106,14 +106,14 @@ func (f *facts) containersReady(s *corev1.PodStatus) (reason, message string) {
 
 // resizeConditions report new resources that containers do not have yet.
 func (f *facts) resizeConditions(s *corev1.PodStatus) {
-	if terminal(s.Phase) {
+	if isTerminal(s.Phase) {
 		return
 	}
 	if p := f.mem.ResizePending; p != nil {
 		s.Conditions = append(s.Conditions, corev1.PodCondition{
 			Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: p.Reason, Message: p.Message,
 		})
-	} else if failures, resizing := f.resizing(); resizing {
+	} else if failures, resizing := f.resizeProgress(); resizing {
 		c := corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue}
 		if len(failures) > 0 {
 			c.Reason, c.Message = corev1.PodReasonError, strings.Join(failures, ", ")
@@ -122,8 +122,8 @@ func (f *facts) resizeConditions(s *corev1.PodStatus) {
 	}
 }
 
-// resizing reports whether a running container lacks the resources of the spec, and the failures.
-func (f *facts) resizing() (failures []string, resizing bool) {
+// resizeProgress reports whether a running container lacks the resources of the spec, and the failures.
+func (f *facts) resizeProgress() (failures []string, resizing bool) {
 	for _, list := range [][]corev1.Container{f.pod.Spec.InitContainers, f.pod.Spec.Containers} {
 		for i := range list {
 			instances := f.view.Instances(list[i].Name)

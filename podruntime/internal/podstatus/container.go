@@ -20,29 +20,29 @@ const (
 	notLocated    = "The container could not be located when the pod was terminated"
 )
 
-// container is the status of one container.
-func (f *facts) container(c *corev1.Container, k kind) corev1.ContainerStatus {
-	list := f.shown(c)
+// containerStatus is the status of one container.
+func (f *facts) containerStatus(c *corev1.Container, k kind) corev1.ContainerStatus {
+	list := f.shownInstances(c)
 	old := f.view.Status(c.Name)
 	var s corev1.ContainerStatus
 	if len(list) == 0 {
-		s = f.absent(c, old)
+		s = f.absentStatus(c, old)
 		f.startedAndReady(&s, c, nil, k)
 	} else {
-		s = f.present(c, list, old)
+		s = f.presentStatus(c, list, old)
 		f.startedAndReady(&s, c, &list[0], k)
 	}
-	s.VolumeMounts = f.mounts(c)
+	s.VolumeMounts = f.mountStatuses(c)
 	if k == initKind && f.treatedAsDone(c, &s, len(list)) {
 		return s
 	}
-	f.waiting(&s, c, list, k)
+	f.setWaiting(&s, c, list, k)
 	return s
 }
 
-// shown returns the instances for the status, without an instance whose postStart hook still runs: a container
+// shownInstances returns the instances for the status, without an instance whose postStart hook still runs: a container
 // counts as running after its hook is done.
-func (f *facts) shown(c *corev1.Container) []plan.Container {
+func (f *facts) shownInstances(c *corev1.Container) []plan.Container {
 	list := f.view.Instances(c.Name)
 	if len(list) == 0 || !f.mem.Starting(c.Name) {
 		return list
@@ -54,23 +54,23 @@ func (f *facts) shown(c *corev1.Container) []plan.Container {
 	return list
 }
 
-// present returns the status of a container that the runtime has.
-func (f *facts) present(c *corev1.Container, list []plan.Container, old *corev1.ContainerStatus) corev1.ContainerStatus {
+// presentStatus returns the status of a container that the runtime has.
+func (f *facts) presentStatus(c *corev1.Container, list []plan.Container, old *corev1.ContainerStatus) corev1.ContainerStatus {
 	i := &list[0]
 	s := corev1.ContainerStatus{
 		Name:         c.Name,
 		Image:        i.Image,
 		ImageID:      i.ImageRef,
-		ContainerID:  f.id(i),
+		ContainerID:  f.containerID(i),
 		RestartCount: int32(i.Attempt),
-		State:        f.state(i),
+		State:        f.instanceState(i),
 		User:         i.User,
 		StopSignal:   i.StopSignal,
 	}
-	s.AllocatedResources, s.Resources = f.resources(c, i, old)
+	s.AllocatedResources, s.Resources = f.containerResources(c, i, old)
 	switch {
 	case len(list) > 1:
-		s.LastTerminationState = f.state(&list[1])
+		s.LastTerminationState = f.instanceState(&list[1])
 		s.LastTerminationState.Running, s.LastTerminationState.Waiting = nil, nil
 	case old == nil:
 	case old.ContainerID != s.ContainerID && old.State.Terminated != nil:
@@ -84,8 +84,8 @@ func (f *facts) present(c *corev1.Container, list []plan.Container, old *corev1.
 	return s
 }
 
-// state returns the state of one instance.
-func (f *facts) state(i *plan.Container) corev1.ContainerState {
+// instanceState returns the state of one instance.
+func (f *facts) instanceState(i *plan.Container) corev1.ContainerState {
 	switch i.State {
 	case plan.Running:
 		return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: i.StartedAt}}}
@@ -95,17 +95,17 @@ func (f *facts) state(i *plan.Container) corev1.ContainerState {
 			reason = "Error"
 		}
 		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			ExitCode: i.ExitCode, Reason: cmp.Or(i.Reason, reason), Message: i.Message, ContainerID: f.id(i),
+			ExitCode: i.ExitCode, Reason: cmp.Or(i.Reason, reason), Message: i.Message, ContainerID: f.containerID(i),
 			StartedAt: metav1.Time{Time: i.StartedAt}, FinishedAt: metav1.Time{Time: i.FinishedAt},
 		}}
 	}
-	return f.initial()
+	return f.initialState()
 }
 
-func (f *facts) id(i *plan.Container) string { return f.seen.Runtime + "://" + i.ID }
+func (f *facts) containerID(i *plan.Container) string { return f.seen.Runtime + "://" + i.ID }
 
-// initial is the state of a container before it exists.
-func (f *facts) initial() corev1.ContainerState {
+// initialState is the state of a container before it exists.
+func (f *facts) initialState() corev1.ContainerState {
 	reason := "ContainerCreating"
 	if len(f.pod.Spec.InitContainers) > 0 {
 		reason = "PodInitializing"
@@ -124,10 +124,10 @@ func (f *facts) noRoom() string {
 	return ""
 }
 
-// absent returns the status of a container that the runtime lacks: it has not run yet, or the runtime has
+// absentStatus returns the status of a container that the runtime lacks: it has not run yet, or the runtime has
 // forgotten it.
-func (f *facts) absent(c *corev1.Container, old *corev1.ContainerStatus) corev1.ContainerStatus {
-	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: f.initial()}
+func (f *facts) absentStatus(c *corev1.Container, old *corev1.ContainerStatus) corev1.ContainerStatus {
+	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: f.initialState()}
 	switch {
 	case old == nil:
 		return s
@@ -161,11 +161,11 @@ func (f *facts) treatedAsDone(c *corev1.Container, s *corev1.ContainerStatus, in
 	return true
 }
 
-// waiting shows why a container has not started again: its end becomes the last state.
-func (f *facts) waiting(s *corev1.ContainerStatus, c *corev1.Container, list []plan.Container, k kind) {
+// setWaiting shows why a container has not started again: its end becomes the last state.
+func (f *facts) setWaiting(s *corev1.ContainerStatus, c *corev1.Container, list []plan.Container, k kind) {
 	why := f.view.Waiting(c.Name)
-	if why == nil && f.replaced(c, list) {
-		why = f.initial().Waiting
+	if why == nil && f.isReplaced(c, list) {
+		why = f.initialState().Waiting
 	}
 	if _, _, evicted := f.view.Evicted(); why == nil || s.State.Running != nil || evicted || f.mem.Deleted() {
 		return
@@ -179,10 +179,10 @@ func (f *facts) waiting(s *corev1.ContainerStatus, c *corev1.Container, list []p
 	s.State = corev1.ContainerState{Waiting: why.DeepCopy()}
 }
 
-// replaced reports whether the next instance of a container is coming although the policy of the container
+// isReplaced reports whether the next instance of a container is coming although the policy of the container
 // allows none, as after a change of the image. The API server does not accept that such a container runs again
 // after its end was reported.
-func (f *facts) replaced(c *corev1.Container, list []plan.Container) bool {
+func (f *facts) isReplaced(c *corev1.Container, list []plan.Container) bool {
 	return len(list) > 0 && list[0].State == plan.Exited && f.view.Restarts(c, &list[0]) &&
 		!kitstatus.RestartsAfter(f.pod, c, list[0].ExitCode) && !plan.MayRestartAll(f.pod)
 }

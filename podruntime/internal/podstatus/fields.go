@@ -10,8 +10,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// addresses sets the addresses of node and pod: one of the node's primary family, and one of the other family.
-func (f *facts) addresses(s *corev1.PodStatus) {
+// setAddresses sets the addresses of node and pod: one of the node's primary family, and one of the other family.
+func (f *facts) setAddresses(s *corev1.PodStatus) {
 	for _, ip := range f.seen.HostIPs {
 		s.HostIPs = append(s.HostIPs, corev1.HostIP{IP: ip})
 	}
@@ -22,7 +22,7 @@ func (f *facts) addresses(s *corev1.PodStatus) {
 	if f.pod.Spec.HostNetwork {
 		ips = f.seen.HostIPs
 	} else if box, _ := f.view.Sandbox(); box != nil {
-		ips = f.sorted(box.IPs)
+		ips = f.sortIPs(box.IPs)
 	}
 	if len(ips) == 0 {
 		s.PodIP, s.PodIPs = f.pod.Status.PodIP, f.pod.Status.PodIPs // of the stopped sandbox
@@ -34,7 +34,7 @@ func (f *facts) addresses(s *corev1.PodStatus) {
 	s.PodIP = s.PodIPs[0].IP
 }
 
-func (f *facts) sorted(ips []string) (out []string) {
+func (f *facts) sortIPs(ips []string) (out []string) {
 	six := false
 	if len(f.seen.HostIPs) > 0 {
 		ip, err := netip.ParseAddr(f.seen.HostIPs[0])
@@ -51,7 +51,7 @@ func (f *facts) sorted(ips []string) (out []string) {
 	return out
 }
 
-func (f *facts) mounts(c *corev1.Container) (out []corev1.VolumeMountStatus) {
+func (f *facts) mountStatuses(c *corev1.Container) (out []corev1.VolumeMountStatus) {
 	for i := range c.VolumeMounts {
 		m := &c.VolumeMounts[i]
 		s := corev1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
@@ -74,8 +74,8 @@ const (
 	minCPULimit = 10
 )
 
-// resources returns the allocated and the actual resources of a container.
-func (f *facts) resources(c *corev1.Container, i *plan.Container, old *corev1.ContainerStatus) (corev1.ResourceList, *corev1.ResourceRequirements) {
+// containerResources returns the allocated and the actual resources of a container.
+func (f *facts) containerResources(c *corev1.Container, i *plan.Container, old *corev1.ContainerStatus) (corev1.ResourceList, *corev1.ResourceRequirements) {
 	allocated := &c.Resources
 	had := f.view.Has(i)
 	if f.mem.ResizePending != nil && had != nil {
@@ -88,20 +88,20 @@ func (f *facts) resources(c *corev1.Container, i *plan.Container, old *corev1.Co
 	actual := corev1.ResourceRequirements{}
 	if had != nil {
 		actual = *had
-	} else if old != nil && old.Resources != nil && old.ContainerID == f.id(i) {
+	} else if old != nil && old.Resources != nil && old.ContainerID == f.containerID(i) {
 		actual = *old.Resources
 	}
-	lay(has.Limits, actual.Limits, 0)
-	lay(has.Requests, actual.Requests, 0)
+	layActual(has.Limits, actual.Limits, 0)
+	layActual(has.Requests, actual.Requests, 0)
 	if r := i.Resources; r != nil {
-		lay(has.Limits, r.Limits, minCPULimit)
-		lay(has.Requests, r.Requests, minShares)
+		layActual(has.Limits, r.Limits, minCPULimit)
+		layActual(has.Requests, r.Requests, minShares)
 	}
 	return allocated.Requests, has
 }
 
-// lay writes the actual CPU and memory over the values in list. CPU of at most least on both sides stays.
-func lay(list, actual corev1.ResourceList, least int64) {
+// layActual writes the actual CPU and memory over the values in list. CPU of at most least on both sides stays.
+func layActual(list, actual corev1.ResourceList, least int64) {
 	if list == nil {
 		return
 	}

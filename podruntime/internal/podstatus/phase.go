@@ -9,25 +9,25 @@ import (
 	kitstatus "github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// phase sets phase, reason and message. A terminal phase is not reported before the pod has ended, and never
+// setPhase sets phase, reason and message. A terminal phase is not reported before the pod has ended, and never
 // taken back.
-func (f *facts) phase(s *corev1.PodStatus) {
+func (f *facts) setPhase(s *corev1.PodStatus) {
 	last := &f.pod.Status
-	if terminal(last.Phase) {
+	if isTerminal(last.Phase) {
 		s.Phase, s.Reason, s.Message = last.Phase, last.Reason, last.Message
 		return
 	}
-	s.Phase = f.computed(s)
+	s.Phase = f.computePhase(s)
 	reason, message, evicted := f.view.Evicted()
 	switch {
 	case evicted && f.mem.Finished():
 		s.Phase = corev1.PodFailed
-	case terminal(s.Phase) && !f.mem.Finished():
+	case isTerminal(s.Phase) && !f.mem.Finished():
 		s.Phase = corev1.PodRunning // until the end of the pod
 		if last.Phase != corev1.PodRunning && !f.view.Initialized() {
 			s.Phase = corev1.PodPending
 		}
-	case !terminal(s.Phase) && f.mem.Finished():
+	case !isTerminal(s.Phase) && f.mem.Finished():
 		s.Phase = corev1.PodFailed
 	}
 	if evicted && s.Phase == corev1.PodFailed {
@@ -35,13 +35,13 @@ func (f *facts) phase(s *corev1.PodStatus) {
 	}
 }
 
-func terminal(p corev1.PodPhase) bool { return p == corev1.PodSucceeded || p == corev1.PodFailed }
+func isTerminal(p corev1.PodPhase) bool { return p == corev1.PodSucceeded || p == corev1.PodFailed }
 
 // count counts containers by their state.
 type count struct{ pending, running, waiting, stopped, final, succeeded int }
 
-// computed returns the phase that follows from the statuses of the containers.
-func (f *facts) computed(s *corev1.PodStatus) corev1.PodPhase {
+// computePhase returns the phase that follows from the statuses of the containers.
+func (f *facts) computePhase(s *corev1.PodStatus) corev1.PodPhase {
 	var n count
 	for i := range f.pod.Spec.InitContainers {
 		if f.countInit(&n, &f.pod.Spec.InitContainers[i], &s.InitContainerStatuses[i]) {
@@ -68,7 +68,7 @@ func (f *facts) computed(s *corev1.PodStatus) corev1.PodPhase {
 
 // countInit reports whether the init container has failed for good.
 func (f *facts) countInit(n *count, c *corev1.Container, s *corev1.ContainerStatus) (failed bool) {
-	end := ended(s)
+	end := lastEnd(s)
 	if plan.Sidecar(c) {
 		started := s.Started != nil && *s.Started
 		switch {
@@ -86,11 +86,11 @@ func (f *facts) countInit(n *count, c *corev1.Container, s *corev1.ContainerStat
 		n.pending++
 		return false
 	}
-	return end.ExitCode != 0 && !f.restartable(c, end)
+	return end.ExitCode != 0 && !f.isRestartable(c, end)
 }
 
 func (f *facts) countMain(n *count, c *corev1.Container, s *corev1.ContainerStatus) {
-	end := ended(s)
+	end := lastEnd(s)
 	switch {
 	case s.State.Running != nil:
 		n.running++
@@ -98,7 +98,7 @@ func (f *facts) countMain(n *count, c *corev1.Container, s *corev1.ContainerStat
 		n.waiting++
 	default:
 		n.stopped++
-		if !f.restartable(c, end) {
+		if !f.isRestartable(c, end) {
 			n.final++
 		}
 		if s.State.Terminated != nil && end.ExitCode == 0 {
@@ -107,16 +107,16 @@ func (f *facts) countMain(n *count, c *corev1.Container, s *corev1.ContainerStat
 	}
 }
 
-// restartable reports whether a container starts again after such an end.
-func (f *facts) restartable(c *corev1.Container, end *corev1.ContainerStateTerminated) bool {
-	if list := f.view.Instances(c.Name); len(list) > 0 && end.ContainerID == f.id(&list[0]) {
+// isRestartable reports whether a container starts again after such an end.
+func (f *facts) isRestartable(c *corev1.Container, end *corev1.ContainerStateTerminated) bool {
+	if list := f.view.Instances(c.Name); len(list) > 0 && end.ContainerID == f.containerID(&list[0]) {
 		return f.view.Restarts(c, &list[0])
 	}
 	return kitstatus.RestartsAfter(f.pod, c, end.ExitCode)
 }
 
-// ended returns the last end of a container that does not run, or nil if it never ran.
-func ended(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+// lastEnd returns the last end of a container that does not run, or nil if it never ran.
+func lastEnd(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	switch {
 	case s.State.Running != nil:
 		return nil
@@ -130,13 +130,13 @@ func ended(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 // Containers that cannot have been started, because the pod was not initialized, stay unchanged.
 func (f *facts) endAll(s *corev1.PodStatus) {
 	if len(f.pod.Spec.InitContainers) == 0 || f.ranMain(s) || f.initsDone(s) {
-		lose(s.ContainerStatuses)
+		markLost(s.ContainerStatuses)
 	}
 	inits := s.InitContainerStatuses
 	for len(inits) > 1 && inits[len(inits)-1].State.Waiting != nil && inits[len(inits)-1].LastTerminationState.Terminated == nil {
 		inits = inits[:len(inits)-1]
 	}
-	lose(inits)
+	markLost(inits)
 }
 
 func (f *facts) ranMain(s *corev1.PodStatus) bool {
@@ -149,11 +149,11 @@ func (f *facts) ranMain(s *corev1.PodStatus) bool {
 }
 
 func (f *facts) initsDone(s *corev1.PodStatus) bool {
-	end := ended(&s.InitContainerStatuses[len(s.InitContainerStatuses)-1])
+	end := lastEnd(&s.InitContainerStatuses[len(s.InitContainerStatuses)-1])
 	return end != nil && end.ExitCode == 0
 }
 
-func lose(list []corev1.ContainerStatus) {
+func markLost(list []corev1.ContainerStatus) {
 	for i := range list {
 		if s := &list[i]; s.State.Terminated == nil {
 			s.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{

@@ -27,22 +27,22 @@ func Status(pod *corev1.Pod, seen plan.Observed, mem *plan.Memory, now time.Time
 	if !mem.StartTime.IsZero() {
 		s.StartTime = &metav1.Time{Time: mem.StartTime}
 	}
-	f.addresses(&s)
+	f.setAddresses(&s)
 	for i := range pod.Spec.InitContainers {
-		s.InitContainerStatuses = append(s.InitContainerStatuses, f.container(&pod.Spec.InitContainers[i], initKind))
+		s.InitContainerStatuses = append(s.InitContainerStatuses, f.containerStatus(&pod.Spec.InitContainers[i], initKind))
 	}
 	for i := range pod.Spec.Containers {
-		s.ContainerStatuses = append(s.ContainerStatuses, f.container(&pod.Spec.Containers[i], mainKind))
+		s.ContainerStatuses = append(s.ContainerStatuses, f.containerStatus(&pod.Spec.Containers[i], mainKind))
 	}
 	for i := range pod.Spec.EphemeralContainers {
 		c := (*corev1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
-		s.EphemeralContainerStatuses = append(s.EphemeralContainerStatuses, f.container(c, ephemeralKind))
+		s.EphemeralContainerStatuses = append(s.EphemeralContainerStatuses, f.containerStatus(c, ephemeralKind))
 	}
-	f.phase(&s)
+	f.setPhase(&s)
 	if mem.Finished() {
 		f.endAll(&s)
 	}
-	f.conditions(&s)
+	f.setConditions(&s)
 	return s
 }
 

@@ -16,11 +16,11 @@ import (
 // DefaultPods is the number of pods of a kubelet.
 const DefaultPods = 110
 
-func (m machine) capacity(root string, pods int64) corev1.ResourceList {
+func (m machine) nodeCapacity(root string, pods int64) corev1.ResourceList {
 	if pods <= 0 {
 		pods = DefaultPods
 	}
-	cpus := m.processors()
+	cpus := m.onlineProcessors()
 	if cpus == 0 {
 		cpus = int64(runtime.NumCPU())
 	}
@@ -28,10 +28,10 @@ func (m machine) capacity(root string, pods int64) corev1.ResourceList {
 		corev1.ResourceCPU:  *resource.NewQuantity(cpus, resource.DecimalSI),
 		corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI),
 	}
-	if info := m.meminfo(); info != nil {
+	if info := m.memoryInfo(); info != nil {
 		list[corev1.ResourceMemory] = bytesOf(info["MemTotal"])
 	}
-	if fs, err := statfs(root); err == nil {
+	if fs, err := statFileSystem(root); err == nil {
 		list[corev1.ResourceEphemeralStorage] = bytesOf(fs.size)
 	}
 	for size, pages := range m.hugePages() {
@@ -54,19 +54,19 @@ func (m machine) hugePages() map[string]resource.Quantity {
 	}
 	sizes := map[string]resource.Quantity{}
 	for _, entry := range entries {
-		kilobytes := number(strings.TrimSuffix(strings.TrimPrefix(entry.Name(), prefix), suffix))
+		kilobytes := parseNumber(strings.TrimSuffix(strings.TrimPrefix(entry.Name(), prefix), suffix))
 		if kilobytes == 0 {
 			continue
 		}
-		pages := number(m.text("sys", "kernel", "mm", "hugepages", entry.Name(), "nr_hugepages"))
+		pages := parseNumber(m.readText("sys", "kernel", "mm", "hugepages", entry.Name(), "nr_hugepages"))
 		size := bytesOf(kilobytes * 1024)
 		sizes[size.String()] = bytesOf(kilobytes * 1024 * pages)
 	}
 	return sizes
 }
 
-// text returns the content of a file with one line, "" if there is no file.
-func (m machine) text(path ...string) string {
+// readText returns the content of a file with one line, "" if there is no file.
+func (m machine) readText(path ...string) string {
 	data, err := os.ReadFile(filepath.Join(append([]string{m.root}, path...)...))
 	if err != nil {
 		return ""
@@ -74,13 +74,13 @@ func (m machine) text(path ...string) string {
 	return strings.TrimSpace(string(data))
 }
 
-func (m machine) info() corev1.NodeSystemInfo {
+func (m machine) systemInfo() corev1.NodeSystemInfo {
 	info := corev1.NodeSystemInfo{
 		Architecture: runtime.GOARCH, OperatingSystem: runtime.GOOS,
-		MachineID: m.text("etc", "machine-id"), SystemUUID: m.text("sys", "class", "dmi", "id", "product_uuid"), OSImage: m.osImage(),
+		MachineID: m.readText("etc", "machine-id"), SystemUUID: m.readText("sys", "class", "dmi", "id", "product_uuid"), OSImage: m.osImage(),
 	}
 	for to, path := range map[*string][]string{&info.BootID: {"sys", "kernel", "random", "boot_id"}, &info.KernelVersion: {"sys", "kernel", "osrelease"}} {
-		if lines := m.fields(path...); len(lines) > 0 {
+		if lines := m.readFields(path...); len(lines) > 0 {
 			*to = lines[0][0]
 		}
 	}
@@ -93,7 +93,7 @@ func (m machine) info() corev1.NodeSystemInfo {
 // osImage returns the name of the operating system.
 func (m machine) osImage() string {
 	for _, path := range [][]string{{"etc", "os-release"}, {"usr", "lib", "os-release"}} {
-		for line := range strings.Lines(m.text(path...)) {
+		for line := range strings.Lines(m.readText(path...)) {
 			if name, found := strings.CutPrefix(line, "PRETTY_NAME="); found {
 				return strings.Trim(strings.TrimSpace(name), `"'`)
 			}

@@ -10,8 +10,8 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// count returns a value of the runtime, or nil without one.
-func count(v *runtimeapi.UInt64Value) *uint64 {
+// countOf returns a value of the runtime, or nil without one.
+func countOf(v *runtimeapi.UInt64Value) *uint64 {
 	if v == nil {
 		return nil
 	}
@@ -19,46 +19,46 @@ func count(v *runtimeapi.UInt64Value) *uint64 {
 	return &value
 }
 
-func at(nanoseconds int64) metav1.Time { return metav1.NewTime(time.Unix(0, nanoseconds)) }
+func timeOf(nanoseconds int64) metav1.Time { return metav1.NewTime(time.Unix(0, nanoseconds)) }
 
-func cpu(u *runtimeapi.CpuUsage) *statsv1alpha1.CPUStats {
+func cpuStats(u *runtimeapi.CpuUsage) *statsv1alpha1.CPUStats {
 	if u == nil {
 		return nil
 	}
 	return &statsv1alpha1.CPUStats{
-		Time: at(u.GetTimestamp()), UsageNanoCores: count(u.GetUsageNanoCores()),
-		UsageCoreNanoSeconds: count(u.GetUsageCoreNanoSeconds()), PSI: psi(u.GetPsi()),
+		Time: timeOf(u.GetTimestamp()), UsageNanoCores: countOf(u.GetUsageNanoCores()),
+		UsageCoreNanoSeconds: countOf(u.GetUsageCoreNanoSeconds()), PSI: psiStats(u.GetPsi()),
 	}
 }
 
-func memory(u *runtimeapi.MemoryUsage) *statsv1alpha1.MemoryStats {
+func memoryStats(u *runtimeapi.MemoryUsage) *statsv1alpha1.MemoryStats {
 	if u == nil {
 		return nil
 	}
 	return &statsv1alpha1.MemoryStats{
-		Time: at(u.GetTimestamp()), AvailableBytes: count(u.GetAvailableBytes()), UsageBytes: count(u.GetUsageBytes()),
-		WorkingSetBytes: count(u.GetWorkingSetBytes()), RSSBytes: count(u.GetRssBytes()),
-		PageFaults: count(u.GetPageFaults()), MajorPageFaults: count(u.GetMajorPageFaults()), PSI: psi(u.GetPsi()),
+		Time: timeOf(u.GetTimestamp()), AvailableBytes: countOf(u.GetAvailableBytes()), UsageBytes: countOf(u.GetUsageBytes()),
+		WorkingSetBytes: countOf(u.GetWorkingSetBytes()), RSSBytes: countOf(u.GetRssBytes()),
+		PageFaults: countOf(u.GetPageFaults()), MajorPageFaults: countOf(u.GetMajorPageFaults()), PSI: psiStats(u.GetPsi()),
 	}
 }
 
-func io(u *runtimeapi.IoUsage) *statsv1alpha1.IOStats {
+func ioStats(u *runtimeapi.IoUsage) *statsv1alpha1.IOStats {
 	if u == nil {
 		return nil
 	}
-	return &statsv1alpha1.IOStats{Time: at(u.GetTimestamp()), PSI: psi(u.GetPsi())}
+	return &statsv1alpha1.IOStats{Time: timeOf(u.GetTimestamp()), PSI: psiStats(u.GetPsi())}
 }
 
-func swap(u *runtimeapi.SwapUsage) *statsv1alpha1.SwapStats {
+func swapStats(u *runtimeapi.SwapUsage) *statsv1alpha1.SwapStats {
 	if u == nil {
 		return nil
 	}
 	return &statsv1alpha1.SwapStats{
-		Time: at(u.GetTimestamp()), SwapAvailableBytes: count(u.GetSwapAvailableBytes()), SwapUsageBytes: count(u.GetSwapUsageBytes()),
+		Time: timeOf(u.GetTimestamp()), SwapAvailableBytes: countOf(u.GetSwapAvailableBytes()), SwapUsageBytes: countOf(u.GetSwapUsageBytes()),
 	}
 }
 
-func psi(p *runtimeapi.PsiStats) *statsv1alpha1.PSIStats {
+func psiStats(p *runtimeapi.PsiStats) *statsv1alpha1.PSIStats {
 	if p == nil {
 		return nil
 	}
@@ -68,16 +68,16 @@ func psi(p *runtimeapi.PsiStats) *statsv1alpha1.PSIStats {
 	return &statsv1alpha1.PSIStats{Full: data(p.GetFull()), Some: data(p.GetSome())}
 }
 
-func network(u *runtimeapi.NetworkUsage) *statsv1alpha1.NetworkStats {
+func networkStats(u *runtimeapi.NetworkUsage) *statsv1alpha1.NetworkStats {
 	if u.GetDefaultInterface() == nil {
 		return nil
 	}
 	one := func(i *runtimeapi.NetworkInterfaceUsage) statsv1alpha1.InterfaceStats {
 		return statsv1alpha1.InterfaceStats{
-			Name: i.GetName(), RxBytes: count(i.GetRxBytes()), RxErrors: count(i.GetRxErrors()), TxBytes: count(i.GetTxBytes()), TxErrors: count(i.GetTxErrors()),
+			Name: i.GetName(), RxBytes: countOf(i.GetRxBytes()), RxErrors: countOf(i.GetRxErrors()), TxBytes: countOf(i.GetTxBytes()), TxErrors: countOf(i.GetTxErrors()),
 		}
 	}
-	n := &statsv1alpha1.NetworkStats{Time: at(u.GetTimestamp()), InterfaceStats: one(u.GetDefaultInterface())}
+	n := &statsv1alpha1.NetworkStats{Time: timeOf(u.GetTimestamp()), InterfaceStats: one(u.GetDefaultInterface())}
 	for _, i := range u.GetInterfaces() {
 		n.Interfaces = append(n.Interfaces, one(i))
 	}
@@ -95,34 +95,34 @@ func sumOf(containers []statsv1alpha1.ContainerStats) statsv1alpha1.ContainerSta
 			if sum.CPU == nil {
 				sum.CPU = &statsv1alpha1.CPUStats{}
 			}
-			later(&sum.CPU.Time, c.CPU.Time)
-			add(&sum.CPU.UsageCoreNanoSeconds, c.CPU.UsageCoreNanoSeconds)
-			add(&sum.CPU.UsageNanoCores, c.CPU.UsageNanoCores)
+			raiseTime(&sum.CPU.Time, c.CPU.Time)
+			addCount(&sum.CPU.UsageCoreNanoSeconds, c.CPU.UsageCoreNanoSeconds)
+			addCount(&sum.CPU.UsageNanoCores, c.CPU.UsageNanoCores)
 		}
 		if c.Memory != nil {
 			if sum.Memory == nil {
 				sum.Memory = &statsv1alpha1.MemoryStats{}
 			}
-			later(&sum.Memory.Time, c.Memory.Time)
-			add(&sum.Memory.UsageBytes, c.Memory.UsageBytes)
-			add(&sum.Memory.WorkingSetBytes, c.Memory.WorkingSetBytes)
-			add(&sum.Memory.RSSBytes, c.Memory.RSSBytes)
-			add(&sum.Memory.PageFaults, c.Memory.PageFaults)
-			add(&sum.Memory.MajorPageFaults, c.Memory.MajorPageFaults)
+			raiseTime(&sum.Memory.Time, c.Memory.Time)
+			addCount(&sum.Memory.UsageBytes, c.Memory.UsageBytes)
+			addCount(&sum.Memory.WorkingSetBytes, c.Memory.WorkingSetBytes)
+			addCount(&sum.Memory.RSSBytes, c.Memory.RSSBytes)
+			addCount(&sum.Memory.PageFaults, c.Memory.PageFaults)
+			addCount(&sum.Memory.MajorPageFaults, c.Memory.MajorPageFaults)
 		}
 		if c.Swap != nil {
 			if sum.Swap == nil {
 				sum.Swap = &statsv1alpha1.SwapStats{}
 			}
-			later(&sum.Swap.Time, c.Swap.Time)
-			add(&sum.Swap.SwapUsageBytes, c.Swap.SwapUsageBytes)
-			add(&sum.Swap.SwapAvailableBytes, c.Swap.SwapAvailableBytes)
+			raiseTime(&sum.Swap.Time, c.Swap.Time)
+			addCount(&sum.Swap.SwapUsageBytes, c.Swap.SwapUsageBytes)
+			addCount(&sum.Swap.SwapAvailableBytes, c.Swap.SwapAvailableBytes)
 		}
 	}
 	return sum
 }
 
-func add(to **uint64, v *uint64) {
+func addCount(to **uint64, v *uint64) {
 	if v == nil {
 		return
 	}
@@ -133,7 +133,7 @@ func add(to **uint64, v *uint64) {
 	*to = &sum
 }
 
-func later(to *metav1.Time, t metav1.Time) {
+func raiseTime(to *metav1.Time, t metav1.Time) {
 	if t.After(to.Time) {
 		*to = t
 	}

@@ -25,8 +25,8 @@ type machine struct {
 	root string // the directory / for files in /etc and /sys
 }
 
-// fields returns the words of each line of a file below /proc.
-func (m machine) fields(path ...string) [][]string {
+// readFields returns the words of each line of a file below /proc.
+func (m machine) readFields(path ...string) [][]string {
 	data, err := os.ReadFile(filepath.Join(append([]string{m.proc}, path...)...))
 	if err != nil {
 		return nil
@@ -42,7 +42,7 @@ func (m machine) fields(path ...string) [][]string {
 	return lines
 }
 
-func number(word string) uint64 {
+func parseNumber(word string) uint64 {
 	n, err := strconv.ParseUint(word, 10, 64)
 	if err != nil {
 		return 0
@@ -50,16 +50,16 @@ func number(word string) uint64 {
 	return n
 }
 
-// cpu returns the CPU time since the start of the machine.
-func (m machine) cpu(now metav1.Time) *statsv1alpha1.CPUStats {
-	for _, words := range m.fields("stat") {
+// cpuTime returns the CPU time since the start of the machine.
+func (m machine) cpuTime(now metav1.Time) *statsv1alpha1.CPUStats {
+	for _, words := range m.readFields("stat") {
 		if words[0] != "cpu" || len(words) < 8 {
 			continue
 		}
 		// user, nice, system, idle, iowait, irq, softirq: all but the two for waiting.
 		var ticks uint64
 		for _, i := range []int{1, 2, 3, 6, 7} {
-			ticks += number(words[i])
+			ticks += parseNumber(words[i])
 		}
 		used := ticks * uint64(time.Second) / userHZ
 		return &statsv1alpha1.CPUStats{Time: now, UsageCoreNanoSeconds: &used}
@@ -67,10 +67,10 @@ func (m machine) cpu(now metav1.Time) *statsv1alpha1.CPUStats {
 	return nil
 }
 
-// processors returns the number of online processors, or 0 if it is unknown.
-func (m machine) processors() int64 {
+// onlineProcessors returns the number of online processors, or 0 if it is unknown.
+func (m machine) onlineProcessors() int64 {
 	n := int64(0)
-	for _, words := range m.fields("stat") {
+	for _, words := range m.readFields("stat") {
 		if strings.HasPrefix(words[0], "cpu") && words[0] != "cpu" {
 			n++
 		}
@@ -78,24 +78,24 @@ func (m machine) processors() int64 {
 	return n
 }
 
-// booted returns the start of the machine, or otherwise if it is unknown.
-func (m machine) booted(otherwise metav1.Time) metav1.Time {
-	for _, words := range m.fields("stat") {
+// bootTime returns the start of the machine, or otherwise if it is unknown.
+func (m machine) bootTime(otherwise metav1.Time) metav1.Time {
+	for _, words := range m.readFields("stat") {
 		if words[0] == "btime" && len(words) == 2 {
-			return metav1.NewTime(time.Unix(int64(number(words[1])), 0)) //nolint:gosec // seconds since 1970 fit
+			return metav1.NewTime(time.Unix(int64(parseNumber(words[1])), 0)) //nolint:gosec // seconds since 1970 fit
 		}
 	}
 	return otherwise
 }
 
-// meminfo returns /proc/meminfo in bytes, nil where it does not exist.
-func (m machine) meminfo() map[string]uint64 {
+// memoryInfo returns /proc/meminfo in bytes, nil where it does not exist.
+func (m machine) memoryInfo() map[string]uint64 {
 	info := map[string]uint64{}
-	for _, words := range m.fields("meminfo") {
+	for _, words := range m.readFields("meminfo") {
 		if len(words) < 2 {
 			continue
 		}
-		value := number(words[1])
+		value := parseNumber(words[1])
 		if len(words) == 3 && words[2] == "kB" {
 			value *= 1024
 		}
@@ -107,9 +107,9 @@ func (m machine) meminfo() map[string]uint64 {
 	return info
 }
 
-// memory returns the use of memory; the working set is the memory that cannot be reclaimed at once.
-func (m machine) memory(now metav1.Time) *statsv1alpha1.MemoryStats {
-	info := m.meminfo()
+// memoryUse returns the use of memory; the working set is the memory that cannot be reclaimed at once.
+func (m machine) memoryUse(now metav1.Time) *statsv1alpha1.MemoryStats {
+	info := m.memoryInfo()
 	if info == nil {
 		return nil
 	}
@@ -117,8 +117,8 @@ func (m machine) memory(now metav1.Time) *statsv1alpha1.MemoryStats {
 	working := usage - min(usage, info["Inactive(file)"])
 	available, rss := info["MemTotal"]-working, info["AnonPages"]
 	stats := &statsv1alpha1.MemoryStats{Time: now, UsageBytes: &usage, WorkingSetBytes: &working, AvailableBytes: &available, RSSBytes: &rss}
-	for _, words := range m.fields("vmstat") {
-		switch value := number(words[len(words)-1]); words[0] {
+	for _, words := range m.readFields("vmstat") {
+		switch value := parseNumber(words[len(words)-1]); words[0] {
 		case "pgfault":
 			stats.PageFaults = &value
 		case "pgmajfault":
@@ -128,8 +128,8 @@ func (m machine) memory(now metav1.Time) *statsv1alpha1.MemoryStats {
 	return stats
 }
 
-func (m machine) swap(now metav1.Time) *statsv1alpha1.SwapStats {
-	info := m.meminfo()
+func (m machine) swapUse(now metav1.Time) *statsv1alpha1.SwapStats {
+	info := m.memoryInfo()
 	if info == nil {
 		return nil
 	}
@@ -138,31 +138,31 @@ func (m machine) swap(now metav1.Time) *statsv1alpha1.SwapStats {
 	return &statsv1alpha1.SwapStats{Time: now, SwapAvailableBytes: &free, SwapUsageBytes: &used}
 }
 
-// processes returns the number of threads, and its limit.
-func (m machine) processes(now metav1.Time) *statsv1alpha1.RlimitStats {
-	limit, load := m.fields("sys", "kernel", "pid_max"), m.fields("loadavg")
+// threadCount returns the number of threads, and its limit.
+func (m machine) threadCount(now metav1.Time) *statsv1alpha1.RlimitStats {
+	limit, load := m.readFields("sys", "kernel", "pid_max"), m.readFields("loadavg")
 	if len(limit) == 0 || len(load) == 0 || len(load[0]) < 4 {
 		return nil
 	}
 	_, all, _ := strings.Cut(load[0][3], "/")
-	most, running := int64(number(limit[0][0])), int64(number(all)) //nolint:gosec // numbers of processes fit
+	most, running := int64(parseNumber(limit[0][0])), int64(parseNumber(all)) //nolint:gosec // numbers of processes fit
 	return &statsv1alpha1.RlimitStats{Time: now, MaxPID: &most, NumOfRunningProcesses: &running}
 }
 
-// network returns the traffic through the interfaces of a process's network. The default interface has the
+// networkTraffic returns the traffic through the interfaces of a process's network. The default interface has the
 // default route.
-func (m machine) network(now metav1.Time, process string) *statsv1alpha1.NetworkStats {
+func (m machine) networkTraffic(now metav1.Time, process string) *statsv1alpha1.NetworkStats {
 	stats := &statsv1alpha1.NetworkStats{Time: now}
 	standard := m.defaultInterface(process)
-	for _, words := range m.fields(process, "net", "dev") {
+	for _, words := range m.readFields(process, "net", "dev") {
 		name, rest, found := strings.Cut(strings.Join(words, " "), ":")
 		values := strings.Fields(rest)
-		if !found || len(values) < 16 || ignored(name) {
+		if !found || len(values) < 16 || isIgnored(name) {
 			continue
 		}
 		one := statsv1alpha1.InterfaceStats{Name: name}
 		for i, to := range map[int]**uint64{0: &one.RxBytes, 2: &one.RxErrors, 8: &one.TxBytes, 10: &one.TxErrors} {
-			value := number(values[i])
+			value := parseNumber(values[i])
 			*to = &value
 		}
 		stats.Interfaces = append(stats.Interfaces, one)
@@ -176,13 +176,13 @@ func (m machine) network(now metav1.Time, process string) *statsv1alpha1.Network
 	return stats
 }
 
-// ignored interfaces carry nothing that does not pass through another one.
-func ignored(name string) bool {
+// isIgnored interfaces carry nothing that does not pass through another one.
+func isIgnored(name string) bool {
 	return name == "lo" || strings.HasPrefix(name, "veth") || strings.HasPrefix(name, "ifb")
 }
 
 func (m machine) defaultInterface(process string) string {
-	for _, words := range m.fields(process, "net", "route") {
+	for _, words := range m.readFields(process, "net", "route") {
 		if len(words) > 2 && words[1] == "00000000" {
 			return words[0]
 		}
@@ -192,21 +192,21 @@ func (m machine) defaultInterface(process string) string {
 
 // usedOf returns a file system with the runtime's usage.
 func (m machine) usedOf(u *runtimeapi.FilesystemUsage) *statsv1alpha1.FsStats {
-	when := at(u.GetTimestamp())
-	stats := m.filesystem(when, u.GetFsId().GetMountpoint())
+	when := timeOf(u.GetTimestamp())
+	stats := m.fileSystem(when, u.GetFsId().GetMountpoint())
 	if stats == nil {
 		stats = &statsv1alpha1.FsStats{Time: when}
 	}
-	stats.UsedBytes, stats.InodesUsed = count(u.GetUsedBytes()), count(u.GetInodesUsed())
+	stats.UsedBytes, stats.InodesUsed = countOf(u.GetUsedBytes()), countOf(u.GetInodesUsed())
 	return stats
 }
 
-// filesystem returns the file system of a path, or nil if it is unknown.
-func (m machine) filesystem(now metav1.Time, path string) *statsv1alpha1.FsStats {
+// fileSystem returns the file system of a path, or nil if it is unknown.
+func (m machine) fileSystem(now metav1.Time, path string) *statsv1alpha1.FsStats {
 	if path == "" {
 		return nil
 	}
-	fs, err := statfs(path)
+	fs, err := statFileSystem(path)
 	if err != nil {
 		return nil
 	}

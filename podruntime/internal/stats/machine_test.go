@@ -70,7 +70,7 @@ func linux(t *testing.T) machine {
 func TestMachineFromProc(t *testing.T) {
 	m := linux(t)
 	got := statsv1alpha1.NodeStats{
-		StartTime: m.booted(noon), CPU: m.cpu(noon), Memory: m.memory(noon), Swap: m.swap(noon), Network: m.network(noon, "self"), Rlimit: m.processes(noon),
+		StartTime: m.bootTime(noon), CPU: m.cpuTime(noon), Memory: m.memoryUse(noon), Swap: m.swapUse(noon), Network: m.networkTraffic(noon, "self"), Rlimit: m.threadCount(noon),
 	}
 	ens3 := statsv1alpha1.InterfaceStats{Name: "ens3", RxBytes: ptr.To[uint64](100), RxErrors: ptr.To[uint64](3), TxBytes: ptr.To[uint64](200), TxErrors: ptr.To[uint64](5)}
 	eth0 := statsv1alpha1.InterfaceStats{Name: "eth0", RxBytes: ptr.To[uint64](300), RxErrors: ptr.To[uint64](0), TxBytes: ptr.To[uint64](400), TxErrors: ptr.To[uint64](0)}
@@ -88,36 +88,36 @@ func TestMachineFromProc(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the machine (-want +got):\n%s", diff)
 	}
-	if n := m.network(noon, "4711"); n == nil || n.Name != "eth0" {
+	if n := m.networkTraffic(noon, "4711"); n == nil || n.Name != "eth0" {
 		t.Errorf("without a default route: %v, want eth0", n)
 	}
-	if n := m.network(noon, "4712"); n != nil {
+	if n := m.networkTraffic(noon, "4712"); n != nil {
 		t.Errorf("a process without interfaces: %v", n)
 	}
 }
 
 func TestMachineWithoutProc(t *testing.T) {
 	m := machine{proc: t.TempDir(), root: t.TempDir()}
-	if m.cpu(noon) != nil || m.memory(noon) != nil || m.swap(noon) != nil || m.network(noon, "self") != nil || m.processes(noon) != nil || m.filesystem(noon, "") != nil {
+	if m.cpuTime(noon) != nil || m.memoryUse(noon) != nil || m.swapUse(noon) != nil || m.networkTraffic(noon, "self") != nil || m.threadCount(noon) != nil || m.fileSystem(noon, "") != nil {
 		t.Error("what is not known has a value")
 	}
-	if m.booted(noon) != noon {
+	if m.bootTime(noon) != noon {
 		t.Error("the start is not the one that is known")
 	}
-	list := m.capacity(filepath.Join(t.TempDir(), "none"), 0)
+	list := m.nodeCapacity(filepath.Join(t.TempDir(), "none"), 0)
 	if len(list) != 2 || list.Cpu().Value() != int64(runtime.NumCPU()) || list.Pods().Value() != 110 {
 		t.Errorf("capacity %v", list)
 	}
-	if info := m.info(); info.Architecture != runtime.GOARCH || info.OperatingSystem != runtime.GOOS || info.OSImage != runtime.GOOS {
+	if info := m.systemInfo(); info.Architecture != runtime.GOARCH || info.OperatingSystem != runtime.GOOS || info.OSImage != runtime.GOOS {
 		t.Errorf("info %v", info)
 	}
 }
 
 func TestCapacityAndInfo(t *testing.T) {
 	m := linux(t)
-	list := m.capacity(t.TempDir(), 7)
+	list := m.nodeCapacity(t.TempDir(), 7)
 	storage := list[corev1.ResourceEphemeralStorage]
-	if fs := m.filesystem(noon, t.TempDir()); fs == nil || storage.Value() != int64(*fs.CapacityBytes) || storage.IsZero() {
+	if fs := m.fileSystem(noon, t.TempDir()); fs == nil || storage.Value() != int64(*fs.CapacityBytes) || storage.IsZero() {
 		t.Errorf("ephemeral storage %s, the file system has %v", storage.String(), fs)
 	}
 	got := map[corev1.ResourceName]string{}
@@ -133,7 +133,7 @@ func TestCapacityAndInfo(t *testing.T) {
 	if diff := cmp.Diff(corev1.NodeSystemInfo{
 		MachineID: "machine", SystemUUID: "machine", BootID: "boot", KernelVersion: "6.1.0-test", OSImage: "Test Linux 1",
 		OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
-	}, m.info()); diff != "" {
+	}, m.systemInfo()); diff != "" {
 		t.Errorf("info (-want +got):\n%s", diff)
 	}
 }
@@ -142,7 +142,7 @@ func TestRates(t *testing.T) {
 	r := rates{}
 	read := func(total uint64, at time.Duration) *uint64 {
 		c := &statsv1alpha1.CPUStats{Time: metav1.NewTime(noon.Add(at)), UsageCoreNanoSeconds: &total}
-		r.rate("x", c)
+		r.addRate("x", c)
 		return c.UsageNanoCores
 	}
 	for i, step := range []struct {
@@ -162,13 +162,13 @@ func TestRates(t *testing.T) {
 		}
 	}
 	known := &statsv1alpha1.CPUStats{Time: noon, UsageCoreNanoSeconds: ptr.To[uint64](1), UsageNanoCores: ptr.To[uint64](42)}
-	r.rate("y", known)
+	r.addRate("y", known)
 	if *known.UsageNanoCores != 42 {
 		t.Errorf("what the runtime knew is replaced by %d", *known.UsageNanoCores)
 	}
-	r.begin()
-	r.rate("y", known)
-	r.forget()
+	r.beginRound()
+	r.addRate("y", known)
+	r.forgetUnseen()
 	if r["x"] != nil || r["y"] == nil {
 		t.Errorf("remembered are %v, want y alone", r)
 	}

@@ -18,15 +18,15 @@ import (
 // and have the use of the machine. The labels come in the order namespace, pod, container: some programs take
 // the second label for the pod.
 func (s *Stats) Metrics(ctx context.Context) ([]*dto.MetricFamily, error) {
-	got, err := s.measure(ctx)
+	got, err := s.measureAll(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var f families
 	node := got.summary.Node
-	f.usage("node", node.CPU, node.Memory, node.Swap)
+	f.addUsage("node", node.CPU, node.Memory, node.Swap)
 	for i := range got.summary.Pods {
-		f.pod(&got.summary.Pods[i])
+		f.addPod(&got.summary.Pods[i])
 	}
 	failed := 0.0
 	if got.err != nil {
@@ -34,55 +34,55 @@ func (s *Stats) Metrics(ctx context.Context) ([]*dto.MetricFamily, error) {
 		failed = 1
 	}
 	const help = "1 if there was an error while getting container metrics, 0 otherwise"
-	f.gauge("scrape_error", help, metav1.Time{}, &failed)
-	f.gauge("resource_scrape_error", help, metav1.Time{}, &failed)
+	f.addGauge("scrape_error", help, metav1.Time{}, &failed)
+	f.addGauge("resource_scrape_error", help, metav1.Time{}, &failed)
 	return f, nil
 }
 
 // families collects metrics under their names.
 type families []*dto.MetricFamily
 
-func (f *families) pod(pod *statsv1alpha1.PodStats) {
-	labels := []*dto.LabelPair{label("namespace", pod.PodRef.Namespace), label("pod", pod.PodRef.Name)}
+func (f *families) addPod(pod *statsv1alpha1.PodStats) {
+	labels := []*dto.LabelPair{labelPair("namespace", pod.PodRef.Namespace), labelPair("pod", pod.PodRef.Name)}
 	for i := range pod.Containers {
 		c := &pod.Containers[i]
-		own := append(slices.Clone(labels), label("container", c.Name))
+		own := append(slices.Clone(labels), labelPair("container", c.Name))
 		started := float64(c.StartTime.UnixNano()) / float64(time.Second)
-		f.gauge("container_start_time_seconds", "Start time of the container since unix epoch in seconds", metav1.Time{}, &started, own...)
-		f.usage("container", c.CPU, c.Memory, c.Swap, own...)
+		f.addGauge("container_start_time_seconds", "Start time of the container since unix epoch in seconds", metav1.Time{}, &started, own...)
+		f.addUsage("container", c.CPU, c.Memory, c.Swap, own...)
 		if c.Swap != nil && c.Swap.SwapAvailableBytes != nil {
 			limit := float64(*c.Swap.SwapAvailableBytes)
 			if c.Swap.SwapUsageBytes != nil {
 				limit += float64(*c.Swap.SwapUsageBytes)
 			}
-			f.gauge("container_swap_limit_bytes", "Current amount of the container swap limit in bytes. Reported only on non-windows systems", c.Swap.Time, &limit, own...)
+			f.addGauge("container_swap_limit_bytes", "Current amount of the container swap limit in bytes. Reported only on non-windows systems", c.Swap.Time, &limit, own...)
 		}
 	}
-	f.usage("pod", pod.CPU, pod.Memory, pod.Swap, labels...)
+	f.addUsage("pod", pod.CPU, pod.Memory, pod.Swap, labels...)
 }
 
-// usage adds CPU, memory and swap of one thing of the given kind, as far as they are known.
-func (f *families) usage(kind string, cpu *statsv1alpha1.CPUStats, memory *statsv1alpha1.MemoryStats, swap *statsv1alpha1.SwapStats, labels ...*dto.LabelPair) {
+// addUsage adds CPU, memory and swap of one thing of the given kind, as far as they are known.
+func (f *families) addUsage(kind string, cpu *statsv1alpha1.CPUStats, memory *statsv1alpha1.MemoryStats, swap *statsv1alpha1.SwapStats, labels ...*dto.LabelPair) {
 	if cpu != nil && cpu.UsageCoreNanoSeconds != nil {
 		seconds := float64(*cpu.UsageCoreNanoSeconds) / float64(time.Second)
-		f.metric(kind+"_cpu_usage_seconds_total", "Cumulative cpu time consumed by the "+kind+" in core-seconds", dto.MetricType_COUNTER,
+		f.addMetric(kind+"_cpu_usage_seconds_total", "Cumulative cpu time consumed by the "+kind+" in core-seconds", dto.MetricType_COUNTER,
 			cpu.Time, &dto.Metric{Label: labels, Counter: &dto.Counter{Value: &seconds}})
 	}
 	if memory != nil && memory.WorkingSetBytes != nil {
 		bytes := float64(*memory.WorkingSetBytes)
-		f.gauge(kind+"_memory_working_set_bytes", "Current working set of the "+kind+" in bytes", memory.Time, &bytes, labels...)
+		f.addGauge(kind+"_memory_working_set_bytes", "Current working set of the "+kind+" in bytes", memory.Time, &bytes, labels...)
 	}
 	if swap != nil && swap.SwapUsageBytes != nil {
 		bytes := float64(*swap.SwapUsageBytes)
-		f.gauge(kind+"_swap_usage_bytes", "Current swap usage of the "+kind+" in bytes. Reported only on non-windows systems", swap.Time, &bytes, labels...)
+		f.addGauge(kind+"_swap_usage_bytes", "Current swap usage of the "+kind+" in bytes. Reported only on non-windows systems", swap.Time, &bytes, labels...)
 	}
 }
 
-func (f *families) gauge(name, help string, at metav1.Time, value *float64, labels ...*dto.LabelPair) {
-	f.metric(name, help, dto.MetricType_GAUGE, at, &dto.Metric{Label: labels, Gauge: &dto.Gauge{Value: value}})
+func (f *families) addGauge(name, help string, at metav1.Time, value *float64, labels ...*dto.LabelPair) {
+	f.addMetric(name, help, dto.MetricType_GAUGE, at, &dto.Metric{Label: labels, Gauge: &dto.Gauge{Value: value}})
 }
 
-func (f *families) metric(name, help string, kind dto.MetricType, at metav1.Time, m *dto.Metric) {
+func (f *families) addMetric(name, help string, kind dto.MetricType, at metav1.Time, m *dto.Metric) {
 	if !at.IsZero() {
 		milliseconds := at.UnixMilli()
 		m.TimestampMs = &milliseconds
@@ -95,4 +95,4 @@ func (f *families) metric(name, help string, kind dto.MetricType, at metav1.Time
 	(*f)[i].Metric = append((*f)[i].Metric, m)
 }
 
-func label(name, value string) *dto.LabelPair { return &dto.LabelPair{Name: &name, Value: &value} }
+func labelPair(name, value string) *dto.LabelPair { return &dto.LabelPair{Name: &name, Value: &value} }

@@ -20,11 +20,11 @@ import (
 
 // podStats returns the use of pods with a ready sandbox, sorted by namespace and name.
 func (s *Stats) podStats(ctx context.Context, fs *statsv1alpha1.FsStats) ([]statsv1alpha1.PodStats, error) {
-	sandboxes, err := s.sandboxes(ctx)
+	sandboxes, err := s.readySandboxes(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("measure pods: %w", err)
 	}
-	containers, err := s.containers(ctx)
+	containers, err := s.runningContainers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("measure pods: %w", err)
 	}
@@ -40,20 +40,20 @@ func (s *Stats) podStats(ctx context.Context, fs *statsv1alpha1.FsStats) ([]stat
 		}
 		live := map[string]uint64{}
 		for _, c := range containers[sandbox.GetId()] {
-			stats := s.container(c, pod.PodRef, fs)
+			stats := s.containerUse(c, pod.PodRef, fs)
 			pod.Containers = append(pod.Containers, stats)
 			if stats.CPU != nil && stats.CPU.UsageCoreNanoSeconds != nil {
 				live[c.container.GetId()] = *stats.CPU.UsageCoreNanoSeconds
 			}
 		}
-		s.usage(&pod, sandbox.GetId(), live, whole[sandbox.GetId()])
+		s.addUsage(&pod, sandbox.GetId(), live, whole[sandbox.GetId()])
 		if pod.Network == nil {
 			pod.Network = s.sandboxNetwork(ctx, sandbox.GetId())
 		}
-		s.storage(ctx, &pod, fs)
+		s.addStorage(ctx, &pod, fs)
 		pods = append(pods, pod)
 	}
-	s.forget(sandboxes)
+	s.forgetGone(sandboxes)
 	return pods, nil
 }
 
@@ -61,8 +61,8 @@ func podRef(m *runtimeapi.PodSandboxMetadata) statsv1alpha1.PodReference {
 	return statsv1alpha1.PodReference{Name: m.GetName(), Namespace: m.GetNamespace(), UID: m.GetUid()}
 }
 
-// sandboxes returns the latest ready sandbox of each pod.
-func (s *Stats) sandboxes(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
+// readySandboxes returns the latest ready sandbox of each pod.
+func (s *Stats) readySandboxes(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
 	list, err := s.config.Runtime.ListPodSandbox(ctx, &runtimeapi.PodSandboxFilter{
 		LabelSelector: s.config.Labels, State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
 	})
@@ -88,8 +88,8 @@ type measured struct {
 	stats     *runtimeapi.ContainerStats
 }
 
-// containers returns the measured running containers, by sandbox, sorted by name.
-func (s *Stats) containers(ctx context.Context) (map[string][]measured, error) {
+// runningContainers returns the measured running containers, by sandbox, sorted by name.
+func (s *Stats) runningContainers(ctx context.Context) (map[string][]measured, error) {
 	list, err := s.config.Runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{
 		LabelSelector: s.config.Labels, State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
 	})
@@ -135,11 +135,11 @@ func (s *Stats) sandboxStats(ctx context.Context) (map[string]*runtimeapi.LinuxP
 	return known, nil
 }
 
-// usage adds the use of a pod as a whole: the runtime's figures, or the sum of its containers.
-func (s *Stats) usage(pod *statsv1alpha1.PodStats, sandbox string, live map[string]uint64, whole *runtimeapi.LinuxPodSandboxStats) {
-	pod.CPU, pod.Memory, pod.IO = cpu(whole.GetCpu()), memory(whole.GetMemory()), io(whole.GetIo())
-	pod.Network = network(whole.GetNetwork())
-	if processes := count(whole.GetProcess().GetProcessCount()); processes != nil {
+// addUsage adds the use of a pod as a whole: the runtime's figures, or the sum of its containers.
+func (s *Stats) addUsage(pod *statsv1alpha1.PodStats, sandbox string, live map[string]uint64, whole *runtimeapi.LinuxPodSandboxStats) {
+	pod.CPU, pod.Memory, pod.IO = cpuStats(whole.GetCpu()), memoryStats(whole.GetMemory()), ioStats(whole.GetIo())
+	pod.Network = networkStats(whole.GetNetwork())
+	if processes := countOf(whole.GetProcess().GetProcessCount()); processes != nil {
 		pod.ProcessStats = &statsv1alpha1.ProcessStats{ProcessCount: processes}
 	}
 	total := s.pods[pod.PodRef.UID]
@@ -147,13 +147,13 @@ func (s *Stats) usage(pod *statsv1alpha1.PodStats, sandbox string, live map[stri
 		total = &podTotal{}
 		s.pods[pod.PodRef.UID] = total
 	}
-	used := total.update(live)
+	used := total.updateTotal(live)
 	sum := sumOf(pod.Containers)
 	if pod.CPU == nil && sum.CPU != nil {
 		pod.CPU = sum.CPU
 		pod.CPU.UsageCoreNanoSeconds = &used
 	}
-	s.rates.rate("sandbox/"+sandbox, pod.CPU)
+	s.rates.addRate("sandbox/"+sandbox, pod.CPU)
 	if pod.Memory == nil {
 		pod.Memory = sum.Memory
 	}
@@ -175,7 +175,7 @@ func (s *Stats) sandboxNetwork(ctx context.Context, id string) *statsv1alpha1.Ne
 	if pid <= 0 {
 		return nil
 	}
-	return s.machine.network(metav1.Now(), fmt.Sprint(pid))
+	return s.machine.networkTraffic(metav1.Now(), fmt.Sprint(pid))
 }
 
 // pidOf returns the process of a sandbox with a network of its own, or -1.
@@ -192,8 +192,8 @@ func pidOf(answer *runtimeapi.PodSandboxStatusResponse) int {
 	return info.PID
 }
 
-// forget forgets pods and sandboxes that no longer exist.
-func (s *Stats) forget(sandboxes []*runtimeapi.PodSandbox) {
+// forgetGone forgets pods and sandboxes that no longer exist.
+func (s *Stats) forgetGone(sandboxes []*runtimeapi.PodSandbox) {
 	pods, ids := map[string]bool{}, map[string]bool{}
 	for _, sandbox := range sandboxes {
 		pods[sandbox.GetMetadata().GetUid()], ids[sandbox.GetId()] = true, true

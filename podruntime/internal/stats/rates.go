@@ -18,14 +18,14 @@ type reading struct {
 	seen  bool
 }
 
-func (r rates) begin() {
+func (r rates) beginRound() {
 	for _, last := range r {
 		last.seen = false
 	}
 }
 
-// forget forgets containers without a measurement since begin.
-func (r rates) forget() {
+// forgetUnseen forgets containers without a measurement since begin.
+func (r rates) forgetUnseen() {
 	for id, last := range r {
 		if !last.seen {
 			delete(r, id)
@@ -33,8 +33,8 @@ func (r rates) forget() {
 	}
 }
 
-// rate adds the present use to cpu, from this reading and the last one, unless it is known.
-func (r rates) rate(id string, cpu *statsv1alpha1.CPUStats) {
+// addRate adds the present use to cpu, from this reading and the last one, unless it is known.
+func (r rates) addRate(id string, cpu *statsv1alpha1.CPUStats) {
 	if cpu == nil || cpu.UsageCoreNanoSeconds == nil {
 		return
 	}
@@ -62,9 +62,9 @@ type podTotal struct {
 	live  map[string]uint64 // used by existing containers, by container
 }
 
-// update takes a reading of all running containers, and returns the total, which never falls when a container
+// updateTotal takes a reading of all running containers, and returns the total, which never falls when a container
 // ends.
-func (p *podTotal) update(live map[string]uint64) uint64 {
+func (p *podTotal) updateTotal(live map[string]uint64) uint64 {
 	for id, used := range p.live {
 		if _, there := live[id]; !there {
 			p.ended += used

@@ -6,4 +6,4 @@ package stats
 
 import "errors"
 
-func statfs(string) (space, error) { return space{}, errors.ErrUnsupported }
+func statFileSystem(string) (space, error) { return space{}, errors.ErrUnsupported }

@@ -6,7 +6,7 @@ package stats
 
 import "syscall"
 
-func statfs(path string) (space, error) {
+func statFileSystem(path string) (space, error) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(path, &fs); err != nil {
 		return space{}, err

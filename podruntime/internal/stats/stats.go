@@ -80,15 +80,15 @@ func New(config Config) *Stats {
 
 // Summary returns the use of the node and its pods. Callers must not change it.
 func (s *Stats) Summary(ctx context.Context) (*statsv1alpha1.Summary, error) {
-	got, err := s.measure(ctx)
+	got, err := s.measureAll(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return got.summary, got.err
 }
 
-// measure returns a fresh sample.
-func (s *Stats) measure(ctx context.Context) (*sample, error) {
+// measureAll returns a fresh sample.
+func (s *Stats) measureAll(ctx context.Context) (*sample, error) {
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
@@ -98,29 +98,29 @@ func (s *Stats) measure(ctx context.Context) (*sample, error) {
 	if s.last != nil && time.Since(s.taken) < Freshness {
 		return s.last, nil
 	}
-	s.rates.begin()
-	got := &sample{summary: &statsv1alpha1.Summary{Node: s.node(ctx), Pods: []statsv1alpha1.PodStats{}}}
+	s.rates.beginRound()
+	got := &sample{summary: &statsv1alpha1.Summary{Node: s.measureNode(ctx), Pods: []statsv1alpha1.PodStats{}}}
 	pods, err := s.podStats(ctx, got.summary.Node.Fs)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx) // this caller has left; the next caller asks for itself
 	}
 	if err == nil {
 		got.summary.Pods = pods
-		s.rates.forget()
+		s.rates.forgetUnseen()
 	}
 	got.err = err
 	s.last, s.taken = got, time.Now()
 	return got, nil
 }
 
-// node returns the known use of the machine.
-func (s *Stats) node(ctx context.Context) statsv1alpha1.NodeStats {
+// measureNode returns the known use of the machine.
+func (s *Stats) measureNode(ctx context.Context) statsv1alpha1.NodeStats {
 	now := metav1.Now()
 	node := statsv1alpha1.NodeStats{
-		NodeName: s.config.Node, StartTime: s.machine.booted(s.started), CPU: s.machine.cpu(now), Memory: s.machine.memory(now), Swap: s.machine.swap(now),
-		Network: s.machine.network(now, "self"), Fs: s.machine.filesystem(now, s.config.Root), Rlimit: s.machine.processes(now),
+		NodeName: s.config.Node, StartTime: s.machine.bootTime(s.started), CPU: s.machine.cpuTime(now), Memory: s.machine.memoryUse(now), Swap: s.machine.swapUse(now),
+		Network: s.machine.networkTraffic(now, "self"), Fs: s.machine.fileSystem(now, s.config.Root), Rlimit: s.machine.threadCount(now),
 	}
-	s.rates.rate("node", node.CPU)
+	s.rates.addRate("node", node.CPU)
 	if s.config.Images == nil {
 		return node
 	}
@@ -157,22 +157,22 @@ func (s *Stats) ImageFs(ctx context.Context) (*statsv1alpha1.FsStats, error) {
 // directory.
 func Machine(root string) *statsv1alpha1.NodeStats {
 	m, now := machine{proc: "/proc", root: "/"}, metav1.Now()
-	return &statsv1alpha1.NodeStats{Memory: m.memory(now), Fs: m.filesystem(now, root)}
+	return &statsv1alpha1.NodeStats{Memory: m.memoryUse(now), Fs: m.fileSystem(now, root)}
 }
 
 // Capacity returns the machine's capacity for pods: processors, memory, huge pages, and the storage of root's
 // file system.
 func Capacity(root string, pods int64) corev1.ResourceList {
-	return machine{proc: "/proc", root: "/"}.capacity(root, pods)
+	return machine{proc: "/proc", root: "/"}.nodeCapacity(root, pods)
 }
 
 // MaxPID returns the machine's limit of processes and threads, or 0 if it is unknown.
 func MaxPID() int64 {
-	if limits := (machine{proc: "/proc", root: "/"}).processes(metav1.Now()); limits != nil {
+	if limits := (machine{proc: "/proc", root: "/"}).threadCount(metav1.Now()); limits != nil {
 		return *limits.MaxPID
 	}
 	return 0
 }
 
 // NodeInfo returns the system information of the machine.
-func NodeInfo() corev1.NodeSystemInfo { return machine{proc: "/proc", root: "/"}.info() }
+func NodeInfo() corev1.NodeSystemInfo { return machine{proc: "/proc", root: "/"}.systemInfo() }

@@ -10,25 +10,25 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// container returns the use of a container.
-func (s *Stats) container(c measured, pod statsv1alpha1.PodReference, fs *statsv1alpha1.FsStats) statsv1alpha1.ContainerStats {
+// containerUse returns the use of a container.
+func (s *Stats) containerUse(c measured, pod statsv1alpha1.PodReference, fs *statsv1alpha1.FsStats) statsv1alpha1.ContainerStats {
 	stats := statsv1alpha1.ContainerStats{
-		Name: c.container.GetMetadata().GetName(), StartTime: at(c.container.GetCreatedAt()),
-		CPU: cpu(c.stats.GetCpu()), Memory: memory(c.stats.GetMemory()), Swap: swap(c.stats.GetSwap()), IO: io(c.stats.GetIo()),
+		Name: c.container.GetMetadata().GetName(), StartTime: timeOf(c.container.GetCreatedAt()),
+		CPU: cpuStats(c.stats.GetCpu()), Memory: memoryStats(c.stats.GetMemory()), Swap: swapStats(c.stats.GetSwap()), IO: ioStats(c.stats.GetIo()),
 	}
-	s.rates.rate(c.container.GetId(), stats.CPU)
+	s.rates.addRate(c.container.GetId(), stats.CPU)
 	if layer := c.stats.GetWritableLayer(); layer != nil {
 		stats.Rootfs = s.machine.usedOf(layer)
 	}
 	if s.config.Logs != nil {
 		bytes, inodes := SizeOf(s.config.Logs(pod, stats.Name))
-		stats.Logs = on(fs, bytes, inodes)
+		stats.Logs = partOf(fs, bytes, inodes)
 	}
 	return stats
 }
 
-// on returns the part of a shared file system that one user takes.
-func on(fs *statsv1alpha1.FsStats, bytes, inodes uint64) *statsv1alpha1.FsStats {
+// partOf returns the part of a shared file system that one user takes.
+func partOf(fs *statsv1alpha1.FsStats, bytes, inodes uint64) *statsv1alpha1.FsStats {
 	part := &statsv1alpha1.FsStats{Time: metav1.Now()}
 	if fs != nil {
 		*part = *fs
@@ -52,9 +52,9 @@ func SizeOf(directory string) (bytes, inodes uint64) {
 	return bytes, inodes + 1
 }
 
-// storage adds the use of a pod's volumes, and its use of the machine's disk: its volumes, the writable layers
+// addStorage adds the use of a pod's volumes, and its use of the machine's disk: its volumes, the writable layers
 // of its containers, and their logs.
-func (s *Stats) storage(ctx context.Context, pod *statsv1alpha1.PodStats, fs *statsv1alpha1.FsStats) {
+func (s *Stats) addStorage(ctx context.Context, pod *statsv1alpha1.PodStats, fs *statsv1alpha1.FsStats) {
 	var bytes, inodes uint64
 	count := func(part *statsv1alpha1.FsStats) {
 		if part != nil && part.UsedBytes != nil {
@@ -74,7 +74,7 @@ func (s *Stats) storage(ctx context.Context, pod *statsv1alpha1.PodStats, fs *st
 			return // without the volumes, the sum would be too small
 		}
 		for _, v := range volumes {
-			stats := statsv1alpha1.VolumeStats{Name: v.Name, FsStats: *on(fs, v.Bytes, v.Inodes)}
+			stats := statsv1alpha1.VolumeStats{Name: v.Name, FsStats: *partOf(fs, v.Bytes, v.Inodes)}
 			if v.Claim != "" {
 				stats.PVCRef = &statsv1alpha1.PVCReference{Name: v.Claim, Namespace: pod.PodRef.Namespace}
 			}
@@ -84,5 +84,5 @@ func (s *Stats) storage(ctx context.Context, pod *statsv1alpha1.PodStats, fs *st
 			}
 		}
 	}
-	pod.EphemeralStorage = on(fs, bytes, inodes)
+	pod.EphemeralStorage = partOf(fs, bytes, inodes)
 }

@@ -36,18 +36,18 @@ type connection struct {
 	stop    func() bool
 }
 
-// open connects to a URL of a runtime and agrees on one of the protocols. The connection breaks when ctx ends.
-func open(ctx context.Context, address string, protocols ...string) (*connection, error) {
+// openConnection connects to a URL of a runtime and agrees on one of the protocols. The connection breaks when ctx ends.
+func openConnection(ctx context.Context, address string, protocols ...string) (*connection, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, fmt.Errorf("the runtime gave an address that is no URL: %w", err)
 	}
-	raw, err := dial(ctx, u)
+	raw, err := dialServer(ctx, u)
 	if err != nil {
 		return nil, fmt.Errorf("connect with the streaming server of the runtime: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
-	c, err := upgrade(ctx, raw, u, protocols)
+	c, err := upgradeConnection(ctx, raw, u, protocols)
 	if err != nil {
 		stop()
 		_ = raw.Close()
@@ -60,7 +60,7 @@ func open(ctx context.Context, address string, protocols ...string) (*connection
 	return c, nil
 }
 
-func dial(ctx context.Context, u *url.URL) (net.Conn, error) {
+func dialServer(ctx context.Context, u *url.URL) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	port := u.Port()
@@ -81,8 +81,8 @@ func orDefault(port, other string) string {
 	return port
 }
 
-// upgrade turns a connection into an SPDY connection.
-func upgrade(ctx context.Context, raw net.Conn, u *url.URL, protocols []string) (*connection, error) {
+// upgradeConnection turns a connection into an SPDY connection.
+func upgradeConnection(ctx context.Context, raw net.Conn, u *url.URL, protocols []string) (*connection, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), nil)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func upgrade(ctx context.Context, raw net.Conn, u *url.URL, protocols []string) 
 	if err := raw.SetDeadline(time.Time{}); err != nil {
 		return nil, err
 	}
-	return serve(raw, in)
+	return serveSPDY(raw, in)
 }
 
 // buffered is a connection with data already read.
@@ -125,7 +125,7 @@ type buffered struct {
 
 func (b buffered) Read(p []byte) (int, error) { return b.in.Read(p) }
 
-func serve(raw net.Conn, in *bufio.Reader) (*connection, error) {
+func serveSPDY(raw net.Conn, in *bufio.Reader) (*connection, error) {
 	conn, err := spdystream.NewConnection(buffered{raw, in}, false)
 	if err != nil {
 		return nil, err
@@ -138,8 +138,8 @@ func serve(raw net.Conn, in *bufio.Reader) (*connection, error) {
 	return c, nil
 }
 
-// create makes a stream. It does not wait for the server's reply: a refused stream ends.
-func (c *connection) create(headers ...string) (*spdystream.Stream, error) {
+// createStream makes a stream. It does not wait for the server's reply: a refused stream ends.
+func (c *connection) createStream(headers ...string) (*spdystream.Stream, error) {
 	h := http.Header{}
 	for pair := range slices.Chunk(headers, 2) {
 		h.Set(pair[0], pair[1])

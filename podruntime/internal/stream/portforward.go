@@ -14,24 +14,24 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
 )
 
-// forward joins the port-forward session at a URL with conn.
-func forward(ctx context.Context, url string, port int32, conn io.ReadWriteCloser) error {
-	session, err := open(ctx, url, portforward.ProtocolV1Name)
+// forwardPort joins the port-forward session at a URL with conn.
+func forwardPort(ctx context.Context, url string, port int32, conn io.ReadWriteCloser) error {
+	session, err := openConnection(ctx, url, portforward.ProtocolV1Name)
 	if err != nil {
 		return err
 	}
 	defer session.close()
 	headers := []string{corev1.PortHeader, strconv.Itoa(int(port)), corev1.PortForwardRequestIDHeader, "0", corev1.StreamType}
-	problem, err := session.create(append(headers, corev1.StreamTypeError)...)
+	problem, err := session.createStream(append(headers, corev1.StreamTypeError)...)
 	if err != nil {
 		return err
 	}
 	_ = problem.Close() // only the server writes to this stream
-	data, err := session.create(append(headers, corev1.StreamTypeData)...)
+	data, err := session.createStream(append(headers, corev1.StreamTypeData)...)
 	if err != nil {
 		return err
 	}
-	if err := join(ctx, conn, data, func() { _ = data.Close() }); err != nil {
+	if err := joinStreams(ctx, conn, data, func() { _ = data.Close() }); err != nil {
 		return err
 	}
 	text, err := io.ReadAll(io.LimitReader(problem, maxStatus))
@@ -46,9 +46,9 @@ func forward(ctx context.Context, url string, port int32, conn io.ReadWriteClose
 	return nil
 }
 
-// join copies between a client and a pod until the pod has sent all, or until ctx has ended and with it the
+// joinStreams copies between a client and a pod until the pod has sent all, or until ctx has ended and with it the
 // connection to the pod. When the client has sent all, ended signals that to the pod.
-func join(ctx context.Context, client io.ReadWriteCloser, pod io.ReadWriter, ended func()) error {
+func joinStreams(ctx context.Context, client io.ReadWriteCloser, pod io.ReadWriter, ended func()) error {
 	go func() {
 		_, _ = io.Copy(pod, client)
 		ended()
@@ -60,22 +60,22 @@ func join(ctx context.Context, client io.ReadWriteCloser, pod io.ReadWriter, end
 	}()
 	select {
 	case <-received:
-		leave(client)
+		closeClient(client)
 		return nil
 	case <-ctx.Done():
 	}
 	left := make(chan struct{})
 	go func() {
 		defer close(left)
-		leave(client)
+		closeClient(client)
 		<-received
 	}()
 	waitBriefly(left)
 	return context.Cause(ctx)
 }
 
-// leave ends the stream of a client, so that all reads from it end: its Close ends only the writes.
-func leave(client io.ReadWriteCloser) {
+// closeClient ends the stream of a client, so that all reads from it end: its Close ends only the writes.
+func closeClient(client io.ReadWriteCloser) {
 	_ = client.Close()
 	if stream, ok := client.(interface{ Reset() error }); ok {
 		_ = stream.Reset()

@@ -40,7 +40,7 @@ type session struct {
 
 // remoteCommand joins the session at a URL with attach, and returns how it ended.
 func remoteCommand(ctx context.Context, url string, attach api.AttachIO) error {
-	conn, err := open(ctx, url, remotecommand.StreamProtocolV4Name)
+	conn, err := openConnection(ctx, url, remotecommand.StreamProtocolV4Name)
 	if err != nil {
 		return err
 	}
@@ -52,8 +52,8 @@ func remoteCommand(ctx context.Context, url string, attach api.AttachIO) error {
 		resizes.Wait()
 	}()
 	s := &session{attach: attach}
-	if err := s.create(conn); err != nil {
-		return s.ended(ctx, err)
+	if err := s.createStreams(conn); err != nil {
+		return s.preferCause(ctx, err)
 	}
 	if s.stdin != nil {
 		go s.copyStdin()
@@ -61,11 +61,11 @@ func remoteCommand(ctx context.Context, url string, attach api.AttachIO) error {
 	if s.resize != nil {
 		resizes.Go(func() { s.copySizes(done) })
 	}
-	return s.ended(ctx, s.await(ctx))
+	return s.preferCause(ctx, s.awaitResult(ctx))
 }
 
-// create makes the streams awaited by the server, in the order of the protocol.
-func (s *session) create(conn *connection) error {
+// createStreams makes the streams awaited by the server, in the order of the protocol.
+func (s *session) createStreams(conn *connection) error {
 	for _, stream := range []struct {
 		name   string
 		to     **spdystream.Stream
@@ -80,7 +80,7 @@ func (s *session) create(conn *connection) error {
 		if !stream.wanted {
 			continue
 		}
-		made, err := conn.create(corev1.StreamType, stream.name)
+		made, err := conn.createStream(corev1.StreamType, stream.name)
 		if err != nil {
 			return err
 		}
@@ -110,8 +110,8 @@ func (s *session) copySizes(done <-chan struct{}) {
 	}
 }
 
-// await passes the output on until it ends, and returns the server's result.
-func (s *session) await(ctx context.Context) error {
+// awaitResult passes the output on until it ends, and returns the server's result.
+func (s *session) awaitResult(ctx context.Context) error {
 	var outputs sync.WaitGroup
 	if s.stdout != nil {
 		outputs.Go(func() { passOn(s.attach.Stdout(), s.stdout) })
@@ -153,8 +153,8 @@ func passOn(to io.Writer, from io.Reader) {
 	}
 }
 
-// ended prefers the reason of the caller to the error that it caused.
-func (s *session) ended(ctx context.Context, err error) error {
+// preferCause prefers the reason of the caller to the error that it caused.
+func (s *session) preferCause(ctx context.Context, err error) error {
 	var exit utilexec.ExitError
 	if err != nil && ctx.Err() != nil && !errors.As(err, &exit) {
 		return fmt.Errorf("session with the runtime: %w", context.Cause(ctx))
@@ -181,7 +181,7 @@ func readStatus(from io.Reader) error {
 	case answer.Reason == remotecommand.NonZeroExitCodeReason:
 		return exitError(answer.Details)
 	default:
-		return errors.New(plain(answer.Message))
+		return errors.New(trimServerText(answer.Message))
 	}
 }
 
@@ -201,9 +201,9 @@ func exitError(details *metav1.StatusDetails) error {
 	return errors.New("the runtime reports that the command failed, without its exit code")
 }
 
-// plain removes the streaming server's text around the error of the runtime: the server of this node adds it
+// trimServerText removes the streaming server's text around the error of the runtime: the server of this node adds it
 // again.
-func plain(message string) string {
+func trimServerText(message string) string {
 	for _, words := range []string{"Internal error occurred: ", "error executing command in container: ", "error attaching to container: "} {
 		message = strings.TrimPrefix(message, words)
 	}

@@ -48,7 +48,7 @@ func (s *Streams) Exec(ctx context.Context, containerID string, command []string
 		Stdin: attach.Stdin() != nil, Stdout: attach.Stdout() != nil, Stderr: hasStderr(attach),
 	})
 	if err != nil {
-		return fmt.Errorf("ask the runtime for an exec session: %w", known(err))
+		return fmt.Errorf("ask the runtime for an exec session: %w", classifyError(err))
 	}
 	return remoteCommand(ctx, answer.GetUrl(), attach)
 }
@@ -66,7 +66,7 @@ func (s *Streams) Attach(ctx context.Context, containerID string, tty bool, atta
 		Stdin: attach.Stdin() != nil, Stdout: attach.Stdout() != nil, Stderr: hasStderr(attach),
 	})
 	if err != nil {
-		return fmt.Errorf("ask the runtime for an attach session: %w", known(err))
+		return fmt.Errorf("ask the runtime for an attach session: %w", classifyError(err))
 	}
 	return remoteCommand(ctx, answer.GetUrl(), attach)
 }
@@ -95,8 +95,8 @@ func (c container) Resize() <-chan api.TermSize {
 
 func hasStderr(attach api.AttachIO) bool { return attach.Stderr() != nil && !attach.TTY() }
 
-// known gives the error of a runtime its kind.
-func known(err error) error {
+// classifyError gives the error of a runtime its kind.
+func classifyError(err error) error {
 	switch status.Code(err) {
 	case codes.NotFound:
 		return errdefs.AsNotFound(err)
@@ -128,9 +128,9 @@ func (s *Streams) PortForward(ctx context.Context, pod Target, port int32, conn 
 	case status.Code(err) == codes.Unimplemented:
 		return dialPort(ctx, pod, port, conn)
 	case err != nil:
-		return fmt.Errorf("ask the runtime to forward port %d: %w", port, known(err))
+		return fmt.Errorf("ask the runtime to forward port %d: %w", port, classifyError(err))
 	}
-	return forward(ctx, answer.GetUrl(), port, conn)
+	return forwardPort(ctx, answer.GetUrl(), port, conn)
 }
 
 func dialPort(ctx context.Context, pod Target, port int32, conn io.ReadWriteCloser) error {
@@ -148,5 +148,5 @@ func dialPort(ctx context.Context, pod Target, port int32, conn io.ReadWriteClos
 	defer remote.Close()
 	stop := context.AfterFunc(ctx, func() { _ = remote.Close() })
 	defer stop()
-	return join(ctx, conn, remote, func() { _ = remote.(*net.TCPConn).CloseWrite() })
+	return joinStreams(ctx, conn, remote, func() { _ = remote.(*net.TCPConn).CloseWrite() })
 }

@@ -29,31 +29,31 @@ type file struct {
 	user *int64 // its owner; nil is ours
 }
 
-// project updates the files of a volume. A version is a directory with a time in its name. It is complete, and
+// projectFiles updates the files of a volume. A version is a directory with a time in its name. It is complete, and
 // belongs to its group, before ..data moves to it; the names in the volume are links through ..data. The next
 // call repairs whatever a crash left, at any point: it removes unpublished links and versions, and adds missing
 // links.
-func project(root *os.Root, files map[string]file, group *int64) error {
-	files, err := clean(files)
+func projectFiles(root *os.Root, files map[string]file, group *int64) error {
+	files, err := cleanPaths(files)
 	if err != nil {
 		return err
 	}
-	current := version(root)
-	if current == "" || !same(root, current, files) {
+	current := currentVersion(root)
+	if current == "" || !hasFiles(root, current, files) {
 		next, err := writeVersion(root, files, group)
 		if err != nil {
 			return err
 		}
-		if err := publish(root, next); err != nil {
+		if err := publishVersion(root, next); err != nil {
 			return err
 		}
 		current = next
 	}
-	return tidy(root, current, files)
+	return tidyLinks(root, current, files)
 }
 
-// clean checks the paths of files, and makes each the shortest.
-func clean(files map[string]file) (map[string]file, error) {
+// cleanPaths checks the paths of files, and makes each the shortest.
+func cleanPaths(files map[string]file) (map[string]file, error) {
 	out := make(map[string]file, len(files))
 	for name, f := range files {
 		switch parts := strings.Split(name, "/"); {
@@ -75,11 +75,11 @@ func clean(files map[string]file) (map[string]file, error) {
 	return out, nil
 }
 
-// version returns the current version, or "" if there is no complete version. No version has its name before it
+// currentVersion returns the current version, or "" if there is no complete version. No version has its name before it
 // is published, and a published version never changes.
-func version(root *os.Root) string {
+func currentVersion(root *os.Root) string {
 	name, err := root.Readlink(currentLink)
-	if err != nil || !strings.HasPrefix(name, "..") || !plain(name) {
+	if err != nil || !strings.HasPrefix(name, "..") || !isPlainName(name) {
 		return ""
 	}
 	if info, err := root.Lstat(name); err != nil || !info.IsDir() {
@@ -88,8 +88,8 @@ func version(root *os.Root) string {
 	return name
 }
 
-// same reports whether a version has these files and no others.
-func same(root *os.Root, version string, files map[string]file) bool {
+// hasFiles reports whether a version has these files and no others.
+func hasFiles(root *os.Root, version string, files map[string]file) bool {
 	found := 0
 	err := fs.WalkDir(root.FS(), version, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -112,7 +112,7 @@ func same(root *os.Root, version string, files map[string]file) bool {
 // writeVersion makes a new version, and returns its name.
 func writeVersion(root *os.Root, files map[string]file, group *int64) (string, error) {
 	name := time.Now().UTC().Format("..2006_01_02_15_04_05.") + strconv.FormatUint(rand.Uint64(), 36)
-	if err := mkdir(root, name, 0o755); err != nil {
+	if err := makeDir(root, name, 0o755); err != nil {
 		return "", err
 	}
 	for _, rel := range slices.Sorted(maps.Keys(files)) {
@@ -136,8 +136,8 @@ func writeVersion(root *os.Root, files map[string]file, group *int64) (string, e
 	return name, giveTo(root, name, group, true)
 }
 
-// publish moves ..data to a version. The rename is the moment at which the volume changes.
-func publish(root *os.Root, version string) error {
+// publishVersion moves ..data to a version. The rename is the moment at which the volume changes.
+func publishVersion(root *os.Root, version string) error {
 	if err := root.RemoveAll(nextLink); err != nil { // left by a process that ended here
 		return err
 	}
@@ -147,8 +147,8 @@ func publish(root *os.Root, version string) error {
 	return root.Rename(nextLink, currentLink)
 }
 
-// tidy links new files in the volume, and removes the files of older versions.
-func tidy(root *os.Root, current string, files map[string]file) error {
+// tidyLinks links new files in the volume, and removes the files of older versions.
+func tidyLinks(root *os.Root, current string, files map[string]file) error {
 	tops := map[string]bool{}
 	for name := range files {
 		top, _, _ := strings.Cut(name, "/")

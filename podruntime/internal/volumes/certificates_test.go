@@ -146,7 +146,7 @@ func TestAKeyIsReadInsideTheVolumeOnly(t *testing.T) {
 	}
 	up := strings.Repeat("../", 40)
 	for _, path := range []string{outside, up + outside, "mine/" + up + outside} {
-		if got := w.had(pod, &pod.Spec.Volumes[0], path); got != nil {
+		if got := w.currentFile(pod, &pod.Spec.Volumes[0], path); got != nil {
 			t.Errorf("%s: got %q", path, got)
 		}
 	}

@@ -29,8 +29,8 @@ type claim struct {
 	Local bool
 }
 
-// claims reports whether a volume is a PersistentVolume.
-func claims(source *corev1.VolumeSource) bool {
+// isClaim reports whether a volume is a PersistentVolume.
+func isClaim(source *corev1.VolumeSource) bool {
 	return source.PersistentVolumeClaim != nil || source.Ephemeral != nil
 }
 
@@ -49,7 +49,7 @@ func (v *Volumes) dirsOf(c claim) []string {
 
 // setupClaim finds the PersistentVolume of a volume, and checks that it is there.
 func (v *Volumes) setupClaim(ctx context.Context, pod *corev1.Pod, volume *corev1.Volume) error {
-	c, err := v.claimed(pod.UID, volume.Name)
+	c, err := v.readClaim(pod.UID, volume.Name)
 	if err == nil {
 		root, err := v.openClaim(c)
 		if err == nil {
@@ -96,14 +96,14 @@ func (v *Volumes) onMachine(found *corev1.PersistentVolume) (claim, error) {
 		c.Path = spec.Local.Path
 	case spec.HostPath != nil:
 		c.Path = spec.HostPath.Path
-		if err := allowed(v.cfg.HostPaths, c.Path); err != nil {
+		if err := checkHostPath(v.cfg.HostPaths, c.Path); err != nil {
 			return no("hostPath.path", err.Error())
 		}
 		return c, v.setupHostPath(spec.HostPath)
 	default:
 		return no("persistentVolumeSource", "volumes of this kind are not supported by this node")
 	}
-	if err := allowed(v.dirsOf(c), c.Path); err != nil {
+	if err := checkHostPath(v.dirsOf(c), c.Path); err != nil {
 		return no("local.path", err.Error())
 	}
 	return c, nil
@@ -111,7 +111,7 @@ func (v *Volumes) onMachine(found *corev1.PersistentVolume) (claim, error) {
 
 // openClaim opens the directory of a PersistentVolume.
 func (v *Volumes) openClaim(c claim) (*os.Root, error) {
-	root, rel, err := host(v.dirsOf(c), c.Path)
+	root, rel, err := openHostPath(v.dirsOf(c), c.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -147,8 +147,8 @@ func (v *Volumes) giveClaim(root *os.Root, pod *corev1.Pod) error {
 	return giveTo(root, ".", group, false)
 }
 
-// claimed returns the kept description of a volume. A missing or truncated file is an error.
-func (v *Volumes) claimed(uid types.UID, volume string) (c claim, err error) {
+// readClaim returns the kept description of a volume. A missing or truncated file is an error.
+func (v *Volumes) readClaim(uid types.UID, volume string) (c claim, err error) {
 	root, err := os.OpenRoot(filepath.Join(v.pods, string(uid)))
 	if err != nil {
 		return c, err

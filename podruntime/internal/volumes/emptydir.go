@@ -19,20 +19,20 @@ import (
 // its mode or group is made again, and a directory with files of containers stays.
 func (v *Volumes) setupEmptyDir(pod *corev1.Pod, volume *corev1.Volume) error {
 	memory := onMemory(volume)
-	dir := v.place(pod.UID, volume.Name, memory)
-	marks, err := v.marks(pod.UID)
+	dir := v.volumeDir(pod.UID, volume.Name, memory)
+	marks, err := v.openMarks(pod.UID)
 	if err != nil {
 		return err
 	}
 	defer marks.Close()
-	if _, err := marks.Lstat(volume.Name); err == nil && v.stands(dir, memory) {
+	if _, err := marks.Lstat(volume.Name); err == nil && v.isStanding(dir, memory) {
 		return nil
 	}
 	var limit int64
 	if e := volume.EmptyDir; e != nil && e.SizeLimit != nil {
 		limit = e.SizeLimit.Value()
 	}
-	if err := v.make(pod, volume.Name, memory, limit); err != nil {
+	if err := v.makeDirectory(pod, volume.Name, memory, limit); err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(dir)
@@ -51,8 +51,8 @@ func (v *Volumes) setupEmptyDir(pod *corev1.Pod, volume *corev1.Volume) error {
 	return marks.WriteFile(volume.Name, nil, 0o600)
 }
 
-// marks opens the directory of the marks of a pod.
-func (v *Volumes) marks(uid types.UID) (*os.Root, error) {
+// openMarks opens the directory of the marks of a pod.
+func (v *Volumes) openMarks(uid types.UID) (*os.Root, error) {
 	dir := filepath.Join(v.pods, string(uid), readyDir)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err
@@ -60,8 +60,8 @@ func (v *Volumes) marks(uid types.UID) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-// stands reports whether the directory of a volume exists, and is mounted if required: after a reboot it is not.
-func (v *Volumes) stands(dir string, memory bool) bool {
+// isStanding reports whether the directory of a volume exists, and is mounted if required: after a reboot it is not.
+func (v *Volumes) isStanding(dir string, memory bool) bool {
 	if memory && v.mounts {
 		return isMemoryMount(dir)
 	}
@@ -69,9 +69,9 @@ func (v *Volumes) stands(dir string, memory bool) bool {
 	return err == nil && info.IsDir()
 }
 
-// make makes the directory of a volume, open for all, and mounts a file system in memory there if required.
-func (v *Volumes) make(pod *corev1.Pod, name string, memory bool, limit int64) error {
-	dir := v.place(pod.UID, name, memory)
+// makeDirectory makes the directory of a volume, open for all, and mounts a file system in memory there if required.
+func (v *Volumes) makeDirectory(pod *corev1.Pod, name string, memory bool, limit int64) error {
+	dir := v.volumeDir(pod.UID, name, memory)
 	if memory && v.mounts && isMemoryMount(dir) {
 		return nil
 	}

@@ -150,11 +150,11 @@ func TestADirectoryOfSomebodyElseIsNotUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{link, open} {
-		if err := own(dir); err == nil {
+		if err := ownDirectory(dir); err == nil {
 			t.Errorf("%s was taken", dir)
 		}
 	}
-	if err := own(filepath.Join(parent, "new")); err != nil {
+	if err := ownDirectory(filepath.Join(parent, "new")); err != nil {
 		t.Error(err)
 	}
 	if _, err := New(Config{Root: t.TempDir(), NoMounts: true, Memory: "/proc"}); err == nil {

@@ -23,7 +23,7 @@ const maxEnvFile = 1 << 20
 func (v *Volumes) EnvFiles(pod *corev1.Pod, container string) (*corev1.Pod, error) {
 	fromFile := func(e corev1.EnvVar) bool { return e.ValueFrom != nil && e.ValueFrom.FileKeyRef != nil }
 	find := func(pod *corev1.Pod) *corev1.Container {
-		for c := range containers(pod) {
+		for c := range allContainers(pod) {
 			if c.Name == container {
 				return c
 			}
@@ -62,12 +62,12 @@ func (v *Volumes) EnvFiles(pod *corev1.Pod, container string) (*corev1.Pod, erro
 // envFile reads one variable; "" is none.
 func (v *Volumes) envFile(pod *corev1.Pod, ref *corev1.FileKeySelector) (string, error) {
 	i := slices.IndexFunc(pod.Spec.Volumes, func(o corev1.Volume) bool { return o.Name == ref.VolumeName })
-	if i < 0 || !plain(ref.VolumeName) {
+	if i < 0 || !isPlainName(ref.VolumeName) {
 		return "", fmt.Errorf("cannot find the volume %q referenced by FileKeyRef", ref.VolumeName)
 	}
 	memory := onMemory(&pod.Spec.Volumes[i])
-	dir := v.place(pod.UID, ref.VolumeName, memory)
-	if !v.stands(dir, memory) {
+	dir := v.volumeDir(pod.UID, ref.VolumeName, memory)
+	if !v.isStanding(dir, memory) {
 		return "", fmt.Errorf("cannot find the volume %q referenced by FileKeyRef", ref.VolumeName)
 	}
 	text, err := readWithin(dir, ref.Path)

@@ -47,8 +47,8 @@ func ignoreRights(err error) error {
 	return err
 }
 
-// mkdir makes a directory with this mode, whatever the umask is. An existing directory is an error.
-func mkdir(root *os.Root, name string, mode fs.FileMode) error {
+// makeDir makes a directory with this mode, whatever the umask is. An existing directory is an error.
+func makeDir(root *os.Root, name string, mode fs.FileMode) error {
 	if err := root.Mkdir(name, 0o700); err != nil {
 		return err
 	}

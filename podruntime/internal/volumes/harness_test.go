@@ -104,7 +104,7 @@ func (w *world) setup(pod *corev1.Pod) {
 func (w *world) dir(pod *corev1.Pod, name string) string {
 	for i := range pod.Spec.Volumes {
 		if pod.Spec.Volumes[i].Name == name {
-			return w.place(pod.UID, name, onMemory(&pod.Spec.Volumes[i]))
+			return w.volumeDir(pod.UID, name, onMemory(&pod.Spec.Volumes[i]))
 		}
 	}
 	return ""

@@ -14,29 +14,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// allowed checks by its text alone that a path of the machine is in one of the directories.
-func allowed(dirs []string, path string) error {
+// checkHostPath checks by its text alone that a path of the machine is in one of the directories.
+func checkHostPath(dirs []string, path string) error {
 	switch {
 	case slices.Contains(strings.Split(filepath.ToSlash(path), "/"), ".."):
 		return fmt.Errorf("invalid HostPath `%s`: must not contain '..'", path)
 	case !filepath.IsAbs(path):
 		return fmt.Errorf("invalid HostPath `%s`: must be an absolute path", path)
-	case !slices.ContainsFunc(dirs, func(prefix string) bool { return inside(filepath.Clean(prefix), filepath.Clean(path)) }):
+	case !slices.ContainsFunc(dirs, func(prefix string) bool { return isInside(filepath.Clean(prefix), filepath.Clean(path)) }):
 		return fmt.Errorf("%s is not below a directory of the machine that this node gives to pods", path)
 	}
 	return nil
 }
 
-// inside reports whether path is dir or below it. Both are clean.
-func inside(dir, path string) bool {
+// isInside reports whether path is dir or below it. Both are clean.
+func isInside(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }
 
-// host opens the directory among dirs that really contains a path, and returns the relative path. A path that
+// openHostPath opens the directory among dirs that really contains a path, and returns the relative path. A path that
 // does not exist yet is below an existing one. Links of the machine, such as /var/run, are resolved first; then
 // everything goes through os.Root, so a container that replaces a directory by a link meanwhile gets an error.
-func host(dirs []string, path string) (*os.Root, string, error) {
-	if err := allowed(dirs, path); err != nil {
+func openHostPath(dirs []string, path string) (*os.Root, string, error) {
+	if err := checkHostPath(dirs, path); err != nil {
 		return nil, "", err
 	}
 	exists, rest := filepath.Clean(path), "" // the existing part, and the rest of the path
@@ -54,11 +54,11 @@ func host(dirs []string, path string) (*os.Root, string, error) {
 	real = filepath.Join(real, rest)
 	for _, prefix := range dirs {
 		// A container with the outer directory could put a link on the path to this one.
-		if slices.ContainsFunc(dirs, within(prefix)) {
+		if slices.ContainsFunc(dirs, isWithin(prefix)) {
 			continue
 		}
 		base, err := filepath.EvalSymlinks(prefix)
-		if err != nil || !inside(base, real) {
+		if err != nil || !isInside(base, real) {
 			continue
 		}
 		if info, err := os.Stat(base); err == nil && !info.IsDir() { // a socket, or a device
@@ -74,16 +74,16 @@ func host(dirs []string, path string) (*os.Root, string, error) {
 	return nil, "", fmt.Errorf("%s leads out of the directories of the machine that this node gives to pods", path)
 }
 
-// within reports whether another directory is above this one.
-func within(dir string) func(string) bool {
+// isWithin reports whether another directory is above this one.
+func isWithin(dir string) func(string) bool {
 	return func(other string) bool {
-		return filepath.Clean(dir) != filepath.Clean(other) && inside(filepath.Clean(other), filepath.Clean(dir))
+		return filepath.Clean(dir) != filepath.Clean(other) && isInside(filepath.Clean(other), filepath.Clean(dir))
 	}
 }
 
 // setupHostPath checks the type, and makes the path if the type allows it.
 func (v *Volumes) setupHostPath(source *corev1.HostPathVolumeSource) error {
-	root, rel, err := host(v.cfg.HostPaths, source.Path)
+	root, rel, err := openHostPath(v.cfg.HostPaths, source.Path)
 	if err != nil {
 		return err
 	}

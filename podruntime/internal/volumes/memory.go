@@ -27,7 +27,7 @@ func memoryDir(configured, root string) (string, error) {
 			continue
 		}
 		dir := filepath.Join(c, "virtual-kubelet-"+hex.EncodeToString(sum[:8]))
-		err := own(dir)
+		err := ownDirectory(dir)
 		if err == nil || configured != "" {
 			return dir, err
 		}
@@ -35,9 +35,9 @@ func memoryDir(configured, root string) (string, error) {
 	return "", nil
 }
 
-// own makes the directory, or checks that it belongs to this user: everybody can write to /dev/shm, and another
+// ownDirectory makes the directory, or checks that it belongs to this user: everybody can write to /dev/shm, and another
 // user's directory or link of that name would expose our secrets.
-func own(dir string) error {
+func ownDirectory(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}

@@ -59,27 +59,27 @@ func mountMemory(dir string, size int64) error {
 	if size > 0 {
 		options = "size=" + strconv.FormatInt(size, 10)
 	}
-	err := unix.Mount("tmpfs", dir, "tmpfs", 0, join(options, "noswap"))
+	err := unix.Mount("tmpfs", dir, "tmpfs", 0, joinOptions(options, "noswap"))
 	if errors.Is(err, unix.EINVAL) {
 		err = unix.Mount("tmpfs", dir, "tmpfs", 0, options)
 	}
 	return err
 }
 
-func join(options, more string) string {
+func joinOptions(options, more string) string {
 	if options == "" {
 		return more
 	}
 	return options + "," + more
 }
 
-// bind mounts the file at name in root at target. It opens the file and mounts the opened file, so later changes
+// bindMount mounts the file at name in root at target. It opens the file and mounts the opened file, so later changes
 // of the name do not matter. An identical mount for an earlier container stays.
 //
 // Unless the mount propagates both ways, the copy is detached from its source: a mount or unmount in the copy
 // must not appear there.
-func bind(root *os.Root, name, target string, propagation runtimeapi.MountPropagation, recursive bool) error {
-	source, err := open(root, name)
+func bindMount(root *os.Root, name, target string, propagation runtimeapi.MountPropagation, recursive bool) error {
+	source, err := openHandle(root, name)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func bind(root *os.Root, name, target string, propagation runtimeapi.MountPropag
 	if recursive {
 		rec = unix.MS_REC
 	}
-	if err := unix.Mount(descriptor(source), target, "", unix.MS_BIND|rec, ""); err != nil {
+	if err := unix.Mount(descriptorPath(source), target, "", unix.MS_BIND|rec, ""); err != nil {
 		return fmt.Errorf("mount: %w", err)
 	}
 	kind := uintptr(unix.MS_PRIVATE)
@@ -125,9 +125,9 @@ func makeTarget(target string, dir bool) error {
 	return os.WriteFile(target, nil, 0o640)
 }
 
-// open opens the file of any kind at name in root, as a handle only: a pipe does not block, and a device is not
+// openHandle opens the file of any kind at name in root, as a handle only: a pipe does not block, and a device is not
 // touched. It follows a link step by step, each step through os.Root.
-func open(root *os.Root, name string) (*os.File, error) {
+func openHandle(root *os.Root, name string) (*os.File, error) {
 	for range 40 {
 		f, err := root.OpenFile(name, unix.O_PATH, 0)
 		if err != nil {
@@ -154,8 +154,8 @@ func open(root *os.Root, name string) (*os.File, error) {
 	return nil, unix.ELOOP
 }
 
-// descriptor returns a path to an open file that nobody can change.
-func descriptor(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }
+// descriptorPath returns a path to an open file that nobody can change.
+func descriptorPath(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }
 
 // changeOne gives a file or directory a group and another mode. It opens the file once: if a container puts
 // another file under that name, that file must not get this mode. A link has its own group, and no mode.
@@ -176,7 +176,7 @@ func changeOne(root *os.Root, name string, group int, mode func(fs.FileMode) fs.
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return nil
 	}
-	return os.Chmod(descriptor(f), mode(info.Mode()))
+	return os.Chmod(descriptorPath(f), mode(info.Mode()))
 }
 
 // gidOf returns the group of a file.

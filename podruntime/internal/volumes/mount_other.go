@@ -24,7 +24,7 @@ func isMemoryMount(string) bool { return false }
 
 func mountMemory(string, int64) error { return errors.ErrUnsupported }
 
-func bind(*os.Root, string, string, runtimeapi.MountPropagation, bool) error {
+func bindMount(*os.Root, string, string, runtimeapi.MountPropagation, bool) error {
 	return errors.ErrUnsupported
 }
 

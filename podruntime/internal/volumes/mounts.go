@@ -23,7 +23,7 @@ func (v *Volumes) Mounts(ctx context.Context, pod *corev1.Pod, container *corev1
 	defer v.locks.lock(pod.UID)()
 	mounts := make([]*runtimeapi.Mount, 0, len(container.VolumeMounts))
 	for i := range container.VolumeMounts {
-		mount, err := v.mount(ctx, pod, container, i)
+		mount, err := v.mountVolume(ctx, pod, container, i)
 		if err != nil {
 			return nil, err
 		}
@@ -32,21 +32,21 @@ func (v *Volumes) Mounts(ctx context.Context, pod *corev1.Pod, container *corev1
 	return mounts, nil
 }
 
-func (v *Volumes) mount(ctx context.Context, pod *corev1.Pod, container *corev1.Container, index int) (*runtimeapi.Mount, error) {
+func (v *Volumes) mountVolume(ctx context.Context, pod *corev1.Pod, container *corev1.Container, index int) (*runtimeapi.Mount, error) {
 	wish := &container.VolumeMounts[index]
 	i := slices.IndexFunc(pod.Spec.Volumes, func(o corev1.Volume) bool { return o.Name == wish.Name })
 	if i < 0 {
 		return nil, fmt.Errorf("cannot find volume %q to mount into container %q", wish.Name, container.Name)
 	}
 	volume := &pod.Spec.Volumes[i]
-	if err := v.cfg.refuse(volume, i); err != nil {
+	if err := v.cfg.refuseVolume(volume, i); err != nil {
 		return nil, err
 	}
 	sub, err := subPath(wish, container.Env)
 	if err != nil {
 		return nil, err
 	}
-	mount, err := v.options(pod, volume, wish)
+	mount, err := v.mountOptions(pod, volume, wish)
 	if err != nil {
 		return nil, err
 	}
@@ -61,11 +61,11 @@ func (v *Volumes) mount(ctx context.Context, pod *corev1.Pod, container *corev1.
 			mount.Image, mount.ImageSubPath = image.Image, sub
 			return mount, nil
 		}
-		return mount, p.in(image.HostPath)
+		return mount, p.pinVolume(image.HostPath)
 	case volume.HostPath != nil:
 		return mount, p.onHost(v.cfg.HostPaths, volume.HostPath.Path)
-	case claims(&volume.VolumeSource):
-		c, err := v.claimed(pod.UID, volume.Name)
+	case isClaim(&volume.VolumeSource):
+		c, err := v.readClaim(pod.UID, volume.Name)
 		if err != nil {
 			return nil, fmt.Errorf("cannot find volume %q to mount into container %q", wish.Name, container.Name)
 		}
@@ -73,16 +73,16 @@ func (v *Volumes) mount(ctx context.Context, pod *corev1.Pod, container *corev1.
 		mount.SelinuxRelabel = c.Local
 		return mount, p.onHost(v.dirsOf(c), c.Path)
 	}
-	dir := v.place(pod.UID, volume.Name, onMemory(volume))
-	if !v.stands(dir, onMemory(volume)) {
+	dir := v.volumeDir(pod.UID, volume.Name, onMemory(volume))
+	if !v.isStanding(dir, onMemory(volume)) {
 		return nil, fmt.Errorf("cannot find volume %q to mount into container %q", wish.Name, container.Name)
 	}
 	mount.SelinuxRelabel = true
-	return mount, p.in(dir)
+	return mount, p.pinVolume(dir)
 }
 
-// options sets the options of a volume's mount.
-func (v *Volumes) options(pod *corev1.Pod, volume *corev1.Volume, wish *corev1.VolumeMount) (*runtimeapi.Mount, error) {
+// mountOptions sets the options of a volume's mount.
+func (v *Volumes) mountOptions(pod *corev1.Pod, volume *corev1.Volume, wish *corev1.VolumeMount) (*runtimeapi.Mount, error) {
 	path := wish.MountPath
 	if !strings.HasPrefix(path, "/") && !filepath.IsAbs(path) {
 		path = "/" + path
@@ -106,14 +106,14 @@ func (v *Volumes) options(pod *corev1.Pod, volume *corev1.Volume, wish *corev1.V
 		return nil, fmt.Errorf("invalid MountPropagation mode: %q", mode)
 	}
 	var err error
-	if mount.RecursiveReadOnly, err = v.recursive(pod, wish, mode); err != nil {
+	if mount.RecursiveReadOnly, err = v.isRecursiveReadOnly(pod, wish, mode); err != nil {
 		return nil, fmt.Errorf("failed to resolve recursive read-only mode: %w", err)
 	}
 	return mount, nil
 }
 
-// recursive reports whether a mount is read-only including all mounts below it.
-func (v *Volumes) recursive(pod *corev1.Pod, wish *corev1.VolumeMount, propagation corev1.MountPropagationMode) (bool, error) {
+// isRecursiveReadOnly reports whether a mount is read-only including all mounts below it.
+func (v *Volumes) isRecursiveReadOnly(pod *corev1.Pod, wish *corev1.VolumeMount, propagation corev1.MountPropagationMode) (bool, error) {
 	if wish.RecursiveReadOnly == nil || *wish.RecursiveReadOnly == corev1.RecursiveReadOnlyDisabled {
 		return false, nil
 	}

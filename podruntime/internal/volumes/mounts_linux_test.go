@@ -315,7 +315,7 @@ func TestSecurityJ9WhatContainersWriteIsFoundOnce(t *testing.T) {
 				m := mounts[0]
 				written := []string{filepath.Join(w.dir(pod, "e"), "sub"), filepath.Join(w.dir(pod, "m"), "sub"), filepath.Join(base, "dir"), filepath.Join(base, "dir/sub")}[i]
 				if m.ImageSubPath != "" && !w.mounts {
-					if want := []string{"sub", "sub", "dir", "dir//sub"}[i]; m.ImageSubPath != want || inside(written, m.HostPath) {
+					if want := []string{"sub", "sub", "dir", "dir//sub"}[i]; m.ImageSubPath != want || isInside(written, m.HostPath) {
 						t.Errorf("mount %d: %v, want the way %s", i, m, want)
 					}
 					continue

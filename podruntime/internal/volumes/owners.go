@@ -10,12 +10,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// owned gives the files of a volume their owners, as far as the spec names users: providerkit knows the fields of older API versions only.
-func owned(volume *corev1.Volume, files []podspec.File) map[string]file {
+// ownedFiles gives the files of a volume their owners, as far as the spec names users: providerkit knows the fields of older API versions only.
+func ownedFiles(volume *corev1.Volume, files []podspec.File) map[string]file {
 	out := make(map[string]file, len(files))
 	for i := range files {
 		f := file{data: files[i].Data, mode: files[i].Mode, user: files[i].User}
-		all, own, private := users(volume, &files[i])
+		all, own, private := fileOwners(volume, &files[i])
 		for _, user := range []*int64{all, own} {
 			if user != nil {
 				f.user = user
@@ -29,9 +29,9 @@ func owned(volume *corev1.Volume, files []podspec.File) map[string]file {
 	return out
 }
 
-// users returns the owners of a file by the spec: of the volume, and of the file. A private file belongs to its
+// fileOwners returns the owners of a file by the spec: of the volume, and of the file. A private file belongs to its
 // owner alone.
-func users(volume *corev1.Volume, f *podspec.File) (all, own *int64, private bool) {
+func fileOwners(volume *corev1.Volume, f *podspec.File) (all, own *int64, private bool) {
 	switch {
 	case volume.ConfigMap != nil:
 		return volume.ConfigMap.DefaultUser, ofKeys(volume.ConfigMap.Items, f.Path), false

@@ -37,8 +37,8 @@ type pin struct {
 	way       []string          // the path from base to the volume
 }
 
-// in finds the path for a volume at dir, a directory of ours.
-func (p *pin) in(dir string) error {
+// pinVolume finds the path for a volume at dir, a directory of ours.
+func (p *pin) pinVolume(dir string) error {
 	p.base = dir
 	if p.sub == "" {
 		p.mount.HostPath = dir
@@ -46,15 +46,15 @@ func (p *pin) in(dir string) error {
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return p.failed("prepare subPath", err)
+		return p.pinError("prepare subPath", err)
 	}
 	defer root.Close()
-	return p.below(root)
+	return p.pinSubPath(root)
 }
 
 // onHost finds the path of a volume on the machine, in one of the directories.
 func (p *pin) onHost(dirs []string, path string) error {
-	root, rel, err := host(dirs, path)
+	root, rel, err := openHostPath(dirs, path)
 	if err != nil {
 		return err
 	}
@@ -63,37 +63,37 @@ func (p *pin) onHost(dirs []string, path string) error {
 	if p.sub != "" {
 		volume, err := root.OpenRoot(rel)
 		if err != nil {
-			return p.failed("prepare subPath", err)
+			return p.pinError("prepare subPath", err)
 		}
 		defer volume.Close()
 		p.way = []string{rel}
-		return p.below(volume)
+		return p.pinSubPath(volume)
 	}
 	if root.Name() == "/" {
 		p.mount.HostPath = path // the whole file system is allowed: a path cannot leave it
 		return nil
 	}
-	if err := p.hold(root, rel, true); err != nil {
+	if err := p.holdPath(root, rel, true); err != nil {
 		return fmt.Errorf("volume %q: hostPath %s cannot be opened%s", p.volume, path, openReason(err))
 	}
 	return nil
 }
 
-// below finds the path for the subPath of a volume. Its errors hide the cause: containers must not learn about
+// pinSubPath finds the path for the subPath of a volume. Its errors hide the cause: containers must not learn about
 // the files of the machine.
-func (p *pin) below(root *os.Root) error {
+func (p *pin) pinSubPath(root *os.Root) error {
 	if _, err := root.Stat(p.sub); errors.Is(err, fs.ErrNotExist) {
 		if err := makeBelow(root, p.sub); err != nil {
-			return p.failed("create subPath directory", err)
+			return p.pinError("create subPath directory", err)
 		}
 	}
-	if err := p.hold(root, p.sub, false); err != nil {
-		return p.failed("prepare subPath", err)
+	if err := p.holdPath(root, p.sub, false); err != nil {
+		return p.pinError("prepare subPath", err)
 	}
 	return nil
 }
 
-func (p *pin) failed(what string, err error) error {
+func (p *pin) pinError(what string, err error) error {
 	return fmt.Errorf("failed to %s for volumeMount %q of container %q%s", what, p.volume, p.container, openReason(err))
 }
 
@@ -112,16 +112,16 @@ func openReason(err error) string {
 	return ""
 }
 
-// hold opens a name in a directory, and gives the runtime a path that stands for the opened file, or the path
+// holdPath opens a name in a directory, and gives the runtime a path that stands for the opened file, or the path
 // that the runtime opens.
-func (p *pin) hold(root *os.Root, name string, recursive bool) error {
+func (p *pin) holdPath(root *os.Root, name string, recursive bool) error {
 	if p.v.mounts {
-		target, err := p.target()
+		target, err := p.targetPath()
 		if err != nil {
 			return err
 		}
 		p.mount.HostPath = target
-		return bind(root, name, target, p.mount.Propagation, recursive)
+		return bindMount(root, name, target, p.mount.Propagation, recursive)
 	}
 	if _, err := root.Stat(name); err != nil {
 		return err
@@ -137,9 +137,9 @@ func (p *pin) hold(root *os.Root, name string, recursive bool) error {
 	return nil
 }
 
-// target returns the place of ours, and makes the directory for it.
-func (p *pin) target() (string, error) {
-	if !plain(p.container) || !plain(p.volume) {
+// targetPath returns the place of ours, and makes the directory for it.
+func (p *pin) targetPath() (string, error) {
+	if !isPlainName(p.container) || !isPlainName(p.volume) {
 		return "", fmt.Errorf("%q and %q cannot be names", p.volume, p.container)
 	}
 	dir := filepath.Join(p.v.pods, string(p.uid), subPathsDir, p.volume, p.container)

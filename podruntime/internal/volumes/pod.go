@@ -16,8 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// containers iterates over the containers of a pod of all kinds.
-func containers(pod *corev1.Pod) iter.Seq[*corev1.Container] {
+// allContainers iterates over the containers of a pod of all kinds.
+func allContainers(pod *corev1.Pod) iter.Seq[*corev1.Container] {
 	return func(yield func(*corev1.Container) bool) {
 		for i := range pod.Spec.InitContainers {
 			if !yield(&pod.Spec.InitContainers[i]) {
@@ -37,10 +37,10 @@ func containers(pod *corev1.Pod) iter.Seq[*corev1.Container] {
 	}
 }
 
-// named returns the volumes that containers name. As in a kubelet, other volumes are not set up.
-func named(pod *corev1.Pod) map[string]bool {
+// namedVolumes returns the volumes that containers name. As in a kubelet, other volumes are not set up.
+func namedVolumes(pod *corev1.Pod) map[string]bool {
 	names := map[string]bool{}
-	for c := range containers(pod) {
+	for c := range allContainers(pod) {
 		for i := range c.VolumeMounts {
 			names[c.VolumeMounts[i].Name] = true
 		}
@@ -56,13 +56,13 @@ func named(pod *corev1.Pod) map[string]bool {
 	return names
 }
 
-// refuse returns the reason why a volume can never be set up, or nil.
-func (c Config) refuse(volume *corev1.Volume, i int) error {
+// refuseVolume returns the reason why a volume can never be set up, or nil.
+func (c Config) refuseVolume(volume *corev1.Volume, i int) error {
 	at := field.NewPath("spec", "volumes").Index(i)
 	no := func(path *field.Path, why string) error {
 		return errdefs.InvalidInputf("%s: volume %q: %s", path, volume.Name, why)
 	}
-	if !plain(volume.Name) {
+	if !isPlainName(volume.Name) {
 		return no(at.Child("name"), "this cannot be a name")
 	}
 	switch source := &volume.VolumeSource; {
@@ -71,14 +71,14 @@ func (c Config) refuse(volume *corev1.Volume, i int) error {
 			return no(at.Child("emptyDir", "medium"), fmt.Sprintf("medium %q is not supported by this node", m))
 		}
 	case source.HostPath != nil:
-		if err := allowed(c.HostPaths, source.HostPath.Path); err != nil {
+		if err := checkHostPath(c.HostPaths, source.HostPath.Path); err != nil {
 			return no(at.Child("hostPath", "path"), err.Error())
 		}
 	case source.Image != nil:
 		if c.Image == nil {
 			return no(at.Child("image"), "images as volumes are not supported by this node")
 		}
-	case claims(source):
+	case isClaim(source):
 		if len(c.HostPaths)+len(c.LocalVolumes) == 0 {
 			return no(at.Child(kindOf(source)), "no directory of the machine is open to PersistentVolumes; see localVolumes in the provider's configuration")
 		}
@@ -103,11 +103,11 @@ func kindOf(source *corev1.VolumeSource) string {
 	return ""
 }
 
-// nested returns the directories in a volume on which other volumes of a container are mounted. The volume is
+// nestedMounts returns the directories in a volume on which other volumes of a container are mounted. The volume is
 // read-only for the runtime, so it could not make them.
-func nested(pod *corev1.Pod, volume string) []string {
+func nestedMounts(pod *corev1.Pod, volume string) []string {
 	var dirs []string
-	for c := range containers(pod) {
+	for c := range allContainers(pod) {
 		var all []string
 		for i := range c.VolumeMounts {
 			all = append(all, path.Clean("/"+c.VolumeMounts[i].MountPath))

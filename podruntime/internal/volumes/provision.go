@@ -22,8 +22,8 @@ const removing = ".removing"
 // Provisions reports whether there is a directory to make volumes in.
 func (v *Volumes) Provisions() bool { return v.cfg.Provision != "" }
 
-// provision opens the directory for volumes, to make or remove a volume of that name.
-func (v *Volumes) provision(name string) (*os.Root, error) {
+// openProvision opens the directory for volumes, to make or remove a volume of that name.
+func (v *Volumes) openProvision(name string) (*os.Root, error) {
 	switch {
 	case !v.Provisions():
 		return nil, errdefs.InvalidInput("no directory of the machine is for PersistentVolumes that are made by the node")
@@ -36,7 +36,7 @@ func (v *Volumes) provision(name string) (*os.Root, error) {
 // MakeVolume makes an empty directory for a PersistentVolume, with write access for everybody, and returns its
 // path. An existing directory stays as it is.
 func (v *Volumes) MakeVolume(name string) (string, error) {
-	root, err := v.provision(name)
+	root, err := v.openProvision(name)
 	if err != nil {
 		return "", err
 	}
@@ -60,7 +60,7 @@ func (v *Volumes) MakeVolume(name string) (string, error) {
 // into a directory of its own, in one step, so that the rest of a killed process's work is found, and nothing of
 // the rest can pass for the volume. It follows no link and enters no mount.
 func (v *Volumes) RemoveVolume(name string) error {
-	root, err := v.provision(name)
+	root, err := v.openProvision(name)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 // The content in memory goes first, because it may be secret. The directory of the pod goes last, so that Pods
 // lists the pod until everything is gone.
 func (v *Volumes) Remove(uid types.UID) error {
-	if !plain(string(uid)) {
+	if !isPlainName(string(uid)) {
 		return fmt.Errorf("remove volumes: %q cannot be a UID", uid)
 	}
 	defer v.locks.lock(uid)()

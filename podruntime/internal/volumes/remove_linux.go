@@ -24,7 +24,7 @@ func detachBelow(dir string) error {
 			return err
 		}
 		for _, point := range points {
-			if err := detach(dir, point); err != nil {
+			if err := detachMount(dir, point); err != nil {
 				return fmt.Errorf("unmount %s: %w", point, err)
 			}
 		}
@@ -32,9 +32,9 @@ func detachBelow(dir string) error {
 	return fmt.Errorf("unmount below %s: there is always more", dir)
 }
 
-// detach removes one mount. It opens the mount through os.Root: containers may have written directories on its
+// detachMount removes one mount. It opens the mount through os.Root: containers may have written directories on its
 // path.
-func detach(dir, point string) error {
+func detachMount(dir, point string) error {
 	root, err := os.OpenRoot(filepath.Dir(dir))
 	if err != nil {
 		return err
@@ -49,10 +49,10 @@ func detach(dir, point string) error {
 		return err
 	}
 	defer f.Close()
-	if err := unix.Mount("", descriptor(f), "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+	if err := unix.Mount("", descriptorPath(f), "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err
 	}
-	return unix.Unmount(descriptor(f), unix.MNT_DETACH)
+	return unix.Unmount(descriptorPath(f), unix.MNT_DETACH)
 }
 
 // mountedBelow returns the outermost mount points at dir and below it.
@@ -67,7 +67,7 @@ func mountedBelow(dir string) ([]string, error) {
 		if len(fields) < 5 {
 			continue
 		}
-		if point := unescape(fields[4]); inside(dir, point) {
+		if point := unescapeField(fields[4]); isInside(dir, point) {
 			points = append(points, point)
 		}
 	}
@@ -75,12 +75,12 @@ func mountedBelow(dir string) ([]string, error) {
 	points = slices.Compact(points)
 	all := slices.Clone(points)
 	return slices.DeleteFunc(points, func(p string) bool {
-		return slices.ContainsFunc(all, func(o string) bool { return o != p && inside(o, p) })
+		return slices.ContainsFunc(all, func(o string) bool { return o != p && isInside(o, p) })
 	}), nil
 }
 
-// unescape decodes the octal numbers that stand for blanks in the mount table.
-func unescape(s string) string {
+// unescapeField decodes the octal numbers that stand for blanks in the mount table.
+func unescapeField(s string) string {
 	var out strings.Builder
 	for ; s != ""; s = s[1:] {
 		if s[0] == '\\' && len(s) >= 4 {
@@ -104,12 +104,12 @@ func removeTree(parent, name string) error {
 	}
 	defer unix.Close(fd)
 	r := remover{top: fd, name: name}
-	if err := r.remove(fd, name, 0); err != nil {
+	if err := r.removeTree(fd, name, 0); err != nil {
 		return err
 	}
 	// Deep directories come last: each was moved up, and is one more tree.
 	for i := 0; i < r.moved; i++ {
-		if err := r.remove(fd, r.aside(i), 0); err != nil {
+		if err := r.removeTree(fd, r.asideName(i), 0); err != nil {
 			return err
 		}
 	}
@@ -127,9 +127,9 @@ type remover struct {
 // have descriptors, so deeper directories are moved up and removed later.
 const maxDepth = 100
 
-func (r *remover) aside(i int) string { return r.name + ".deep-" + strconv.Itoa(i) }
+func (r *remover) asideName(i int) string { return r.name + ".deep-" + strconv.Itoa(i) }
 
-func (r *remover) remove(parent int, name string, depth int) error {
+func (r *remover) removeTree(parent int, name string, depth int) error {
 	err := unix.Unlinkat(parent, name, 0)
 	switch {
 	case err == nil || errors.Is(err, unix.ENOENT):
@@ -138,12 +138,12 @@ func (r *remover) remove(parent int, name string, depth int) error {
 		return &os.PathError{Op: "remove", Path: name, Err: err}
 	}
 	if depth > maxDepth {
-		if err := unix.Renameat(parent, name, r.top, r.aside(r.moved)); err == nil {
+		if err := unix.Renameat(parent, name, r.top, r.asideName(r.moved)); err == nil {
 			r.moved++
 			return nil
 		}
 	}
-	fd, err := enter(parent, name)
+	fd, err := enterDirectory(parent, name)
 	if err != nil {
 		return &os.PathError{Op: "remove", Path: name, Err: err}
 	}
@@ -154,7 +154,7 @@ func (r *remover) remove(parent int, name string, depth int) error {
 		return err
 	}
 	for _, n := range names {
-		if err := r.remove(fd, n, depth+1); err != nil {
+		if err := r.removeTree(fd, n, depth+1); err != nil {
 			return err
 		}
 	}
@@ -164,8 +164,8 @@ func (r *remover) remove(parent int, name string, depth int) error {
 	return nil
 }
 
-// enter opens a directory of the same mount, and makes it writable if necessary and this process is not root.
-func enter(parent int, name string) (int, error) {
+// enterDirectory opens a directory of the same mount, and makes it writable if necessary and this process is not root.
+func enterDirectory(parent int, name string) (int, error) {
 	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	if os.Geteuid() != 0 {
 		if fd, err := unix.Openat(parent, name, flags|unix.O_PATH, 0); err == nil {

@@ -15,8 +15,8 @@ func (v *Volumes) InSandbox(pod *corev1.Pod) []string {
 	var dirs []string
 	for i := range pod.Spec.Volumes {
 		volume := &pod.Spec.Volumes[i]
-		if volume.EmptyDir != nil && onMemory(volume) && plain(volume.Name) && ofContainers(pod, volume.Name) {
-			dirs = append(dirs, v.place(pod.UID, volume.Name, true))
+		if volume.EmptyDir != nil && onMemory(volume) && isPlainName(volume.Name) && ofContainers(pod, volume.Name) {
+			dirs = append(dirs, v.volumeDir(pod.UID, volume.Name, true))
 		}
 	}
 	return dirs
@@ -25,7 +25,7 @@ func (v *Volumes) InSandbox(pod *corev1.Pod) []string {
 // ofContainers reports whether a volume is mounted as a whole, and used in no other way.
 func ofContainers(pod *corev1.Pod, volume string) bool {
 	mounted := false
-	for c := range containers(pod) {
+	for c := range allContainers(pod) {
 		for i := range c.VolumeMounts {
 			if m := &c.VolumeMounts[i]; m.Name == volume {
 				mounted = true
@@ -40,5 +40,5 @@ func ofContainers(pod *corev1.Pod, volume string) bool {
 			}
 		}
 	}
-	return mounted && len(nested(pod, volume)) == 0 // the node makes directories for nested mounts
+	return mounted && len(nestedMounts(pod, volume)) == 0 // the node makes directories for nested mounts
 }

@@ -42,7 +42,7 @@ func TestWhatASandboxMayKeep(t *testing.T) {
 		w.mounts = true
 		var want []string
 		if tt.want {
-			want = []string{w.place(pod.UID, "e", true)}
+			want = []string{w.volumeDir(pod.UID, "e", true)}
 		}
 		if got := w.InSandbox(pod); !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", name, got, want)

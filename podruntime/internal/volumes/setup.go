@@ -25,10 +25,10 @@ func (v *Volumes) Check(pod *corev1.Pod) error { return v.cfg.Check(pod) }
 
 // Check is Volumes.Check for a complete configuration.
 func (c Config) Check(pod *corev1.Pod) error {
-	names := named(pod)
+	names := namedVolumes(pod)
 	for i := range pod.Spec.Volumes {
 		if names[pod.Spec.Volumes[i].Name] {
-			if err := c.refuse(&pod.Spec.Volumes[i], i); err != nil {
+			if err := c.refuseVolume(&pod.Spec.Volumes[i], i); err != nil {
 				return err
 			}
 		}
@@ -40,7 +40,7 @@ func (c Config) Check(pod *corev1.Pod) error {
 // missing work. It returns the time until Refresh. An error about volumes is an *Error.
 func (v *Volumes) Setup(ctx context.Context, pod *corev1.Pod) (again time.Duration, err error) {
 	defer v.locks.lock(pod.UID)()
-	return v.each(ctx, pod, v.setup)
+	return v.eachVolume(ctx, pod, v.setupVolume)
 }
 
 // Refresh updates the volumes that are written from the API, and returns the time until the next call. Call it
@@ -51,23 +51,23 @@ func (v *Volumes) Refresh(ctx context.Context, pod *corev1.Pod) (again time.Dura
 	if _, err := os.Lstat(filepath.Join(v.pods, string(pod.UID))); errors.Is(err, fs.ErrNotExist) {
 		return refreshEvery, nil
 	}
-	return v.each(ctx, pod, func(ctx context.Context, pod *corev1.Pod, i int) (time.Time, error) {
+	return v.eachVolume(ctx, pod, func(ctx context.Context, pod *corev1.Pod, i int) (time.Time, error) {
 		if !podspec.Written(&pod.Spec.Volumes[i]) {
 			return time.Time{}, nil
 		}
-		return v.setup(ctx, pod, i)
+		return v.setupVolume(ctx, pod, i)
 	})
 }
 
-// each calls do for each volume that a container names, whatever fails, and returns the time until the next
+// eachVolume calls do for each volume that a container names, whatever fails, and returns the time until the next
 // call. The caller has the lock of the pod.
-func (v *Volumes) each(ctx context.Context, pod *corev1.Pod, do func(context.Context, *corev1.Pod, int) (time.Time, error)) (time.Duration, error) {
+func (v *Volumes) eachVolume(ctx context.Context, pod *corev1.Pod, do func(context.Context, *corev1.Pod, int) (time.Time, error)) (time.Duration, error) {
 	var failed Error
 	if _, err := v.Dir(pod.UID); err != nil {
 		return refreshEvery, err
 	}
 	again := refreshEvery
-	names := named(pod)
+	names := namedVolumes(pod)
 	for i := range pod.Spec.Volumes {
 		name := pod.Spec.Volumes[i].Name
 		if !names[name] {
@@ -82,18 +82,18 @@ func (v *Volumes) each(ctx context.Context, pod *corev1.Pod, do func(context.Con
 	return again, failed.orNil()
 }
 
-// setup makes one volume. The returned time is the time of the next check, if known.
-func (v *Volumes) setup(ctx context.Context, pod *corev1.Pod, i int) (time.Time, error) {
+// setupVolume makes one volume. The returned time is the time of the next check, if known.
+func (v *Volumes) setupVolume(ctx context.Context, pod *corev1.Pod, i int) (time.Time, error) {
 	volume := &pod.Spec.Volumes[i]
-	if err := v.cfg.refuse(volume, i); err != nil {
+	if err := v.cfg.refuseVolume(volume, i); err != nil {
 		return time.Time{}, err
 	}
 	switch {
 	case podspec.Written(volume):
-		return v.write(ctx, pod, i)
+		return v.writeVolume(ctx, pod, i)
 	case volume.HostPath != nil:
 		return time.Time{}, v.setupHostPath(volume.HostPath)
-	case claims(&volume.VolumeSource):
+	case isClaim(&volume.VolumeSource):
 		return time.Time{}, v.setupClaim(ctx, pod, volume)
 	case volume.Image != nil:
 		return time.Time{}, nil // the image is mounted when a container is made

@@ -34,17 +34,17 @@ type Use struct {
 // proportion to the number of files; when ctx ends, it returns the count so far, without the remaining volumes.
 func (v *Volumes) Usage(ctx context.Context, pod *corev1.Pod) (map[string]Use, error) {
 	all := map[string]Use{}
-	names := named(pod)
+	names := namedVolumes(pod)
 	for i := range pod.Spec.Volumes {
 		volume := &pod.Spec.Volumes[i]
 		memory := onMemory(volume)
-		if !names[volume.Name] || !plain(volume.Name) || volume.HostPath != nil || volume.Image != nil || claims(&volume.VolumeSource) {
+		if !names[volume.Name] || !isPlainName(volume.Name) || volume.HostPath != nil || volume.Image != nil || isClaim(&volume.VolumeSource) {
 			continue
 		}
 		if ctx.Err() != nil {
 			break
 		}
-		use, err := measure(ctx, v.place(pod.UID, volume.Name, memory))
+		use, err := measureDir(ctx, v.volumeDir(pod.UID, volume.Name, memory))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -96,7 +96,7 @@ func (v *Volumes) Medium() string {
 // Dir makes, if necessary, the directory for other files of the pod, and returns its path. Remove removes it
 // with its content.
 func (v *Volumes) Dir(uid types.UID) (string, error) {
-	if !plain(string(uid)) {
+	if !isPlainName(string(uid)) {
 		return "", fmt.Errorf("directory of pod: %q cannot be a UID", uid)
 	}
 	dir := filepath.Join(v.pods, string(uid))
@@ -106,16 +106,16 @@ func (v *Volumes) Dir(uid types.UID) (string, error) {
 	return dir, nil
 }
 
-// place returns the directory of a volume.
-func (v *Volumes) place(uid types.UID, name string, memory bool) string {
+// volumeDir returns the directory of a volume.
+func (v *Volumes) volumeDir(uid types.UID, name string, memory bool) string {
 	if memory && v.memory != "" {
 		return filepath.Join(v.memory, string(uid), name)
 	}
 	return filepath.Join(v.pods, string(uid), volumesDir, name)
 }
 
-// plain reports whether a name is a single directory entry on every system. The API server allows no other
+// isPlainName reports whether a name is a single directory entry on every system. The API server allows no other
 // names, but a removal must not depend on that.
-func plain(name string) bool {
+func isPlainName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\\:\x00") && len(name) <= 253
 }

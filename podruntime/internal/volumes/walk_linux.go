@@ -30,9 +30,9 @@ type level struct {
 	dirs []string // directories not entered yet
 }
 
-// measure counts the files below a directory. Vanished files do not count, a file with several names counts
+// measureDir counts the files below a directory. Vanished files do not count, a file with several names counts
 // once, and links are not followed. An error beside a use with AtLeast says why the count is incomplete.
-func measure(ctx context.Context, dir string) (Use, error) {
+func measureDir(ctx context.Context, dir string) (Use, error) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return Use{}, &os.PathError{Op: "open", Path: dir, Err: err}
@@ -44,23 +44,23 @@ func measure(ctx context.Context, dir string) (Use, error) {
 		return Use{}, &os.PathError{Op: "stat", Path: dir, Err: err}
 	}
 	w.dev = idOf(&top).dev
-	w.count(&top)
-	w.read(ctx, idOf(&top))
+	w.countFile(&top)
+	w.readDirectory(ctx, idOf(&top))
 	for len(w.path) > 0 && err == nil {
-		err = w.step(ctx)
+		err = w.nextDirectory(ctx)
 	}
 	w.use.AtLeast = err != nil
 	return w.use, err
 }
 
-// step enters the next directory, or leaves the current one.
-func (w *walker) step(ctx context.Context) error {
+// nextDirectory enters the next directory, or leaves the current one.
+func (w *walker) nextDirectory(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	here := &w.path[len(w.path)-1]
 	if len(here.dirs) == 0 {
-		return w.leave()
+		return w.leaveDirectory()
 	}
 	name := here.dirs[len(here.dirs)-1]
 	here.dirs = here.dirs[:len(here.dirs)-1]
@@ -75,12 +75,12 @@ func (w *walker) step(ctx context.Context) error {
 	}
 	unix.Close(w.fd)
 	w.fd = fd
-	w.read(ctx, idOf(&own))
+	w.readDirectory(ctx, idOf(&own))
 	return nil
 }
 
-// leave goes back to the directory above.
-func (w *walker) leave() error {
+// leaveDirectory goes back to the directory above.
+func (w *walker) leaveDirectory() error {
 	w.path = w.path[:len(w.path)-1]
 	if len(w.path) == 0 {
 		return nil
@@ -101,8 +101,8 @@ func (w *walker) leave() error {
 	return nil
 }
 
-// read counts the files of the current directory.
-func (w *walker) read(ctx context.Context, id inode) {
+// readDirectory counts the files of the current directory.
+func (w *walker) readDirectory(ctx context.Context, id inode) {
 	here := level{id: id}
 	for ctx.Err() == nil {
 		n, err := unix.ReadDirent(w.fd, w.buf[:])
@@ -115,7 +115,7 @@ func (w *walker) read(ctx context.Context, id inode) {
 			if err := unix.Fstatat(w.fd, name, &s, unix.AT_SYMLINK_NOFOLLOW); err != nil || idOf(&s).dev != w.dev {
 				continue
 			}
-			w.count(&s)
+			w.countFile(&s)
 			if s.Mode&unix.S_IFMT == unix.S_IFDIR {
 				here.dirs = append(here.dirs, name)
 			}
@@ -124,7 +124,7 @@ func (w *walker) read(ctx context.Context, id inode) {
 	w.path = append(w.path, here)
 }
 
-func (w *walker) count(s *unix.Stat_t) {
+func (w *walker) countFile(s *unix.Stat_t) {
 	if s.Nlink > 1 && s.Mode&unix.S_IFMT != unix.S_IFDIR {
 		if w.seen[idOf(s)] {
 			return

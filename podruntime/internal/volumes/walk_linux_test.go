@@ -70,7 +70,7 @@ func TestUsageOfManyFiles(t *testing.T) {
 	// When its time is over, measure returns the figures so far.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	got, err := measure(ctx, w.dir(pod, "e"))
+	got, err := measureDir(ctx, w.dir(pod, "e"))
 	if err == nil || !got.AtLeast || got.Inodes != 1 {
 		t.Errorf("without time: got %+v, %v; want the volume itself, and that there may be more", got, err)
 	}
@@ -107,7 +107,7 @@ func TestUsageOfATreeThatMoves(t *testing.T) {
 	w := &walker{fd: b, dev: own.dev, path: []level{{id: above}, {id: own}}}
 	defer func() { unix.Close(w.fd) }()
 	must(t, os.Rename(filepath.Join(dir, "a/b"), filepath.Join(dir, "c/b")))
-	if err := w.leave(); err != errMoved {
+	if err := w.leaveDirectory(); err != errMoved {
 		t.Errorf("got %v, want %v", err, errMoved)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"os"
 )
 
-// measure counts the files below a directory. Vanished files do not count, and links are not followed. An error
+// measureDir counts the files below a directory. Vanished files do not count, and links are not followed. An error
 // beside a use with AtLeast says why the count is incomplete.
-func measure(ctx context.Context, dir string) (Use, error) {
+func measureDir(ctx context.Context, dir string) (Use, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return Use{}, err

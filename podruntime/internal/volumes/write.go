@@ -14,9 +14,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// had returns the current file of a volume; nil if there is none.
-func (v *Volumes) had(pod *corev1.Pod, volume *corev1.Volume, name string) []byte {
-	root, err := os.OpenRoot(v.place(pod.UID, volume.Name, onMemory(volume)))
+// currentFile returns the current file of a volume; nil if there is none.
+func (v *Volumes) currentFile(pod *corev1.Pod, volume *corev1.Volume, name string) []byte {
+	root, err := os.OpenRoot(v.volumeDir(pod.UID, volume.Name, onMemory(volume)))
 	if err != nil {
 		return nil
 	}
@@ -28,23 +28,23 @@ func (v *Volumes) had(pod *corev1.Pod, volume *corev1.Volume, name string) []byt
 	return data
 }
 
-// write updates a volume that is written from the API. It finds errors of the sources before it changes
+// writeVolume updates a volume that is written from the API. It finds errors of the sources before it changes
 // anything.
-func (v *Volumes) write(ctx context.Context, pod *corev1.Pod, i int) (time.Time, error) {
+func (v *Volumes) writeVolume(ctx context.Context, pod *corev1.Pod, i int) (time.Time, error) {
 	volume := &pod.Spec.Volumes[i]
 	sources := podspec.Sources{
 		Objects: v.objects, Tokens: v.tokens, Bundles: v.bundles, Certificates: v.certs, Allocatable: v.cfg.Allocatable,
-		Had: func(path string) []byte { return v.had(pod, volume, path) },
+		Had: func(path string) []byte { return v.currentFile(pod, volume, path) },
 	}
 	files, again, err := sources.Files(ctx, pod, volume, field.NewPath("spec", "volumes").Index(i))
 	if err != nil {
 		return again, err
 	}
 	memory := onMemory(volume)
-	if err := v.make(pod, volume.Name, memory, 0); err != nil {
+	if err := v.makeDirectory(pod, volume.Name, memory, 0); err != nil {
 		return again, err
 	}
-	root, err := os.OpenRoot(v.place(pod.UID, volume.Name, memory))
+	root, err := os.OpenRoot(v.volumeDir(pod.UID, volume.Name, memory))
 	if err != nil {
 		return again, err
 	}
@@ -54,10 +54,10 @@ func (v *Volumes) write(ctx context.Context, pod *corev1.Pod, i int) (time.Time,
 			return again, err
 		}
 	}
-	for _, dir := range nested(pod, volume.Name) {
+	for _, dir := range nestedMounts(pod, volume.Name) {
 		if err := root.MkdirAll(dir, 0o755); err != nil {
 			return again, err
 		}
 	}
-	return again, project(root, owned(volume, files), fsGroup(pod))
+	return again, projectFiles(root, ownedFiles(volume, files), fsGroup(pod))
 }

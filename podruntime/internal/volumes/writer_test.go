@@ -83,21 +83,21 @@ func TestACrashAtAnyPointIsMadeGood(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return publish(root, name)
+			return publishVersion(root, name)
 		},
 		"the old one half removed": func(root *os.Root) error {
-			before := version(root)
+			before := currentVersion(root)
 			name, err := writeVersion(root, next, nil)
 			if err != nil {
 				return err
 			}
-			if err := publish(root, name); err != nil {
+			if err := publishVersion(root, name); err != nil {
 				return err
 			}
 			return root.Remove(before + "/a")
 		},
-		"the version lost, with a disk perhaps": func(root *os.Root) error { return root.RemoveAll(version(root)) },
-		"a file of the version lost":            func(root *os.Root) error { return root.Remove(version(root) + "/gone") },
+		"the version lost, with a disk perhaps": func(root *os.Root) error { return root.RemoveAll(currentVersion(root)) },
+		"a file of the version lost":            func(root *os.Root) error { return root.Remove(currentVersion(root) + "/gone") },
 		"a link that is none of ours": func(root *os.Root) error {
 			if err := root.Remove(currentLink); err != nil {
 				return err
@@ -108,13 +108,13 @@ func TestACrashAtAnyPointIsMadeGood(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			dir := t.TempDir()
 			root := openRoot(t, dir)
-			if err := project(root, old, nil); err != nil {
+			if err := projectFiles(root, old, nil); err != nil {
 				t.Fatal(err)
 			}
 			if err := crash(root); err != nil {
 				t.Fatal(err)
 			}
-			if err := project(root, next, nil); err != nil {
+			if err := projectFiles(root, next, nil); err != nil {
 				t.Fatal(err)
 			}
 			if got := visible(t, dir); got != "a=2 b=3" {
@@ -129,7 +129,7 @@ func TestReadersSeeOneVersion(t *testing.T) {
 	const files, changes = 8, 12
 	dir := t.TempDir()
 	root := openRoot(t, dir)
-	if err := project(root, filesOf(files, strings.Repeat("0", 5000)), nil); err != nil {
+	if err := projectFiles(root, filesOf(files, strings.Repeat("0", 5000)), nil); err != nil {
 		t.Fatal(err)
 	}
 	var done atomic.Bool
@@ -160,12 +160,12 @@ func TestReadersSeeOneVersion(t *testing.T) {
 		})
 	}
 	for i := range changes {
-		if err := project(root, filesOf(files, strings.Repeat(string(rune('a'+i%26)), 5000)), nil); err != nil {
+		if err := projectFiles(root, filesOf(files, strings.Repeat(string(rune('a'+i%26)), 5000)), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := 0; whole.Load() == 0; i++ {
-		if err := project(root, filesOf(files, strings.Repeat(string(rune('A'+i%26)), 5000)), nil); err != nil {
+		if err := projectFiles(root, filesOf(files, strings.Repeat(string(rune('A'+i%26)), 5000)), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -202,7 +202,7 @@ func TestAWriterFollowsNoLinkOut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := project(root, map[string]file{"a": {data: []byte("1"), mode: 0o600}}, nil); err != nil {
+	if err := projectFiles(root, map[string]file{"a": {data: []byte("1"), mode: 0o600}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := visible(t, dir); got != "a=1" {
@@ -216,7 +216,7 @@ func TestAWriterFollowsNoLinkOut(t *testing.T) {
 
 func TestPathsOfFilesStayInTheVolume(t *testing.T) {
 	for _, name := range []string{"", "/abs", "..", "a/../b", "..data", "..x", "./..data", strings.Repeat("n", 256), strings.Repeat("d/", 2100) + "f"} {
-		if err := project(openRoot(t, t.TempDir()), map[string]file{name: {}}, nil); err == nil {
+		if err := projectFiles(openRoot(t, t.TempDir()), map[string]file{name: {}}, nil); err == nil {
 			t.Errorf("a file %.20q was written", name)
 		}
 	}

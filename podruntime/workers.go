@@ -12,8 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/crilog"
 )
 
-// worker returns the worker of a pod, and makes it if there is none.
-func (r *Runtime) worker(uid types.UID, namespace, name string) *worker {
+// ensureWorker returns the worker of a pod, and makes it if there is none.
+func (r *Runtime) ensureWorker(uid types.UID, namespace, name string) *worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.workers[uid]
@@ -27,22 +27,22 @@ func (r *Runtime) worker(uid types.UID, namespace, name string) *worker {
 	return w
 }
 
-// tell gives a worker new input, and makes the worker if there is none, also if the earlier worker has just
+// sendInput gives a worker new input, and makes the worker if there is none, also if the earlier worker has just
 // found that nothing of its pod is left.
-func (r *Runtime) tell(pod *corev1.Pod, put func(*inbox)) {
-	for !r.worker(pod.UID, pod.Namespace, pod.Name).put(put) {
+func (r *Runtime) sendInput(pod *corev1.Pod, put func(*inbox)) {
+	for !r.ensureWorker(pod.UID, pod.Namespace, pod.Name).changeInbox(put) {
 	}
 }
 
-// known returns the worker of a pod, nil if there is none.
-func (r *Runtime) known(uid types.UID) *worker {
+// findWorker returns the worker of a pod, nil if there is none.
+func (r *Runtime) findWorker(uid types.UID) *worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.workers[uid]
 }
 
-// named returns the worker of the pod with that name, or of the newest of several pods.
-func (r *Runtime) named(namespace, name string) *worker {
+// workerNamed returns the worker of the pod with that name, or of the newest of several pods.
+func (r *Runtime) workerNamed(namespace, name string) *worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var found *worker
@@ -54,8 +54,8 @@ func (r *Runtime) named(namespace, name string) *worker {
 	return found
 }
 
-// all returns all workers.
-func (r *Runtime) all() []*worker {
+// allWorkers returns all workers.
+func (r *Runtime) allWorkers() []*worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list := make([]*worker, 0, len(r.workers))
@@ -65,8 +65,8 @@ func (r *Runtime) all() []*worker {
 	return list
 }
 
-// drop forgets an ended worker.
-func (r *Runtime) drop(w *worker) {
+// dropWorker forgets an ended worker.
+func (r *Runtime) dropWorker(w *worker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.workers[w.uid] == w {
@@ -74,15 +74,15 @@ func (r *Runtime) drop(w *worker) {
 	}
 }
 
-// wake makes the worker of a pod look again.
-func (r *Runtime) wake(uid types.UID) {
-	if w := r.known(uid); w != nil {
-		w.put(func(*inbox) {})
+// wakeWorker makes the worker of a pod look again.
+func (r *Runtime) wakeWorker(uid types.UID) {
+	if w := r.findWorker(uid); w != nil {
+		w.changeInbox(func(*inbox) {})
 	}
 }
 
-// begin runs work in the background, and reports whether it does: it does not once the node stops.
-func (r *Runtime) begin(work func()) bool {
+// runBackground runs work in the background, and reports whether it does: it does not once the node stops.
+func (r *Runtime) runBackground(work func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ctx == nil {
@@ -97,11 +97,11 @@ func (r *Runtime) beginWithin(work func(ctx context.Context)) bool {
 	r.mu.Lock()
 	ctx := r.ctx
 	r.mu.Unlock()
-	return ctx != nil && r.begin(func() { work(ctx) })
+	return ctx != nil && r.runBackground(func() { work(ctx) })
 }
 
-// identify returns the runtime's own name, the scheme of container IDs, and finds its abilities. It asks once.
-func (r *Runtime) identify(ctx context.Context) (string, error) {
+// identifyRuntime returns the runtime's own name, the scheme of container IDs, and finds its abilities. It asks once.
+func (r *Runtime) identifyRuntime(ctx context.Context) (string, error) {
 	r.mu.Lock()
 	name := r.name
 	r.mu.Unlock()
@@ -140,8 +140,8 @@ func (r *Runtime) recursiveReadOnly(pod *corev1.Pod) bool {
 // runningLogs returns the logs of running containers.
 func (r *Runtime) runningLogs(context.Context) ([]crilog.Container, error) {
 	var list []crilog.Container
-	for _, w := range r.all() {
-		for _, i := range w.running() {
+	for _, w := range r.allWorkers() {
+		for _, i := range w.runningInstances() {
 			list = append(list, crilog.Container{ID: i.id, Path: i.log})
 		}
 	}

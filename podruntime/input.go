@@ -11,12 +11,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// absorb takes new input into the state of the worker.
-func (w *worker) absorb(in inbox) {
+// absorbInput takes new input into the state of the worker.
+func (w *worker) absorbInput(in inbox) {
 	w.absorbed += in.controls
 	known := w.full
 	if in.pod != nil {
-		w.adopt(in.pod)
+		w.adoptSpec(in.pod)
 	}
 	if in.stop != nil {
 		w.mem.Delete(in.stop.grace, in.stop.at)
@@ -30,25 +30,25 @@ func (w *worker) absorb(in inbox) {
 			w.refreshAt = d.at.Add(d.outcome.RetryAfter)
 		}
 		w.mem.End(d.action, d.outcome, d.at)
-		w.seen.after(d.action, d.outcome, w.r.lister.round())
+		w.seen.recordOutcome(d.action, d.outcome, w.r.lister.lastRound())
 		if cancel := w.starts[d.action.Container]; cancel != nil && (d.action.Kind == plan.Start || d.action.Kind == plan.RunSandbox) {
 			cancel() // the start has ended; without cancel, its parent context would keep it
 			delete(w.starts, d.action.Container)
 		}
 	}
 	if in.list != nil {
-		for _, id := range w.seen.merge(in.list) {
+		for _, id := range w.seen.mergeList(in.list) {
 			w.r.prober.Forget(id)
 		}
 	}
 	for _, id := range in.touched {
-		w.seen.touch(id)
+		w.seen.markDirty(id)
 	}
 	if in.measured != nil {
-		w.measured(*in.measured)
+		w.recordUsage(*in.measured)
 	}
 	if in.evict != nil {
-		w.evict(*in.evict)
+		w.evictPod(*in.evict)
 	}
 	w.mem.Reclaim = w.mem.Reclaim || in.reclaim
 	if in.pod != nil && !known {
@@ -59,8 +59,8 @@ func (w *worker) absorb(in inbox) {
 	}
 }
 
-// adopt takes the new spec of the pod, and keeps its known status.
-func (w *worker) adopt(pod *corev1.Pod) {
+// adoptSpec takes the new spec of the pod, and keeps its known status.
+func (w *worker) adoptSpec(pod *corev1.Pod) {
 	if w.reported {
 		qos := pod.Status.QOSClass
 		pod.Status = w.pod.Status
@@ -75,13 +75,13 @@ func (w *worker) adopt(pod *corev1.Pod) {
 		w.refreshAt = time.Now() // volumes may show the change
 	}
 	w.pod, w.full = pod, true
-	w.admit()
+	w.verifySysctls()
 }
 
-// admit refuses a pod with forbidden settings. None of its containers has started.
-func (w *worker) admit() {
+// verifySysctls refuses a pod with forbidden settings. None of its containers has started.
+func (w *worker) verifySysctls() {
 	err := w.r.sysctls.Verify(w.pod)
-	if err == nil || w.mem.Eviction != nil || !w.seen.empty() {
+	if err == nil || w.mem.Eviction != nil || !w.seen.isEmpty() {
 		return
 	}
 	w.mem.Eviction = &plan.Eviction{Reason: "SysctlForbidden", Message: "Pod was rejected: " + err.Error()}
@@ -90,10 +90,10 @@ func (w *worker) admit() {
 
 // admitUnderPressure refuses a new pod while the machine has too little left for it.
 func (w *worker) admitUnderPressure() {
-	if !w.seen.empty() || ended(w.pod) {
+	if !w.seen.isEmpty() || podEnded(w.pod) {
 		return
 	}
-	if message := eviction.Refuse(w.pod, w.r.evictor.current()); message != "" {
-		w.evict(plan.Eviction{Reason: "Evicted", Message: "Pod was rejected: " + message})
+	if message := eviction.Refuse(w.pod, w.r.evictor.currentConditions()); message != "" {
+		w.evictPod(plan.Eviction{Reason: "Evicted", Message: "Pod was rejected: " + message})
 	}
 }
