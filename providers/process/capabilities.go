@@ -24,7 +24,7 @@ var mounted = []capability.Feature{
 func (c Config) Capabilities() capability.Declaration {
 	isolation := cmp.Or(c.Isolation, IsolationGVisor)
 	own := isolation != IsolationNone && c.PodNetwork != PodNetworkHost
-	lacks, notes := declare(surroundings{isolation: isolation, root: true, network: own, hostPorts: own, user: c.PodNetwork == "", ignoreSeccomp: c.IgnoreSeccomp})
+	lacks, notes := declareFeatures(surroundings{isolation: isolation, root: true, network: own, hostPorts: own, user: c.PodNetwork == "", ignoreSeccomp: c.IgnoreSeccomp})
 	switch isolation {
 	case IsolationGVisor:
 		notes[capability.ContainerLimits] += "; where the daemon may make cgroups"
@@ -59,8 +59,8 @@ type surroundings struct {
 	ignoreSeccomp bool
 }
 
-// declare returns the missing features with reasons, and notes about the others.
-func declare(in surroundings) (lacks, notes map[capability.Feature]string) {
+// declareFeatures returns the missing features with reasons, and notes about the others.
+func declareFeatures(in surroundings) (lacks, notes map[capability.Feature]string) {
 	lacks = map[capability.Feature]string{
 		capability.SharedProcesses: "the containers of a pod do not see each other's processes with the process provider",
 		capability.AppArmor:        "the process provider sets no AppArmor profiles",
@@ -76,12 +76,12 @@ func declare(in surroundings) (lacks, notes map[capability.Feature]string) {
 	if !in.root {
 		lacks[capability.FSGroup] = "a daemon without the rights of root cannot give files to a group"
 	}
-	in.ports(lacks, notes)
+	in.addPorts(lacks, notes)
 	switch in.isolation {
 	case IsolationGVisor:
-		in.guests(lacks, notes)
+		in.addGuests(lacks, notes)
 	case IsolationNone:
-		in.programs(lacks, notes)
+		in.addPrograms(lacks, notes)
 	}
 	if in.noLimits != nil {
 		why := "limits are not kept: " + in.noLimits.Error()
@@ -90,8 +90,8 @@ func declare(in surroundings) (lacks, notes map[capability.Feature]string) {
 	return lacks, notes
 }
 
-// programs adds the missing features of pods that are programs of the machine.
-func (in surroundings) programs(lacks, notes map[capability.Feature]string) {
+// addPrograms adds the missing features of pods that are programs of the machine.
+func (in surroundings) addPrograms(lacks, notes map[capability.Feature]string) {
 	for _, f := range mounted {
 		lacks[f] = "with isolation none containers have no mounts"
 	}
@@ -105,8 +105,8 @@ func (in surroundings) programs(lacks, notes map[capability.Feature]string) {
 	lacks[capability.Seccomp] = "nothing filters system calls of programs of the machine; see ignoreSeccomp in its configuration"
 }
 
-// guests adds the missing features of pods with a kernel of their own.
-func (in surroundings) guests(lacks, notes map[capability.Feature]string) {
+// addGuests adds the missing features of pods with a kernel of their own.
+func (in surroundings) addGuests(lacks, notes map[capability.Feature]string) {
 	lacks[capability.Privileged] = "a sandbox of gVisor has no power over the machine: a privileged container would have less than it asks for"
 	lacks[capability.HostNamespaces] = "a sandbox of gVisor does not share processes or memory with the machine"
 	lacks[capability.MountPropagation] = "mounts are not passed on between a sandbox of gVisor and the machine"
@@ -123,8 +123,8 @@ func (in surroundings) guests(lacks, notes map[capability.Feature]string) {
 	}
 }
 
-// ports adds the limits on ports of the machine.
-func (in surroundings) ports(lacks, notes map[capability.Feature]string) {
+// addPorts adds the limits on ports of the machine.
+func (in surroundings) addPorts(lacks, notes map[capability.Feature]string) {
 	const machine = "every pod is in the network of the machine"
 	switch {
 	case !in.network:

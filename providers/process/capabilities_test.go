@@ -14,10 +14,10 @@ import (
 
 // SELinux labels mean nothing to a kernel without SELinux, so a kubelet there runs pods with labels.
 func TestLabelsAreRefusedOnlyWhereTheyWouldBeKept(t *testing.T) {
-	if lacks, _ := declare(surroundings{isolation: IsolationRunc}); lacks[capability.SELinux] != "" {
+	if lacks, _ := declareFeatures(surroundings{isolation: IsolationRunc}); lacks[capability.SELinux] != "" {
 		t.Errorf("without SELinux, labels are refused: %s", lacks[capability.SELinux])
 	}
-	if lacks, _ := declare(surroundings{isolation: IsolationRunc, selinux: true}); lacks[capability.SELinux] == "" {
+	if lacks, _ := declareFeatures(surroundings{isolation: IsolationRunc, selinux: true}); lacks[capability.SELinux] == "" {
 		t.Error("with SELinux, labels that nobody sets are not refused")
 	}
 }
@@ -33,7 +33,7 @@ func TestHostPortsThatNobodyMapsAreRefused(t *testing.T) {
 		{surroundings{isolation: IsolationRunc, network: true}, why, why},
 		{surroundings{isolation: IsolationRunc, network: true, hostPorts: true}, "", ""},
 	} {
-		if lacks, _ := declare(test.in); lacks[capability.HostPorts] != test.ports || lacks[capability.HostPortMapping] != test.mappings {
+		if lacks, _ := declareFeatures(test.in); lacks[capability.HostPorts] != test.ports || lacks[capability.HostPortMapping] != test.mappings {
 			t.Errorf("%+v: lacks host ports %q and their mapping %q", test.in, lacks[capability.HostPorts], lacks[capability.HostPortMapping])
 		}
 	}
@@ -67,7 +67,7 @@ func TestSeccompIsRefusedUnlessTheOperatorIgnoresIt(t *testing.T) {
 	} {
 		for i, ignore := range []bool{false, true} {
 			r := &Runtime{config: Config{IgnoreSeccomp: ignore}}
-			if err := r.secure(&shim.Spec{}, &runtimeapi.LinuxContainerSecurityContext{Seccomp: test.profile}); (err != nil) != test.refused[i] {
+			if err := r.setSecurity(&shim.Spec{}, &runtimeapi.LinuxContainerSecurityContext{Seccomp: test.profile}); (err != nil) != test.refused[i] {
 				t.Errorf("a container with %v, ignoreSeccomp %v: got %v", test.profile, ignore, err)
 			}
 		}

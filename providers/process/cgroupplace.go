@@ -45,7 +45,7 @@ func findCgroups(parent string) cgroups {
 		}
 		for _, want := range controllers {
 			for name := range strings.SplitSeq(fields[1], ",") {
-				if dir := filepath.Join(cgroupRoot, name, fields[2]); name == want && writable(dir, parent) {
+				if dir := filepath.Join(cgroupRoot, name, fields[2]); name == want && isWritable(dir, parent) {
 					g.v1[name] = dir
 				}
 			}
@@ -57,7 +57,7 @@ func findCgroups(parent string) cgroups {
 		g.why = openParent(parent)
 	case g.v2 != "":
 		g.v1 = nil
-		g.why = delegate(g.v2)
+		g.why = delegateControllers(g.v2)
 	case g.v1["memory"] == "":
 		g.why = errors.New("no cgroup may be made below that of the daemon")
 	default:
@@ -96,20 +96,20 @@ func openParent(parent string) error {
 		if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) { //nolint:gosec // the mode of the kernel's own groups
 			return fmt.Errorf("make the cgroup %s: %w", parent, err)
 		}
-		if err := enable(dir); err != nil {
+		if err := enableControllers(dir); err != nil {
 			return fmt.Errorf("make the cgroup %s: %w", parent, err)
 		}
 	}
 	return nil
 }
 
-// enable lets groups below a directory of version 2 limit memory, CPU and processes.
-func enable(dir string) error {
+// enableControllers lets groups below a directory of version 2 limit memory, CPU and processes.
+func enableControllers(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory +cpu +pids"), 0)
 }
 
-// writable reports whether groups can be made in a directory. It makes a named directory first.
-func writable(dir, parent string) bool {
+// isWritable reports whether groups can be made in a directory. It makes a named directory first.
+func isWritable(dir, parent string) bool {
 	if parent != "" && os.MkdirAll(dir, 0o755) != nil { //nolint:gosec // the mode of the kernel's own groups
 		return false
 	}
@@ -117,11 +117,11 @@ func writable(dir, parent string) bool {
 	return err == nil && os.Remove(probe) == nil
 }
 
-// delegate allows groups below dir to limit memory and CPU. The kernel allows no process beside them, so this
+// delegateControllers allows groups below dir to limit memory and CPU. The kernel allows no process beside them, so this
 // process moves aside with the supervisors of containers. Foreign processes stay, and then there are no groups:
 // a daemon needs a group of its own.
-func delegate(dir string) error {
-	if enable(dir) == nil {
+func delegateControllers(dir string) error {
+	if enableControllers(dir) == nil {
 		return nil
 	}
 	aside := filepath.Join(dir, cgroupPrefix+"daemon")
@@ -133,7 +133,7 @@ func delegate(dir string) error {
 		return err
 	}
 	for pid := range strings.Lines(string(procs)) {
-		if pid = strings.TrimSpace(pid); !own(pid) {
+		if pid = strings.TrimSpace(pid); !isOwn(pid) {
 			return fmt.Errorf("process %s of another program is in the cgroup of the daemon, %s: run the daemon in a cgroup of its own, or set cgroupParent", pid, dir)
 		}
 	}
@@ -142,11 +142,11 @@ func delegate(dir string) error {
 			return fmt.Errorf("move into a cgroup below that of the daemon: %w", err)
 		}
 	}
-	return enable(dir)
+	return enableControllers(dir)
 }
 
-// own reports whether a process is this one, or the supervisor of a container.
-func own(pid string) bool {
+// isOwn reports whether a process is this one, or the supervisor of a container.
+func isOwn(pid string) bool {
 	if pid == strconv.Itoa(os.Getpid()) {
 		return true
 	}

@@ -33,10 +33,10 @@ const (
 // controllers are the controllers that limit or measure a container.
 var controllers = []string{"memory", "cpu", "cpuacct", "pids"}
 
-func (g *cgroups) usable() bool { return g.why == nil }
+func (g *cgroups) isUsable() bool { return g.why == nil }
 
-// in returns the groups below a pod's group, or g for "".
-func (g *cgroups) in(pod string) *cgroups {
+// groupsBelow returns the groups below a pod's group, or g for "".
+func (g *cgroups) groupsBelow(pod string) *cgroups {
 	below := *g
 	if g.v2 != "" {
 		below.v2 = filepath.Join(g.v2, pod)
@@ -48,10 +48,10 @@ func (g *cgroups) in(pod string) *cgroups {
 	return &below
 }
 
-// roots returns the parent directories of the pods' groups, or nothing without groups.
-func (g *cgroups) roots() map[string]string {
+// parentDirs returns the parent directories of the pods' groups, or nothing without groups.
+func (g *cgroups) parentDirs() map[string]string {
 	switch {
-	case !g.usable():
+	case !g.isUsable():
 		return nil
 	case g.v2 != "":
 		return map[string]string{"": g.v2}
@@ -61,26 +61,26 @@ func (g *cgroups) roots() map[string]string {
 	return all
 }
 
-// find returns the group of a container of an unknown pod.
-func (g *cgroups) find(id string) shim.Cgroup {
+// findGroup returns the group of a container of an unknown pod.
+func (g *cgroups) findGroup(id string) shim.Cgroup {
 	for _, pattern := range []string{"pods-*/pod*", "pods-*/*/pod*"} {
-		for _, dir := range g.of("").Dirs() {
+		for _, dir := range g.groupOf("").Dirs() {
 			found, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), pattern, cgroupPrefix+id)) // the pattern is well-formed
 			if len(found) == 0 {
 				continue
 			}
 			if pod, err := filepath.Rel(filepath.Dir(dir), filepath.Dir(found[0])); err == nil {
-				return g.in(pod).of(id)
+				return g.groupsBelow(pod).groupOf(id)
 			}
 		}
 	}
-	return g.of(id)
+	return g.groupOf(id)
 }
 
-// of returns the group of a container, which may not exist; the zero group if no group can be made.
-func (g *cgroups) of(id string) shim.Cgroup {
+// groupOf returns the group of a container, which may not exist; the zero group if no group can be made.
+func (g *cgroups) groupOf(id string) shim.Cgroup {
 	group := shim.Cgroup{}
-	if !g.usable() {
+	if !g.isUsable() {
 		return group
 	}
 	name := cgroupPrefix + id
@@ -95,22 +95,22 @@ func (g *cgroups) of(id string) shim.Cgroup {
 	return group
 }
 
-// make makes the group of a container with its limits.
-func (g *cgroups) make(id string, limits *runtimeapi.LinuxContainerResources) (shim.Cgroup, error) {
-	made := g.of(id)
+// makeGroup makes the group of a container with its limits.
+func (g *cgroups) makeGroup(id string, limits *runtimeapi.LinuxContainerResources) (shim.Cgroup, error) {
+	made := g.groupOf(id)
 	for _, dir := range made.Dirs() {
 		if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) { //nolint:gosec // the mode of the kernel's own groups
 			return made, errors.Join(err, made.Remove())
 		}
 	}
-	if err := g.update(made, limits); err != nil {
+	if err := g.updateLimits(made, limits); err != nil {
 		return made, errors.Join(err, made.Remove())
 	}
 	return made, nil
 }
 
-// update writes limits. It leaves limits of 0 unchanged.
-func (g *cgroups) update(group shim.Cgroup, limits *runtimeapi.LinuxContainerResources) error {
+// updateLimits writes limits. It leaves limits of 0 unchanged.
+func (g *cgroups) updateLimits(group shim.Cgroup, limits *runtimeapi.LinuxContainerResources) error {
 	var errs []error
 	set := func(dir, file, value string) {
 		if dir == "" {
@@ -123,7 +123,7 @@ func (g *cgroups) update(group shim.Cgroup, limits *runtimeapi.LinuxContainerRes
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	if n := limits.GetMemoryLimitInBytes(); n != 0 {
 		set(group.V1["memory"], "memory.limit_in_bytes", number(n))
-		set(group.V2, "memory.max", unlimited(n))
+		set(group.V2, "memory.max", formatLimit(n))
 	}
 	if n := limits.GetCpuShares(); n > 0 {
 		set(group.V1["cpu"], "cpu.shares", number(n))
@@ -133,12 +133,12 @@ func (g *cgroups) update(group shim.Cgroup, limits *runtimeapi.LinuxContainerRes
 		period := max(limits.GetCpuPeriod(), 1000)
 		set(group.V1["cpu"], "cpu.cfs_period_us", number(period))
 		set(group.V1["cpu"], "cpu.cfs_quota_us", number(quota))
-		set(group.V2, "cpu.max", unlimited(quota)+" "+number(period))
+		set(group.V2, "cpu.max", formatLimit(quota)+" "+number(period))
 	}
 	return errors.Join(errs...)
 }
 
-func unlimited(n int64) string {
+func formatLimit(n int64) string {
 	if n < 0 {
 		return "max"
 	}

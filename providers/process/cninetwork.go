@@ -33,7 +33,7 @@ func openCNI(ctx context.Context, config Config) (*cniNetwork, error) {
 	fail := func(err error) (*cniNetwork, error) {
 		return nil, fmt.Errorf("podNetwork %s: %w", config.PodNetwork, err)
 	}
-	if os.Geteuid() != 0 || !config.runtime() {
+	if os.Geteuid() != 0 || !config.hasRuntime() {
 		return fail(fmt.Errorf("it needs a daemon with the rights of root, and another isolation than %s", IsolationNone))
 	}
 	load := libcni.NetworkConfFromFile
@@ -57,9 +57,9 @@ func (n *cniNetwork) hostPorts() bool {
 	return slices.ContainsFunc(n.list.Plugins, func(p *libcni.PluginConfig) bool { return p.Network.Capabilities["portMappings"] })
 }
 
-// join makes the namespace of a sandbox and returns its addresses.
-func (n *cniNetwork) join(ctx context.Context, s *sandbox) ([]string, error) {
-	if err := netns.New(s.netns()); err != nil {
+// joinNetwork makes the namespace of a sandbox and returns its addresses.
+func (n *cniNetwork) joinNetwork(ctx context.Context, s *sandbox) ([]string, error) {
+	if err := netns.New(s.netnsPath()); err != nil {
 		return nil, err
 	}
 	result, err := n.cni.AddNetworkList(ctx, n.list, n.runtimeConf(s))
@@ -80,12 +80,12 @@ func (n *cniNetwork) join(ctx context.Context, s *sandbox) ([]string, error) {
 	return addresses, nil
 }
 
-// leave returns everything that join got, or a part of it.
-func (n *cniNetwork) leave(ctx context.Context, s *sandbox) error {
+// leaveNetwork returns everything that join got, or a part of it.
+func (n *cniNetwork) leaveNetwork(ctx context.Context, s *sandbox) error {
 	if err := n.cni.DelNetworkList(ctx, n.list, n.runtimeConf(s)); err != nil {
 		return fmt.Errorf("network %s: %w", n.list.Name, err)
 	}
-	return netns.Remove(s.netns())
+	return netns.Remove(s.netnsPath())
 }
 
 // runtimeConf returns the data of a pod for plugins. It leaves out a lost namespace: plugins then return the
@@ -99,8 +99,8 @@ func (n *cniNetwork) runtimeConf(s *sandbox) *libcni.RuntimeConf {
 			{"K8S_POD_INFRA_CONTAINER_ID", s.id}, {"K8S_POD_UID", meta.GetUid()},
 		},
 	}
-	if netns.Alive(s.netns()) {
-		conf.NetNS = s.netns()
+	if netns.Alive(s.netnsPath()) {
+		conf.NetNS = s.netnsPath()
 	}
 	var ports []map[string]any
 	for _, p := range s.config.GetPortMappings() {
@@ -117,27 +117,27 @@ func (n *cniNetwork) runtimeConf(s *sandbox) *libcni.RuntimeConf {
 	return conf
 }
 
-// lost reports whether the namespace of a sandbox was lost at the last reboot.
-func (n *cniNetwork) lost(s *sandbox) bool { return !netns.Alive(s.netns()) }
+// isLost reports whether the namespace of a sandbox was lost at the last reboot.
+func (n *cniNetwork) isLost(s *sandbox) bool { return !netns.Alive(s.netnsPath()) }
 
 // close has nothing to end: namespaces need no process.
 func (n *cniNetwork) close(context.Context, bool) error { return nil }
 
-// restore has nothing to do.
-func (n *cniNetwork) restore(context.Context) {}
+// restoreLinks has nothing to do.
+func (n *cniNetwork) restoreLinks(context.Context) {}
 
 // run has nothing to do.
 func (n *cniNetwork) run(context.Context) {}
 
-// dial connects to a port of the pod, like one of its own processes.
-func (s *sandbox) dial(ctx context.Context, port int32) (net.Conn, error) {
+// dialPort connects to a port of the pod, like one of its own processes.
+func (s *sandbox) dialPort(ctx context.Context, port int32) (net.Conn, error) {
 	var d net.Dialer
 	number := strconv.Itoa(int(port))
 	if len(s.addresses) == 0 {
 		return d.DialContext(ctx, "tcp", net.JoinHostPort("localhost", number))
 	}
 	var conn net.Conn
-	err := netns.Do(s.netns(), func() (err error) {
+	err := netns.Do(s.netnsPath(), func() (err error) {
 		// A number is dialled on this thread; a name would be resolved on another thread.
 		for _, host := range []string{"127.0.0.1", "::1"} {
 			var failed error

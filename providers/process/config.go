@@ -130,8 +130,8 @@ var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKU
 // LoadConfig reads the file at path, and overrides it by the environment. An empty path means no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// complete fills the defaults of c and refuses impossible values.
-func (c Config) complete(nodeName string) (Config, error) {
+// completeConfig fills the defaults of c and refuses impossible values.
+func (c Config) completeConfig(nodeName string) (Config, error) {
 	switch c.Isolation {
 	case "":
 		c.Isolation = IsolationGVisor
@@ -139,10 +139,10 @@ func (c Config) complete(nodeName string) (Config, error) {
 	default:
 		return c, fmt.Errorf("process provider: isolation %q: want %s, %s, %s or %s", c.Isolation, IsolationGVisor, IsolationRunc, IsolationCrun, IsolationNone)
 	}
-	if c.RuntimePath != "" && !c.runtime() {
+	if c.RuntimePath != "" && !c.hasRuntime() {
 		return c, fmt.Errorf("process provider: runtimePath: isolation %s has no runtime; want %s, %s or %s", c.Isolation, IsolationGVisor, IsolationRunc, IsolationCrun)
 	}
-	if c.RequirePatchedRuntime && !c.runtime() {
+	if c.RequirePatchedRuntime && !c.hasRuntime() {
 		return c, fmt.Errorf("process provider: requirePatchedRuntime: isolation %s has no runtime", c.Isolation)
 	}
 	if err := c.checkNetwork(); err != nil {
@@ -189,7 +189,7 @@ func (c Config) checkNetwork() error {
 			return fmt.Errorf("podNetworkDenied: %q: want prefixes such as 10.0.0.0/8: %w", text, err)
 		}
 	}
-	if c.runtime() && c.PodNetwork == "" {
+	if c.hasRuntime() && c.PodNetwork == "" {
 		return nil
 	}
 	for name, set := range map[string]bool{"podCIDR": c.PodCIDR != "", "podNetworkDenied": len(c.PodNetworkDenied) > 0} {
@@ -200,8 +200,8 @@ func (c Config) checkNetwork() error {
 	return nil
 }
 
-// runtime reports whether containers are made by a runtime.
-func (c Config) runtime() bool { return c.Isolation != IsolationNone }
+// hasRuntime reports whether containers are made by a runtime.
+func (c Config) hasRuntime() bool { return c.Isolation != IsolationNone }
 
 func defaultStateDir() (string, error) {
 	if os.Geteuid() == 0 {

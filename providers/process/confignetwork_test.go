@@ -15,11 +15,11 @@ func TestSecurityK6DenialsWithoutEffectAreRefused(t *testing.T) {
 		{PodNetworkDenied: denied, PodNetwork: PodNetworkHost}, {PodNetworkDenied: denied, PodNetwork: "/etc/cni/net.d/10-pods.conflist"},
 		{PodNetworkDenied: denied, Isolation: IsolationNone}, {PodNetworkDenied: []string{"10.0.0.0"}}, {PodNetworkDenied: []string{"internet"}},
 	} {
-		if _, err := c.complete("n1"); err == nil || !strings.Contains(err.Error(), "podNetworkDenied") {
+		if _, err := c.completeConfig("n1"); err == nil || !strings.Contains(err.Error(), "podNetworkDenied") {
 			t.Errorf("%+v: got %v", c, err)
 		}
 	}
-	if _, err := (Config{PodNetworkDenied: denied, PodCIDR: "10.200.0.0/24"}).complete("n1"); err != nil {
+	if _, err := (Config{PodNetworkDenied: denied, PodCIDR: "10.200.0.0/24"}).completeConfig("n1"); err != nil {
 		t.Error(err)
 	}
 }

@@ -37,15 +37,15 @@ type containerRecord struct {
 	Spec       shim.Spec
 }
 
-func (r *containerRecord) check() error {
+func (r *containerRecord) checkRecord() error {
 	if r.Created.IsZero() || r.Sandbox == "" {
 		return errors.New("it does not say when the container was made, or for which sandbox")
 	}
 	return nil
 }
 
-// public is the record on the disk.
-func (r containerRecord) public() containerRecord {
+// publicRecord is the record on the disk.
+func (r containerRecord) publicRecord() containerRecord {
 	r.Spec = r.Spec.Public()
 	return r
 }
@@ -70,9 +70,9 @@ type container struct {
 	going *shim.State // the state before the removal of the files began
 }
 
-// state returns the state of the container. The file of states is removed before the container, and a container
+// readState returns the state of the container. The file of states is removed before the container, and a container
 // without the file would count as new.
-func (c *container) state() (shim.State, error) {
+func (c *container) readState() (shim.State, error) {
 	state, err := shim.ReadState(c.dir)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,8 +82,8 @@ func (c *container) state() (shim.State, error) {
 	return state, err
 }
 
-// reap takes the status of the shim, if this process started it.
-func (c *container) reap() {
+// reapShim takes the status of the shim, if this process started it.
+func (c *container) reapShim() {
 	c.mu.Lock()
 	cmd := c.shim
 	c.shim = nil
@@ -95,7 +95,7 @@ func (c *container) reap() {
 
 // CreateContainer makes the directory of a container, with its root.
 func (r *Runtime) CreateContainer(ctx context.Context, sandboxID string, config *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
-	s, err := r.sandbox(sandboxID)
+	s, err := r.findSandbox(sandboxID)
 	if err != nil {
 		return "", err
 	}
@@ -112,27 +112,27 @@ func (r *Runtime) CreateContainer(ctx context.Context, sandboxID string, config 
 	c := &container{id: newID(), config: config}
 	c.dir = filepath.Join(r.config.StateDir, "containers", c.id)
 	c.containerRecord = containerRecord{Sandbox: sandboxID, Created: time.Now(), ImageID: image.ID, ImageRef: imageRef(image), Image: imageName(image)}
-	if c.Spec, err = r.spec(ctx, s, c, image); err != nil {
+	if c.Spec, err = r.containerSpec(ctx, s, c, image); err != nil {
 		return "", err
 	}
 	c.StopSignal = int(stopSignal(config.GetStopSignal(), image.Config.StopSignal))
-	err = saveRecord(c.dir, new(c.public()), publicConfig(config))
+	err = saveRecord(c.dir, new(c.publicRecord()), publicConfig(config))
 	if err == nil {
 		err = r.makeRoot(c, image)
 	}
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("make the container: %w", err), discard(ctx, c.dir, c.Spec.OCI), removeRecorded(c.dir))
+		return "", errors.Join(fmt.Errorf("make the container: %w", err), discardRemains(ctx, c.dir, c.Spec.OCI), removeRecorded(c.dir))
 	}
 	r.mu.Lock()
 	r.containers[c.id] = c
 	r.mu.Unlock()
-	r.publish(c.id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
+	r.publishEvent(c.id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
 	return c.id, nil
 }
 
 // imageFor returns the image of a container. Without isolation there is none.
 func (r *Runtime) imageFor(ctx context.Context, ref string) (images.Image, error) {
-	if !r.contained() {
+	if !r.isContained() {
 		return hostImage(ref), nil
 	}
 	image, err := r.images.Get(ctx, ref)
@@ -144,7 +144,7 @@ func (r *Runtime) imageFor(ctx context.Context, ref string) (images.Image, error
 
 // StartContainer starts the process.
 func (r *Runtime) StartContainer(ctx context.Context, id string) error {
-	c, err := r.container(id)
+	c, err := r.findContainer(id)
 	if err != nil {
 		return err
 	}
@@ -153,19 +153,19 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	if ctx.Err() != nil { // no caller waits for the start any more
 		return ctx.Err()
 	}
-	return r.start(ctx, c)
+	return r.startProcess(ctx, c)
 }
 
-// start starts the process, unless the container was started, removed, or stopped with its sandbox meanwhile.
+// startProcess starts the process, unless the container was started, removed, or stopped with its sandbox meanwhile.
 // The caller holds working.
-func (r *Runtime) start(ctx context.Context, c *container) error {
-	if _, err := r.container(c.id); err != nil {
+func (r *Runtime) startProcess(ctx context.Context, c *container) error {
+	if _, err := r.findContainer(c.id); err != nil {
 		return err
 	}
 	if r.sandboxStopped(c.Sandbox) {
 		return status.Errorf(codes.FailedPrecondition, "sandbox %s of container %s is stopped", c.Sandbox, c.id)
 	}
-	state, err := c.state()
+	state, err := c.readState()
 	if err != nil {
 		return err
 	}
@@ -175,12 +175,12 @@ func (r *Runtime) start(ctx context.Context, c *container) error {
 	if len(c.Spec.Argv) == 0 {
 		return status.Errorf(codes.FailedPrecondition, "container %s was made by an earlier daemon, and its command is not on disk: make it again", c.id)
 	}
-	group, err := r.cgroups.in(r.podCgroup(c)).make(c.id, c.config.GetLinux().GetResources())
+	group, err := r.cgroups.groupsBelow(r.podCgroup(c)).makeGroup(c.id, c.config.GetLinux().GetResources())
 	if err != nil {
 		return fmt.Errorf("make the cgroup of the container: %w", err)
 	}
 	if !reflect.DeepEqual(group, c.Spec.Cgroup) { // otherwise the record has the group already
-		record := c.public()
+		record := c.publicRecord()
 		record.Spec.Cgroup = group
 		if err := durable.WriteJSON(filepath.Join(c.dir, recordFile), record); err != nil {
 			return err // the record of the container on the disk stays unchanged
@@ -189,7 +189,7 @@ func (r *Runtime) start(ctx context.Context, c *container) error {
 	}
 	cmd, err := shim.Start(ctx, c.dir, c.Spec)
 	if err != nil {
-		if left := r.discard(context.WithoutCancel(ctx), c); left != nil {
+		if left := r.discardContainer(context.WithoutCancel(ctx), c); left != nil {
 			log.G(ctx).WithError(left).Errorf("process provider: remove the leftovers of container %s; its removal tries again", c.id)
 		}
 		return status.Error(codes.Unknown, err.Error())
@@ -198,32 +198,32 @@ func (r *Runtime) start(ctx context.Context, c *container) error {
 	c.shim = cmd
 	c.mu.Unlock()
 	r.watchLater(c)
-	r.publish(c.id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
+	r.publishEvent(c.id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
 	return nil
 }
 
 // StopContainer asks the main process to end, and kills all remaining processes after timeout seconds.
 func (r *Runtime) StopContainer(ctx context.Context, id string, timeout int64) error {
-	c, err := r.container(id)
+	c, err := r.findContainer(id)
 	if status.Code(err) == codes.NotFound {
 		return nil
 	}
 	c.working.Lock() // a start in progress comes first
-	state, err := c.state()
+	state, err := c.readState()
 	c.working.Unlock()
 	if err != nil || !state.Started() || state.Ended() {
 		return err
 	}
 	if timeout > 0 {
-		if err := c.ask(ctx, time.Duration(timeout)*time.Second); err == nil || ctx.Err() != nil {
+		if err := c.askToStop(ctx, time.Duration(timeout)*time.Second); err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
-	return r.kill(ctx, c, state)
+	return r.killContainer(ctx, c, state)
 }
 
-// ask sends the signal to stop, and waits.
-func (c *container) ask(ctx context.Context, grace time.Duration) error {
+// askToStop sends the signal to stop, and waits.
+func (c *container) askToStop(ctx context.Context, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	if err := shim.Signal(ctx, c.dir, syscall.Signal(c.StopSignal)); err != nil {
@@ -235,8 +235,8 @@ func (c *container) ask(ctx context.Context, grace time.Duration) error {
 // killTime is the time that a shim has to kill its container.
 const killTime = 10 * time.Second
 
-// kill kills the container through its shim, else the shim: then the kernel kills the container.
-func (r *Runtime) kill(ctx context.Context, c *container, state shim.State) error {
+// killContainer kills the container through its shim, else the shim: then the kernel kills the container.
+func (r *Runtime) killContainer(ctx context.Context, c *container, state shim.State) error {
 	bounded, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
 	kill := shim.Kill
@@ -253,29 +253,29 @@ func (r *Runtime) kill(ctx context.Context, c *container, state shim.State) erro
 	if err := errors.Join(shim.KillProcess(state.Init), shim.KillProcess(state.Shim)); err != nil {
 		return fmt.Errorf("kill container %s: %w", c.id, err)
 	}
-	c.reap()
+	c.reapShim()
 	return shim.Wait(ctx, c.dir)
 }
 
 // RemoveContainer removes a container, and kills it if it runs. Its log stays.
 func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
-	c, err := r.container(id)
+	c, err := r.findContainer(id)
 	if err != nil {
 		return nil //nolint:nilerr // removing a missing container is no error
 	}
 	c.working.Lock()
 	defer c.working.Unlock()
-	state, err := c.state()
+	state, err := c.readState()
 	if err == nil && state.Started() && !state.Ended() {
-		if err = r.kill(ctx, c, state); err == nil {
-			state, err = c.state()
+		if err = r.killContainer(ctx, c, state); err == nil {
+			state, err = c.readState()
 		}
 	}
 	if err != nil {
 		return err
 	}
-	c.reap()
-	if err := r.discard(ctx, c); err != nil {
+	c.reapShim()
+	if err := r.discardContainer(ctx, c); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -287,16 +287,16 @@ func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	r.mu.Lock()
 	delete(r.containers, id)
 	r.mu.Unlock()
-	r.publish(id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
+	r.publishEvent(id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
 	return nil
 }
 
-// discard removes the parts of an ended container outside of its directory.
-func (r *Runtime) discard(ctx context.Context, c *container) error {
+// discardContainer removes the parts of an ended container outside of its directory.
+func (r *Runtime) discardContainer(ctx context.Context, c *container) error {
 	if c.Spec.OCI != nil {
 		c.Spec.Cgroup.Kill() // processes left by a killed supervisor in a shared pid namespace
 	}
-	if err := discard(ctx, c.dir, c.Spec.OCI); err != nil {
+	if err := discardRemains(ctx, c.dir, c.Spec.OCI); err != nil {
 		return fmt.Errorf("remove the leftovers of container %s: %w", c.id, err)
 	}
 	return c.Spec.Cgroup.Remove()
@@ -304,7 +304,7 @@ func (r *Runtime) discard(ctx context.Context, c *container) error {
 
 // ReopenContainerLog continues the log in a new file.
 func (r *Runtime) ReopenContainerLog(ctx context.Context, id string) error {
-	c, err := r.container(id)
+	c, err := r.findContainer(id)
 	if err != nil {
 		return err
 	}
@@ -313,7 +313,7 @@ func (r *Runtime) ReopenContainerLog(ctx context.Context, id string) error {
 
 // UpdateContainerResources changes the limits of a container.
 func (r *Runtime) UpdateContainerResources(_ context.Context, id string, resources *runtimeapi.ContainerResources) error {
-	c, err := r.container(id)
+	c, err := r.findContainer(id)
 	if err != nil {
 		return err
 	}
@@ -322,7 +322,7 @@ func (r *Runtime) UpdateContainerResources(_ context.Context, id string, resourc
 	if c.config.Linux == nil {
 		c.config.Linux = &runtimeapi.LinuxContainerConfig{}
 	}
-	if err := r.cgroups.update(c.Spec.Cgroup, resources.GetLinux()); err != nil {
+	if err := r.cgroups.updateLimits(c.Spec.Cgroup, resources.GetLinux()); err != nil {
 		return fmt.Errorf("change the limits of container %s: %w", id, err)
 	}
 	c.mu.Lock()

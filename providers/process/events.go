@@ -23,8 +23,8 @@ type events struct {
 // events, and finds the changes by lists.
 func (r *Runtime) GetContainerEvents(ctx context.Context, out chan *runtimeapi.ContainerEventResponse, connected func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
 	queue := make(chan *runtimeapi.ContainerEventResponse, 1024)
-	r.events.listen(queue, true)
-	defer r.events.listen(queue, false)
+	r.events.setListener(queue, true)
+	defer r.events.setListener(queue, false)
 	if connected != nil {
 		connected(nil)
 	}
@@ -42,7 +42,7 @@ func (r *Runtime) GetContainerEvents(ctx context.Context, out chan *runtimeapi.C
 	}
 }
 
-func (e *events) listen(queue chan *runtimeapi.ContainerEventResponse, on bool) {
+func (e *events) setListener(queue chan *runtimeapi.ContainerEventResponse, on bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.listeners == nil {
@@ -55,8 +55,8 @@ func (e *events) listen(queue chan *runtimeapi.ContainerEventResponse, on bool) 
 	e.listeners[queue] = true
 }
 
-// publish sends an event of a container or a sandbox.
-func (r *Runtime) publish(id, sandboxID string, kind runtimeapi.ContainerEventType) {
+// publishEvent sends an event of a container or a sandbox.
+func (r *Runtime) publishEvent(id, sandboxID string, kind runtimeapi.ContainerEventType) {
 	r.events.mu.Lock()
 	listened := len(r.events.listeners) > 0
 	r.events.mu.Unlock()
@@ -64,10 +64,10 @@ func (r *Runtime) publish(id, sandboxID string, kind runtimeapi.ContainerEventTy
 		return
 	}
 	event := &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: kind, CreatedAt: time.Now().UnixNano()}
-	if s, err := r.sandbox(sandboxID); err == nil {
+	if s, err := r.findSandbox(sandboxID); err == nil {
 		event.PodSandboxStatus = r.sandboxStatus(s)
 		for _, c := range r.containersOf(sandboxID) {
-			if status, err := c.status(r); err == nil {
+			if status, err := c.statusMessage(r); err == nil {
 				event.ContainersStatuses = append(event.ContainersStatuses, status)
 			}
 		}

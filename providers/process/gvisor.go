@@ -34,8 +34,8 @@ const (
 	pauseFile = "pause.erofs"
 )
 
-// gvisor reports whether pods are sandboxes of gVisor.
-func (o *ociRuntime) gvisor() bool { return o != nil && o.name == IsolationGVisor }
+// isGVisor reports whether pods are sandboxes of gVisor.
+func (o *ociRuntime) isGVisor() bool { return o != nil && o.name == IsolationGVisor }
 
 // guestHint is for users without gVisor.
 const guestHint = "make runsc builds it beside virtual-kubelet; isolation: runc is for a daemon with the rights of root, on the machine's kernel, and isolation: none runs " +
@@ -74,7 +74,7 @@ func guestFlags(ownNetwork bool) []string {
 // guestOf returns a container of a sandbox in the form of the runtime. It is the sandbox itself if the IDs are
 // the same.
 func (o *ociRuntime) guestOf(id string, s *sandbox) *shim.OCI {
-	c := o.of(id)
+	c := o.containerOf(id)
 	// A socket has the ID in its name, and its path must be short.
 	c.ID, c.Sandbox, c.Supervisor, c.PIDs = guestID(id), guestID(s.id), s.supervisorDir(), id
 	c.Flags = guestFlags(s.held || len(s.addresses) > 0)
@@ -87,7 +87,7 @@ func (s *sandbox) supervisorDir() string { return filepath.Join(s.dir, superviso
 
 // guestGroup returns the control group of a sandbox, which contains all its containers; it may not exist.
 func (r *Runtime) guestGroup(s *sandbox) *cgroups {
-	return r.cgroups.in(s.config.GetLinux().GetCgroupParent())
+	return r.cgroups.groupsBelow(s.config.GetLinux().GetCgroupParent())
 }
 
 // guestOverhead returns the needs of a pod's kernel and of the calls for it, in the form of a RuntimeClass:
@@ -122,15 +122,15 @@ func (r *Runtime) startGuest(ctx context.Context, s *sandbox) error {
 	}
 	spec := shim.Spec{Hostname: s.config.GetHostname()}
 	if user := r.userNetwork(); user != nil && len(s.addresses) > 0 {
-		spec.Network = user.link(s)
+		spec.Network = user.supervisorLink(s)
 	} else if len(s.addresses) > 0 {
-		spec.NetNS = s.netns()
+		spec.NetNS = s.netnsPath()
 	}
 	err := r.guestSpec(s, &spec)
 	if err != nil {
 		return err
 	}
-	if spec.Cgroup, err = r.guestGroup(s).make(s.id, nil); err != nil {
+	if spec.Cgroup, err = r.guestGroup(s).makeGroup(s.id, nil); err != nil {
 		return fmt.Errorf("make the cgroup of the sandbox: %w", err)
 	}
 	spec.OCI.Group = spec.Cgroup
@@ -161,7 +161,7 @@ func (r *Runtime) guestSpec(s *sandbox, spec *shim.Spec) error {
 	if spec.OCI.Volumes, err = memoryVolumes(s.config); err != nil {
 		return err
 	}
-	return r.oci.write(s.supervisorDir(), spec)
+	return r.oci.writeConfig(s.supervisorDir(), spec)
 }
 
 // EndSandbox records that nothing starts in the sandbox any more: see podruntime.SandboxEnder.
@@ -176,8 +176,8 @@ func (r *Runtime) EndSandbox(id string) {
 // endsGuest reports whether the kill of a container may end its sandbox, too: the sandbox stops next, and no
 // other container runs in it.
 func (r *Runtime) endsGuest(c *container) bool {
-	s, err := r.sandbox(c.Sandbox)
-	if err != nil || !r.oci.gvisor() {
+	s, err := r.findSandbox(c.Sandbox)
+	if err != nil || !r.oci.isGVisor() {
 		return false
 	}
 	r.mu.Lock()
@@ -198,7 +198,7 @@ func (r *Runtime) stopGuest(ctx context.Context, s *sandbox) error {
 		return fmt.Errorf("stop gVisor: %w", err)
 	}
 	// A killed supervisor leaves its sandbox: reading its end also ends the sandbox.
-	if _, err := shim.ReadState(s.supervisorDir()); err != nil || !r.oci.gvisor() {
+	if _, err := shim.ReadState(s.supervisorDir()); err != nil || !r.oci.isGVisor() {
 		return err
 	}
 	return r.discardGuest(ctx, s)
@@ -218,9 +218,9 @@ func endSupervisor(ctx context.Context, dir string) error {
 }
 
 func (r *Runtime) discardGuest(ctx context.Context, s *sandbox) error {
-	group := r.guestGroup(s).of(s.id)
+	group := r.guestGroup(s).groupOf(s.id)
 	group.Kill()
-	if err := discard(ctx, s.supervisorDir(), r.oci.guestOf(s.id, s)); err != nil {
+	if err := discardRemains(ctx, s.supervisorDir(), r.oci.guestOf(s.id, s)); err != nil {
 		return fmt.Errorf("remove the leftovers of gVisor: %w", err)
 	}
 	return group.Remove()
@@ -234,7 +234,7 @@ func (s *sandbox) guestKept() bool {
 
 // guestEnded reports whether the sandbox of a pod has ended by itself, and with it all containers.
 func (r *Runtime) guestEnded(s *sandbox) bool {
-	if !r.oci.gvisor() {
+	if !r.oci.isGVisor() {
 		return false
 	}
 	state, err := shim.ReadState(s.supervisorDir())
@@ -244,10 +244,10 @@ func (r *Runtime) guestEnded(s *sandbox) bool {
 // completeGuest writes the runtime's configuration of a container in the sandbox of its pod.
 func (r *Runtime) completeGuest(s *sandbox, c *container, spec *shim.Spec, security *runtimeapi.LinuxContainerSecurityContext) error {
 	spec.OCI = r.oci.guestOf(c.id, s)
-	spec.OCI.Group = r.guestGroup(s).of(s.id)
+	spec.OCI.Group = r.guestGroup(s).groupOf(s.id)
 	spec.NetNS = "" // the container uses the network of the sandbox
 	if options := security.GetNamespaceOptions(); options.GetPid() == runtimeapi.NamespaceMode_TARGET {
-		target, err := r.container(options.GetTargetId())
+		target, err := r.findContainer(options.GetTargetId())
 		if err != nil {
 			return err
 		}
@@ -256,7 +256,7 @@ func (r *Runtime) completeGuest(s *sandbox, c *container, spec *shim.Spec, secur
 		}
 		spec.PIDOf, spec.OCI.PIDs = 0, target.Spec.OCI.PIDs
 	}
-	return r.oci.write(c.dir, spec)
+	return r.oci.writeConfig(c.dir, spec)
 }
 
 // tryGuest makes a sandbox like a pod's, and a sandbox with a container's root, and ends both.
@@ -271,7 +271,7 @@ func (r *Runtime) tryGuest(ctx context.Context, dir string, overlay bool) error 
 		if err == nil {
 			err = shim.Probe(ctx, s.supervisorDir(), spec)
 		}
-		if err = errors.Join(err, discard(context.WithoutCancel(ctx), s.supervisorDir(), spec.OCI)); err != nil {
+		if err = errors.Join(err, discardRemains(context.WithoutCancel(ctx), s.supervisorDir(), spec.OCI)); err != nil {
 			return err
 		}
 	}
@@ -301,5 +301,5 @@ func (r *Runtime) guestDirectory(s *sandbox, spec *shim.Spec, overlay bool) erro
 		return err
 	}
 	spec.OCI.RootImage = ""
-	return r.oci.write(s.supervisorDir(), spec)
+	return r.oci.writeConfig(s.supervisorDir(), spec)
 }

@@ -22,8 +22,8 @@ const (
 	maxVolumeMounts = bundle.MaxGuestMounts - filesOfAll - 4
 )
 
-// check refuses the pods that CreatePod would refuse on every machine.
-func (c Config) check(pod *corev1.Pod) error {
+// checkPod refuses the pods that CreatePod would refuse on every machine.
+func (c Config) checkPod(pod *corev1.Pod) error {
 	if cmp.Or(c.Isolation, IsolationGVisor) == IsolationGVisor {
 		if err := mountsOfGuest(pod); err != nil {
 			return err

@@ -76,7 +76,7 @@ func criImage(i images.Image) *runtimeapi.Image {
 
 // ImageStatus returns an image on the machine, or nothing. Images in configured directories are on the machine.
 func (s imageService) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
-	if !s.r.contained() {
+	if !s.r.isContained() {
 		return &runtimeapi.ImageStatusResponse{Image: criImage(hostImage(spec.GetImage()))}, nil
 	}
 	image, err := s.r.images.Get(ctx, spec.GetImage())
@@ -91,7 +91,7 @@ func (s imageService) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpe
 
 // PullImage gets an image and returns its ID.
 func (s imageService) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
-	if !s.r.contained() {
+	if !s.r.isContained() {
 		return hostImage(spec.GetImage()).ID, nil
 	}
 	image, err := s.r.images.Pull(ctx, spec.GetImage(), images.Auth{

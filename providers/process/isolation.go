@@ -33,7 +33,7 @@ func (r *Runtime) findIsolation(ctx context.Context) error {
 	if r.oci, err = findRuntime(ctx, r.config); err != nil {
 		return err
 	}
-	if !r.oci.gvisor() && !r.cgroups.usable() {
+	if !r.oci.isGVisor() && !r.cgroups.isUsable() {
 		return fmt.Errorf("isolation %s: %w", r.config.Isolation, r.cgroups.why)
 	}
 	ways := []bool{true, false}
@@ -42,7 +42,7 @@ func (r *Runtime) findIsolation(ctx context.Context) error {
 	}
 	var errs []error
 	for _, overlay := range ways {
-		err := r.try(ctx, overlay)
+		err := r.tryContainer(ctx, overlay)
 		if durable.Full(err) && r.keptWay(overlay) {
 			r.overlay = overlay
 			log.G(ctx).WithError(err).Warn("process provider: the disk is full, so containers are made as they were before")
@@ -75,9 +75,9 @@ func insteadOf(err error) string {
 	return "isolation: none runs programs of the machine"
 }
 
-// contained reports whether containers are made by a runtime, with a root of their own; otherwise they are
+// isContained reports whether containers are made by a runtime, with a root of their own; otherwise they are
 // programs of the machine.
-func (r *Runtime) contained() bool { return r.oci != nil }
+func (r *Runtime) isContained() bool { return r.oci != nil }
 
 // Isolation returns the name of the runtime that isolates containers from the machine, or none.
 func (r *Runtime) Isolation() string { return r.config.Isolation }
@@ -107,14 +107,14 @@ func (r *Runtime) keptWay(overlay bool) bool {
 	return err == nil && kept == keptWay{r.Isolation(), overlay}
 }
 
-// try makes a container up to its process.
-func (r *Runtime) try(ctx context.Context, overlay bool) error {
+// tryContainer makes a container up to its process.
+func (r *Runtime) tryContainer(ctx context.Context, overlay bool) error {
 	dir, err := os.MkdirTemp(r.config.StateDir, "probe-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = images.RemoveTree(dir) }()
-	if r.oci.gvisor() {
+	if r.oci.isGVisor() {
 		return r.tryGuest(ctx, dir, overlay)
 	}
 	for _, name := range []string{"image", "rootfs", "upper", "work"} {
@@ -122,7 +122,7 @@ func (r *Runtime) try(ctx context.Context, overlay bool) error {
 			return err
 		}
 	}
-	caps, err := capabilities(false, false, nil)
+	caps, err := capabilityMask(false, false, nil)
 	if err != nil {
 		return err
 	}
@@ -134,11 +134,11 @@ func (r *Runtime) try(ctx context.Context, overlay bool) error {
 		spec.Image = filepath.Join(dir, "image")
 	}
 	id := newID()
-	if spec.Cgroup, err = r.cgroups.make(id, nil); err == nil {
-		err = r.oci.complete(id, dir, &spec)
+	if spec.Cgroup, err = r.cgroups.makeGroup(id, nil); err == nil {
+		err = r.oci.completeSpec(id, dir, &spec)
 	}
 	if err == nil {
 		err = shim.Probe(ctx, dir, spec)
 	}
-	return errors.Join(err, discard(context.WithoutCancel(ctx), dir, spec.OCI), spec.Cgroup.Remove())
+	return errors.Join(err, discardRemains(context.WithoutCancel(ctx), dir, spec.OCI), spec.Cgroup.Remove())
 }

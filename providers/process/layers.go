@@ -38,8 +38,8 @@ type layers struct {
 	images map[string]written
 }
 
-// of returns the use of a container: nothing before its first measurement, as of its creation.
-func (l *layers) of(c *container) written {
+// layerUse returns the use of a container: nothing before its first measurement, as of its creation.
+func (l *layers) layerUse(c *container) written {
 	select {
 	case l.asked <- struct{}{}:
 	default:
@@ -55,7 +55,7 @@ func (l *layers) of(c *container) written {
 // measureLayers measures until ctx ends, one container after the other. It rests nine times as long as a
 // measurement took, and some seconds at least, unless a caller asks.
 func (r *Runtime) measureLayers(ctx context.Context) {
-	if !r.contained() {
+	if !r.isContained() {
 		return // without isolation, containers write anywhere
 	}
 	for {

@@ -30,16 +30,16 @@ type leftover struct {
 	remove  func(ctx context.Context, id, dir string) error
 }
 
-// load finds the containers of an earlier process. An unreadable record costs only its own pod: load ends and
+// loadRecords finds the containers of an earlier process. An unreadable record costs only its own pod: load ends and
 // removes the pod, and podruntime starts it anew.
-func (r *Runtime) load(ctx context.Context) error {
+func (r *Runtime) loadRecords(ctx context.Context) error {
 	if err := r.loadEach(ctx, "sandboxes", r.loadSandbox, r.removeBrokenSandbox); err != nil {
 		return err
 	}
 	if err := r.loadEach(ctx, "containers", r.loadContainer, r.removeBrokenContainer); err != nil {
 		return err
 	}
-	r.sweep(ctx)
+	r.sweepLeftovers(ctx)
 	return nil
 }
 
@@ -105,7 +105,7 @@ func (r *Runtime) loadContainer(ctx context.Context, id, dir string) error {
 	switch {
 	case state.Ended() && c.Spec.OCI != nil:
 		// The supervisor was killed, perhaps with the daemon. If it was not, no process is left.
-		if err := r.discard(ctx, c); err != nil {
+		if err := r.discardContainer(ctx, c); err != nil {
 			log.G(ctx).WithError(err).Errorf("process provider: container %s has ended; it is tried again with its removal", id)
 		}
 	case state.Started() && !state.Ended():
@@ -123,13 +123,13 @@ func (r *Runtime) sweepAgain(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-again.C:
-			r.sweep(ctx)
+			r.sweepLeftovers(ctx)
 		}
 	}
 }
 
-// sweep removes directories without a reference, and retries failed removals.
-func (r *Runtime) sweep(ctx context.Context) {
+// sweepLeftovers removes directories without a reference, and retries failed removals.
+func (r *Runtime) sweepLeftovers(ctx context.Context) {
 	var again []leftover
 	for _, l := range r.leftovers {
 		if err := l.remove(ctx, l.id, l.dir); err != nil {
@@ -155,15 +155,15 @@ func (r *Runtime) removeBrokenSandbox(ctx context.Context, id, dir string) error
 			return err
 		}
 	}
-	if r.oci.gvisor() {
-		group := r.cgroups.find(id)
+	if r.oci.isGVisor() {
+		group := r.cgroups.findGroup(id)
 		group.Kill()
-		if err := errors.Join(discard(ctx, s.supervisorDir(), r.oci.guestOf(id, s)), group.Remove()); err != nil {
+		if err := errors.Join(discardRemains(ctx, s.supervisorDir(), r.oci.guestOf(id, s)), group.Remove()); err != nil {
 			return err
 		}
 	}
-	if _, err := os.Lstat(s.netns()); err == nil {
-		if err := r.leave(ctx, s); err != nil {
+	if _, err := os.Lstat(s.netnsPath()); err == nil {
+		if err := r.leaveNetwork(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -175,10 +175,10 @@ func (r *Runtime) removeBrokenContainer(ctx context.Context, id, dir string) err
 	if err := endUnknown(ctx, dir); err != nil {
 		return err
 	}
-	group := r.cgroups.find(id)
+	group := r.cgroups.findGroup(id)
 	group.Kill()
 	if r.oci != nil {
-		if err := discard(ctx, dir, r.oci.of(id)); err != nil {
+		if err := discardRemains(ctx, dir, r.oci.containerOf(id)); err != nil {
 			return err
 		}
 	}

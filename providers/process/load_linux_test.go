@@ -39,7 +39,7 @@ func TestSecurityI5WhatCannotBeRemovedIsTriedAgain(t *testing.T) {
 		if err := r.loadEach(t.Context(), "containers", func(context.Context, string, string) error { return none }, remove); err != nil {
 			t.Fatal(err)
 		}
-		r.sweep(t.Context())
+		r.sweepLeftovers(t.Context())
 		ctx, cancel := context.WithTimeout(t.Context(), 3*sweepEvery)
 		defer cancel()
 		if err := r.Run(ctx); err != nil {

@@ -21,7 +21,7 @@ var machineCapabilities = []string{"ALL", "NET_ADMIN", "NET_RAW", "NET_BROADCAST
 // refuseMachineCapabilities refuses capabilities with power over the machine to a container in the network of
 // the machine, unless the configuration allows them. own says that the pod has a network of its own.
 func (r *Runtime) refuseMachineCapabilities(own bool, added []string) error {
-	if own || r.config.Privileged || !r.contained() {
+	if own || r.config.Privileged || !r.isContained() {
 		return nil // a program of the machine has the rights of its user
 	}
 	for _, name := range added {

@@ -17,10 +17,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// mounts returns the mounts from the sandbox and from the configuration.
-func (r *Runtime) mounts(ctx context.Context, s *sandbox, config *runtimeapi.ContainerConfig) ([]shim.Mount, error) {
+// containerMounts returns the mounts from the sandbox and from the configuration.
+func (r *Runtime) containerMounts(ctx context.Context, s *sandbox, config *runtimeapi.ContainerConfig) ([]shim.Mount, error) {
 	var mounts []shim.Mount
-	if r.contained() {
+	if r.isContained() {
 		for target, source := range map[string]string{"/etc/hostname": hostnameFile, "/etc/resolv.conf": resolvFile} {
 			path := filepath.Join(s.dir, source)
 			if _, err := os.Stat(path); err != nil && source == resolvFile {
@@ -30,7 +30,7 @@ func (r *Runtime) mounts(ctx context.Context, s *sandbox, config *runtimeapi.Con
 		}
 	}
 	for _, m := range config.GetMounts() {
-		if !r.contained() {
+		if !r.isContained() {
 			if ownFile(m.GetContainerPath()) {
 				continue
 			}
@@ -45,7 +45,7 @@ func (r *Runtime) mounts(ctx context.Context, s *sandbox, config *runtimeapi.Con
 			mounts = append(mounts, mount)
 			continue
 		}
-		if m.GetImageSubPath() != "" && !r.oci.gvisor() {
+		if m.GetImageSubPath() != "" && !r.oci.isGVisor() {
 			return nil, status.Errorf(codes.InvalidArgument, "mount %s: with isolation %s a mount is the whole of its hostPath", m.GetContainerPath(), r.Isolation())
 		}
 		mounts = append(mounts, shim.Mount{
@@ -56,7 +56,7 @@ func (r *Runtime) mounts(ctx context.Context, s *sandbox, config *runtimeapi.Con
 		})
 	}
 	for _, d := range config.GetDevices() {
-		if !r.contained() {
+		if !r.isContained() {
 			return nil, status.Errorf(codes.InvalidArgument, "device %s: with isolation %s containers have no devices of their own", d.GetHostPath(), r.Isolation())
 		}
 		mounts = append(mounts, shim.Mount{Source: d.GetHostPath(), Target: d.GetContainerPath(), Device: true})

@@ -16,16 +16,16 @@ import (
 
 // podNetwork gives pods a network of their own.
 type podNetwork interface {
-	// join makes the network of a sandbox and returns its addresses. After an error, leave returns the rest.
-	join(context.Context, *sandbox) ([]string, error)
-	// leave returns the result of join, whole or in part, also if it was returned before.
-	leave(context.Context, *sandbox) error
-	// lost reports whether a sandbox with addresses has lost its network.
-	lost(*sandbox) bool
+	// joinNetwork makes the network of a sandbox and returns its addresses. After an error, leave returns the rest.
+	joinNetwork(context.Context, *sandbox) ([]string, error)
+	// leaveNetwork returns the result of join, whole or in part, also if it was returned before.
+	leaveNetwork(context.Context, *sandbox) error
+	// isLost reports whether a sandbox with addresses has lost its network.
+	isLost(*sandbox) bool
 	// hostPorts reports whether ports of the machine can lead to pods.
 	hostPorts() bool
-	// restore remakes the network of the sandboxes of an earlier daemon, if that is necessary.
-	restore(context.Context)
+	// restoreLinks remakes the network of the sandboxes of an earlier daemon, if that is necessary.
+	restoreLinks(context.Context)
 	// run works until ctx ends.
 	run(context.Context)
 	// close ends the daemon's part of the network; used says that pods continue to use it.
@@ -35,12 +35,12 @@ type podNetwork interface {
 // netnsFile is the network namespace in the directory of its sandbox.
 const netnsFile = "netns"
 
-func (s *sandbox) netns() string { return filepath.Join(s.dir, netnsFile) }
+func (s *sandbox) netnsPath() string { return filepath.Join(s.dir, netnsFile) }
 
 // openNetwork returns the configured network, or nil for the machine's network.
 func (r *Runtime) openNetwork(ctx context.Context) (podNetwork, error) {
 	switch {
-	case r.config.PodNetwork == PodNetworkHost, r.config.PodNetwork == "" && !r.contained():
+	case r.config.PodNetwork == PodNetworkHost, r.config.PodNetwork == "" && !r.isContained():
 		return nil, nil //nolint:nilnil // the machine's network is no error
 	case r.config.PodNetwork != "":
 		return openCNI(ctx, r.config)
@@ -80,31 +80,31 @@ func (r *Runtime) lostNetwork(s *sandbox) bool {
 	case r.network == nil:
 		return true
 	}
-	return r.network.lost(s)
+	return r.network.isLost(s)
 }
 
-// join gives the sandbox a network of its own, and returns its parts after an error.
-func (r *Runtime) join(ctx context.Context, s *sandbox) (err error) {
-	if s.addresses, err = r.network.join(ctx, s); err == nil {
-		err = durable.WriteJSON(filepath.Join(s.dir, recordFile), s.record())
+// joinNetwork gives the sandbox a network of its own, and returns its parts after an error.
+func (r *Runtime) joinNetwork(ctx context.Context, s *sandbox) (err error) {
+	if s.addresses, err = r.network.joinNetwork(ctx, s); err == nil {
+		err = durable.WriteJSON(filepath.Join(s.dir, recordFile), s.newRecord())
 	}
 	if err != nil {
 		// Do this also if the caller gave up: an address that is not given back is lost for ever.
-		return errors.Join(err, r.leave(context.WithoutCancel(ctx), s))
+		return errors.Join(err, r.leaveNetwork(context.WithoutCancel(ctx), s))
 	}
 	return nil
 }
 
-// leave returns the network of the sandbox.
-func (r *Runtime) leave(ctx context.Context, s *sandbox) error {
+// leaveNetwork returns the network of the sandbox.
+func (r *Runtime) leaveNetwork(ctx context.Context, s *sandbox) error {
 	var err error
 	if r.network != nil {
-		err = r.network.leave(ctx, s)
+		err = r.network.leaveNetwork(ctx, s)
 	}
 	if err != nil {
 		return fmt.Errorf("give back the network of the sandbox: %w", err)
 	}
-	return netns.Remove(s.netns())
+	return netns.Remove(s.netnsPath())
 }
 
 // networkStatus has the addresses of the sandbox, or of the machine.

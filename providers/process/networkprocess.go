@@ -46,9 +46,9 @@ const (
 // networkMemory bounds the memory of the network process.
 const networkMemory = 512 << 20
 
-// configure sends the process its configuration. It replaces a process that is missing, or that answers wrongly,
+// sendConfig sends the process its configuration. It replaces a process that is missing, or that answers wrongly,
 // but not because the caller gave up.
-func (p *networkProcess) configure(ctx context.Context, config podnet.Config) (*podnet.Connection, error) {
+func (p *networkProcess) sendConfig(ctx context.Context, config podnet.Config) (*podnet.Connection, error) {
 	err := podnet.CheckVersion(ctx, p.socket)
 	if err == nil {
 		return podnet.Configure(ctx, p.socket, config)
@@ -108,7 +108,7 @@ func (p *networkProcess) start(ctx context.Context) error {
 		return err
 	}
 	defer output.Close()
-	group, err := p.cgroups.make(p.name, &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: networkMemory})
+	group, err := p.cgroups.makeGroup(p.name, &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: networkMemory})
 	if err != nil {
 		return fmt.Errorf("make the cgroup of the network process: %w", err)
 	}
@@ -155,7 +155,7 @@ func (p *networkProcess) end(ctx context.Context) error {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(append(errs, p.cgroups.of(p.name).Remove())...)
+	return errors.Join(append(errs, p.cgroups.groupOf(p.name).Remove())...)
 }
 
 // newNetworkProcess returns the network process of this daemon. Its socket is in memory, where paths are short.

@@ -29,6 +29,6 @@ func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
 		if n.Annotations == nil {
 			n.Annotations = map[string]string{}
 		}
-		n.Annotations[VulnerabilitiesAnnotation] = o.vulnerabilities()
+		n.Annotations[VulnerabilitiesAnnotation] = o.openVulnerabilities()
 	}
 }

@@ -103,20 +103,20 @@ func memoryDir(stateDir string) (string, error) {
 	return "", fmt.Errorf("none of %v is a file system in memory, where the environment of containers could be kept", memoryDirs)
 }
 
-// of returns the container with that ID in the runtime's view.
-func (o *ociRuntime) of(id string) *shim.OCI {
+// containerOf returns the container with that ID in the runtime's view.
+func (o *ociRuntime) containerOf(id string) *shim.OCI {
 	// The bundle contains sockets, whose paths must be short.
 	return &shim.OCI{Runtime: o.Runtime, ID: id, Bundle: filepath.Join(o.bundles, id[:min(len(id), 16)])}
 }
 
-// complete writes the runtime's configuration of the container in dir.
-func (o *ociRuntime) complete(id, dir string, spec *shim.Spec) error {
-	spec.OCI = o.of(id)
-	return o.write(dir, spec)
+// completeSpec writes the runtime's configuration of the container in dir.
+func (o *ociRuntime) completeSpec(id, dir string, spec *shim.Spec) error {
+	spec.OCI = o.containerOf(id)
+	return o.writeConfig(dir, spec)
 }
 
-// write makes the configuration of the container in dir, and the place for its files.
-func (o *ociRuntime) write(dir string, spec *shim.Spec) error {
+// writeConfig makes the configuration of the container in dir, and the place for its files.
+func (o *ociRuntime) writeConfig(dir string, spec *shim.Spec) error {
 	caps := spec.Caps
 	if spec.Privileged {
 		// Take all held capabilities. On some machines the kernel knows more.
@@ -137,9 +137,9 @@ func (o *ociRuntime) write(dir string, spec *shim.Spec) error {
 	return nil
 }
 
-// discard removes the remains of a container without a supervisor, or with a killed supervisor. None of its
+// discardRemains removes the remains of a container without a supervisor, or with a killed supervisor. None of its
 // processes runs.
-func discard(ctx context.Context, dir string, o *shim.OCI) error {
+func discardRemains(ctx context.Context, dir string, o *shim.OCI) error {
 	if o == nil {
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 // servicesOf returns the function for addresses that lead pods elsewhere: the Service of the API server, and the
 // cluster's DNS. Pods reach these servers even on the machine, and nothing else of the machine.
 func servicesOf(in cli.ProviderInput, config Config) func() []podnet.Service {
-	server := lastNumeric{resolve: numeric}
+	server := lastNumeric{resolve: resolveIPv4}
 	return func() []podnet.Service {
 		services := []podnet.Service{}
 		for _, server := range config.ClusterDNS {
@@ -38,7 +38,7 @@ func servicesOf(in cli.ProviderInput, config Config) func() []podnet.Service {
 
 // apiServerService leads the Service default/kubernetes to the API server as the node reaches it.
 func apiServerService(in cli.ProviderInput, server *lastNumeric) []podnet.Service {
-	target := server.of(in.APIServer)
+	target := server.lastAddress(in.APIServer)
 	if target == "" || in.Services == nil {
 		return nil
 	}
@@ -64,7 +64,7 @@ type lastNumeric struct {
 	last    atomic.Pointer[string]
 }
 
-func (l *lastNumeric) of(hostPort string) string {
+func (l *lastNumeric) lastAddress(hostPort string) string {
 	if now := l.resolve(hostPort); now != "" {
 		l.last.Store(&now)
 	}
@@ -74,9 +74,9 @@ func (l *lastNumeric) of(hostPort string) string {
 	return ""
 }
 
-// numeric resolves the host of an address to IPv4, because the network process resolves no names; "" if that is
+// resolveIPv4 resolves the host of an address to IPv4, because the network process resolves no names; "" if that is
 // impossible.
-func numeric(hostPort string) string {
+func resolveIPv4(hostPort string) string {
 	host, port, err := net.SplitHostPort(hostPort)
 	if err != nil {
 		return ""

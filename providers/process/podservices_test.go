@@ -11,7 +11,7 @@ func TestServerKeepsItsAddressWhileItsNameCannotBeResolved(t *testing.T) {
 		return answers[0]
 	}}
 	for i, want := range []string{"", "192.0.2.1:6443", "192.0.2.1:6443", "192.0.2.2:6443"} {
-		if got := server.of("api.example:6443"); got != want {
+		if got := server.lastAddress("api.example:6443"); got != want {
 			t.Errorf("question %d: got %q, want %q", i, got, want)
 		}
 	}

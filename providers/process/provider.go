@@ -42,7 +42,7 @@ func Provider() cli.Provider {
 		},
 		Check: func(path string) (func(*corev1.Pod) error, error) {
 			config, err := LoadConfig(path)
-			return config.check, err
+			return config.checkPod, err
 		},
 	}
 }
@@ -74,23 +74,23 @@ func New(ctx context.Context, in cli.ProviderInput, config Config) (*provider, e
 		return nil, err
 	}
 	r.services, r.recorder = servicesOf(in, config), in.Recorder
-	lacks, notes := declare(surroundings{
+	lacks, notes := declareFeatures(surroundings{
 		isolation: r.Isolation(), root: os.Geteuid() == 0, noLimits: r.cgroups.why, selinux: hasSELinux(),
 		network: r.network != nil, hostPorts: r.network != nil && r.network.hostPorts(), user: r.userNetwork() != nil, ignoreSeccomp: config.IgnoreSeccomp,
 	})
 	parent := ""
-	if r.cgroups.usable() {
+	if r.cgroups.isUsable() {
 		parent = "/"
 	}
 	var overhead corev1.ResourceList
-	if r.oci.gvisor() {
+	if r.oci.isGVisor() {
 		overhead = guestOverhead()
 	}
 	runtimeConfig := podruntime.Config{
 		Runtime: r, Images: r.Images(), Node: in.Node, Recorder: in.Recorder,
 		Root: filepath.Join(r.config.StateDir, "pods"), LogRoot: filepath.Join(r.config.StateDir, "logs"),
 		ClusterDNS: config.ClusterDNS, ClusterDomain: in.KubeClusterDomain, HostPaths: config.HostPaths, LocalVolumes: config.LocalVolumes, ProvisionVolumes: config.ProvisionVolumes, Privileged: config.Privileged,
-		CgroupParent: parent, CgroupRoots: r.cgroups.roots(), PodPidsLimit: config.PodPidsLimit, SandboxOverhead: overhead, SandboxVolumes: r.oci.gvisor(), SubPaths: r.oci.gvisor(),
+		CgroupParent: parent, CgroupRoots: r.cgroups.parentDirs(), PodPidsLimit: config.PodPidsLimit, SandboxOverhead: overhead, SandboxVolumes: r.oci.isGVisor(), SubPaths: r.oci.isGVisor(),
 		SystemReserved: config.SystemReserved, KubeReserved: config.KubeReserved,
 		MachineNetwork: r.network == nil, AllowedUnsafeSysctls: config.AllowedUnsafeSysctls, ImageGC: config.ImageGC, EvictionHard: r.evictionHard(ctx), Lacks: lacks, Notes: notes,
 	}
@@ -123,7 +123,7 @@ func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	if err := p.runtime.refusePodCapabilities(pod); err != nil {
 		return err
 	}
-	if p.runtime.oci.gvisor() {
+	if p.runtime.oci.isGVisor() {
 		if err := mountsOfGuest(pod); err != nil {
 			return err
 		}

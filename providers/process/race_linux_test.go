@@ -36,7 +36,7 @@ func onHost(t *testing.T) (r *Runtime, sandbox string, c *container) {
 		Metadata: &runtimeapi.ContainerMetadata{Name: "main"}, Image: &runtimeapi.ImageSpec{Image: "host"}, Command: []string{"sleep", "600"},
 	}, nil)
 	if err == nil {
-		c, err = r.container(id)
+		c, err = r.findContainer(id)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestWhatEndsAContainerWaitsForItsStart(t *testing.T) {
 			c.working.Lock()
 			ended := make(chan error)
 			go func() { ended <- end(r, sandbox, c.id) }()
-			err := r.start(t.Context(), c)
+			err := r.startProcess(t.Context(), c)
 			state, read := shim.ReadState(c.dir)
 			c.working.Unlock()
 			if err != nil && status.Code(err) != codes.FailedPrecondition || read != nil {
@@ -91,7 +91,7 @@ func TestStartThatComesTooLate(t *testing.T) {
 	}
 	c.working.Lock()
 	defer c.working.Unlock()
-	if err := r.start(t.Context(), c); status.Code(err) != codes.NotFound {
+	if err := r.startProcess(t.Context(), c); status.Code(err) != codes.NotFound {
 		t.Errorf("removed: got %v", err)
 	}
 	if _, err := os.Lstat(c.dir); !errors.Is(err, os.ErrNotExist) {
@@ -115,7 +115,7 @@ func TestStopThatFailedOnceIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	var record sandboxRecord
-	s, err := r.sandbox(sandbox)
+	s, err := r.findSandbox(sandbox)
 	if err == nil {
 		err = loadRecord(s.dir, &record, &runtimeapi.PodSandboxConfig{})
 	}

@@ -23,8 +23,8 @@ const (
 
 // record is the record of a sandbox or a container on disk, besides its configuration.
 type record interface {
-	// check refuses an impossible record: an empty object can be decoded, too.
-	check() error
+	// checkRecord refuses an impossible record: an empty object can be decoded, too.
+	checkRecord() error
 }
 
 // saveRecord makes dir with a record and a configuration. It writes the record last, because a directory counts
@@ -50,7 +50,7 @@ func loadRecord(dir string, r record, config proto.Message) error {
 	if err := durable.ReadJSON(filepath.Join(dir, recordFile), r); err != nil {
 		return err
 	}
-	if err := r.check(); err != nil {
+	if err := r.checkRecord(); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, recordFile), err)
 	}
 	path := filepath.Join(dir, configFile)

@@ -86,7 +86,7 @@ type sandbox struct {
 // Open returns the runtime in the state directory of config, with its existing containers. Pods get address, the
 // machine's address. Only one process may use the directory.
 func Open(ctx context.Context, config Config, nodeName, address string) (*Runtime, error) {
-	config, err := config.complete(nodeName)
+	config, err := config.completeConfig(nodeName)
 	if err != nil {
 		return nil, err
 	}
@@ -102,13 +102,13 @@ func Open(ctx context.Context, config Config, nodeName, address string) (*Runtim
 	if r.lock, err = lockDir(config.StateDir); err != nil {
 		return nil, err
 	}
-	if err := r.open(ctx); err != nil {
+	if err := r.openState(ctx); err != nil {
 		return nil, fmt.Errorf("process provider: %w", errors.Join(err, r.Close(context.WithoutCancel(ctx))))
 	}
 	return r, nil
 }
 
-func (r *Runtime) open(ctx context.Context) error {
+func (r *Runtime) openState(ctx context.Context) error {
 	r.cgroups = findCgroups(r.config.CgroupParent)
 	if err := r.findIsolation(ctx); err != nil {
 		return err
@@ -123,13 +123,13 @@ func (r *Runtime) open(ctx context.Context) error {
 	if r.network, err = r.openNetwork(ctx); err != nil {
 		return err
 	}
-	if !r.cgroups.usable() {
+	if !r.cgroups.isUsable() {
 		log.G(ctx).Warnf("process provider: limits of memory and CPU are not kept: %v", r.cgroups.why)
 	}
-	if err := r.load(ctx); err != nil || r.network == nil {
+	if err := r.loadRecords(ctx); err != nil || r.network == nil {
 		return err
 	}
-	r.network.restore(ctx)
+	r.network.restoreLinks(ctx)
 	return nil
 }
 
@@ -155,30 +155,30 @@ func (r *Runtime) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case c := <-r.started:
-			wg.Go(func() { r.watch(ctx, c) })
+			wg.Go(func() { r.watchEnd(ctx, c) })
 		}
 	}
 }
 
-// watch waits for the end of a container.
-func (r *Runtime) watch(ctx context.Context, c *container) {
+// watchEnd waits for the end of a container.
+func (r *Runtime) watchEnd(ctx context.Context, c *container) {
 	if err := shim.Wait(ctx, c.dir); err != nil {
 		if ctx.Err() == nil {
 			log.G(ctx).WithError(err).Errorf("process provider: wait for container %s", c.id)
 		}
 		return
 	}
-	c.reap()
+	c.reapShim()
 	if state, err := shim.ReadState(c.dir); err == nil && state.Reason == shim.Unknown {
 		// No other code does it now, unless the container is removed meanwhile.
 		c.working.Lock()
-		err := r.discard(ctx, c)
+		err := r.discardContainer(ctx, c)
 		c.working.Unlock()
 		if err != nil {
 			log.G(ctx).WithError(err).Errorf("process provider: remove the leftovers of container %s; its removal tries again", c.id)
 		}
 	}
-	r.publish(c.id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+	r.publishEvent(c.id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
 }
 
 // Close releases the state directory. Containers go on.
@@ -202,17 +202,17 @@ func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, err
 		return &runtimeapi.RuntimeCondition{Type: kind, Status: ok, Reason: reason, Message: message}
 	}
 	limits := condition("Limits", "Cgroups", "", true)
-	if !r.cgroups.usable() {
+	if !r.cgroups.isUsable() {
 		limits = condition("Limits", "NoCgroups", r.cgroups.why.Error(), false)
 	}
 	return &runtimeapi.StatusResponse{
 		Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
 			condition(runtimeapi.RuntimeReady, "", "", true), condition(runtimeapi.NetworkReady, "", "", true),
-			condition("Isolation", "Isolation", r.Isolation(), r.contained()), limits,
+			condition("Isolation", "Isolation", r.Isolation(), r.isContained()), limits,
 		}},
 		Info:            map[string]string{"isolation": r.Isolation()},
-		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Features: &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: r.contained()}}},
-		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: r.contained() && os.Geteuid() == 0},
+		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Features: &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: r.isContained()}}},
+		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: r.isContained() && os.Geteuid() == 0},
 	}, nil
 }
 
@@ -223,8 +223,8 @@ func newID() string {
 	return hex.EncodeToString(b)
 }
 
-// sandbox returns the sandbox with that ID, or with a unique prefix.
-func (r *Runtime) sandbox(id string) (*sandbox, error) {
+// findSandbox returns the sandbox with that ID, or with a unique prefix.
+func (r *Runtime) findSandbox(id string) (*sandbox, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.sandboxes[id]; s != nil {
@@ -233,7 +233,7 @@ func (r *Runtime) sandbox(id string) (*sandbox, error) {
 	return nil, status.Errorf(codes.NotFound, "sandbox %q not found", id)
 }
 
-func (r *Runtime) container(id string) (*container, error) {
+func (r *Runtime) findContainer(id string) (*container, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.containers[id]; c != nil {

@@ -28,7 +28,7 @@ type sandboxRecord struct {
 	Addresses []string `json:",omitempty"`
 }
 
-func (r *sandboxRecord) check() error {
+func (r *sandboxRecord) checkRecord() error {
 	if r.Created.IsZero() {
 		return errors.New("it does not say when the sandbox was made")
 	}
@@ -54,7 +54,7 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 	}
 	s := &sandbox{id: newID(), config: config, created: time.Now(), held: r.ownNetwork(config)}
 	s.dir = filepath.Join(r.config.StateDir, "sandboxes", s.id)
-	if err := saveRecord(s.dir, new(s.record()), config); err != nil {
+	if err := saveRecord(s.dir, new(s.newRecord()), config); err != nil {
 		return "", errors.Join(fmt.Errorf("make the sandbox: %w", err), removeRecorded(s.dir))
 	}
 	err := durable.KeepRoom(filepath.Join(s.dir, recordFile)) // the removal of a pod makes room on a full disk
@@ -68,11 +68,11 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 		err = os.MkdirAll(dir, 0o755) //nolint:gosec // the mode of a kubelet
 	}
 	if err == nil && s.held {
-		err = r.join(ctx, s)
+		err = r.joinNetwork(ctx, s)
 	}
-	if err == nil && r.oci.gvisor() {
+	if err == nil && r.oci.isGVisor() {
 		if err = r.startGuest(ctx, s); err != nil && s.held {
-			err = errors.Join(err, r.leave(context.WithoutCancel(ctx), s))
+			err = errors.Join(err, r.leaveNetwork(context.WithoutCancel(ctx), s))
 		}
 	}
 	if err != nil {
@@ -81,22 +81,22 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 	r.mu.Lock()
 	r.sandboxes[s.id] = s
 	r.mu.Unlock()
-	r.publish(s.id, s.id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
-	r.publish(s.id, s.id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
+	r.publishEvent(s.id, s.id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
+	r.publishEvent(s.id, s.id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
 	return s.id, nil
 }
 
 // podCgroup is the group of the pod of a container, "" if it has none.
 func (r *Runtime) podCgroup(c *container) string {
-	s, err := r.sandbox(c.Sandbox)
+	s, err := r.findSandbox(c.Sandbox)
 	if err != nil {
 		return "" // the container cannot be started without a group
 	}
 	return s.config.GetLinux().GetCgroupParent()
 }
 
-// record returns the record of a sandbox. The caller holds mu, or is the only user.
-func (s *sandbox) record() sandboxRecord {
+// newRecord returns the record of a sandbox. The caller holds mu, or is the only user.
+func (s *sandbox) newRecord() sandboxRecord {
 	return sandboxRecord{Created: s.created, Stopped: s.stopped, Network: s.held, Addresses: s.addresses}
 }
 
@@ -106,7 +106,7 @@ func (r *Runtime) checkSandbox(config *runtimeapi.PodSandboxConfig) error {
 		config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions() != nil {
 		return status.Error(codes.InvalidArgument, "hostUsers: false is not supported by the process provider")
 	}
-	if r.oci.gvisor() {
+	if r.oci.isGVisor() {
 		if err := refuseGuest(config); err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (r *Runtime) checkSandbox(config *runtimeapi.PodSandboxConfig) error {
 			return status.Error(codes.InvalidArgument, err.Error())
 		}
 	}
-	if !r.contained() && len(config.GetLinux().GetSysctls()) > 0 {
+	if !r.isContained() && len(config.GetLinux().GetSysctls()) > 0 {
 		return status.Errorf(codes.InvalidArgument, "sysctls need namespaces, and with isolation %s there are none", r.Isolation())
 	}
 	return nil
@@ -138,7 +138,7 @@ func resolvConf(c *runtimeapi.DNSConfig) string {
 
 // StopPodSandbox kills the processes of the sandbox, and returns its network.
 func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
-	s, err := r.sandbox(id)
+	s, err := r.findSandbox(id)
 	if status.Code(err) == codes.NotFound {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 		}
 	}
 	if held {
-		if err := r.leave(ctx, s); err != nil {
+		if err := r.leaveNetwork(ctx, s); err != nil {
 			return fmt.Errorf("stop the sandbox: %w", err)
 		}
 	}
@@ -166,7 +166,7 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	}
 	r.mu.Lock()
 	s.held = false
-	record := s.record()
+	record := s.newRecord()
 	r.mu.Unlock()
 	if err := durable.WriteLastJSON(filepath.Join(s.dir, recordFile), record); err != nil {
 		return fmt.Errorf("stop the sandbox: %w", err)
@@ -177,13 +177,13 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	if recorded {
 		return nil
 	}
-	r.publish(id, id, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+	r.publishEvent(id, id, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
 	return nil
 }
 
 // RemovePodSandbox removes the sandbox with its containers.
 func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
-	if _, err := r.sandbox(id); err != nil {
+	if _, err := r.findSandbox(id); err != nil {
 		return nil //nolint:nilerr // removing a missing sandbox is no error
 	}
 	if err := r.StopPodSandbox(ctx, id); err != nil {
@@ -200,13 +200,13 @@ func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
 	r.mu.Lock()
 	delete(r.sandboxes, id)
 	r.mu.Unlock()
-	r.publish(id, id, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
+	r.publishEvent(id, id, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
 	return nil
 }
 
 // PodSandboxStatus returns the status of a sandbox, with its address.
 func (r *Runtime) PodSandboxStatus(_ context.Context, id string, _ bool) (*runtimeapi.PodSandboxStatusResponse, error) {
-	s, err := r.sandbox(id)
+	s, err := r.findSandbox(id)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +252,7 @@ func (r *Runtime) ListPodSandbox(_ context.Context, filter *runtimeapi.PodSandbo
 		state := r.sandboxState(s)
 		if (filter.GetId() != "" && filter.GetId() != s.id) ||
 			(filter.GetState() != nil && filter.GetState().GetState() != state) ||
-			!matches(s.config.GetLabels(), filter.GetLabelSelector()) {
+			!matchesLabels(s.config.GetLabels(), filter.GetLabelSelector()) {
 			continue
 		}
 		list = append(list, &runtimeapi.PodSandbox{
@@ -263,7 +263,7 @@ func (r *Runtime) ListPodSandbox(_ context.Context, filter *runtimeapi.PodSandbo
 	return list, nil
 }
 
-func matches(labels, selector map[string]string) bool {
+func matchesLabels(labels, selector map[string]string) bool {
 	for k, v := range selector {
 		if got, ok := labels[k]; !ok || got != v {
 			return false

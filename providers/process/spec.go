@@ -21,8 +21,8 @@ import (
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// spec returns the container's spec for its shim. It refuses impossible settings.
-func (r *Runtime) spec(ctx context.Context, s *sandbox, c *container, image images.Image) (shim.Spec, error) {
+// containerSpec returns the container's spec for its shim. It refuses impossible settings.
+func (r *Runtime) containerSpec(ctx context.Context, s *sandbox, c *container, image images.Image) (shim.Spec, error) {
 	config, security := c.config, c.config.GetLinux().GetSecurityContext()
 	spec := shim.Spec{
 		Hostname: s.config.GetHostname(),
@@ -42,37 +42,37 @@ func (r *Runtime) spec(ctx context.Context, s *sandbox, c *container, image imag
 	if r.overlay {
 		spec.Image = r.images.Root(image.ID)
 	}
-	if !r.contained() {
+	if !r.isContained() {
 		// The user means paths of the machine.
 		spec.Cwd = cmp.Or(config.GetWorkingDir(), c.dir)
 	}
 	if len(s.addresses) > 0 {
-		spec.NetNS = s.netns()
+		spec.NetNS = s.netnsPath()
 	}
 	var err error
-	if spec.Argv, err = r.argv(config, image); err != nil {
+	if spec.Argv, err = r.commandLine(config, image); err != nil {
 		return spec, err
 	}
-	if err := r.secure(&spec, security); err != nil {
+	if err := r.setSecurity(&spec, security); err != nil {
 		return spec, err
 	}
-	home, err := r.user(&spec, security, image)
+	home, err := r.setUser(&spec, security, image)
 	if err != nil {
 		return spec, err
 	}
-	spec.Env = environment(config, image, spec.Hostname, home)
-	if spec.Mounts, err = r.mounts(ctx, s, config); err != nil || !r.contained() {
+	spec.Env = containerEnvironment(config, image, spec.Hostname, home)
+	if spec.Mounts, err = r.containerMounts(ctx, s, config); err != nil || !r.isContained() {
 		return spec, err
 	}
-	spec.Cgroup = r.cgroups.in(s.config.GetLinux().GetCgroupParent()).of(c.id)
-	if r.oci.gvisor() {
+	spec.Cgroup = r.cgroups.groupsBelow(s.config.GetLinux().GetCgroupParent()).groupOf(c.id)
+	if r.oci.isGVisor() {
 		return spec, r.completeGuest(s, c, &spec, security)
 	}
-	return spec, r.oci.complete(c.id, c.dir, &spec)
+	return spec, r.oci.completeSpec(c.id, c.dir, &spec)
 }
 
-// argv is the command of the configuration, or else of the image.
-func (r *Runtime) argv(config *runtimeapi.ContainerConfig, image images.Image) ([]string, error) {
+// commandLine is the command of the configuration, or else of the image.
+func (r *Runtime) commandLine(config *runtimeapi.ContainerConfig, image images.Image) ([]string, error) {
 	command, args := config.GetCommand(), config.GetArgs()
 	if len(command) == 0 {
 		if len(args) == 0 {
@@ -84,13 +84,13 @@ func (r *Runtime) argv(config *runtimeapi.ContainerConfig, image images.Image) (
 	if len(argv) > 0 {
 		return argv, nil
 	}
-	if !r.contained() {
+	if !r.isContained() {
 		return nil, status.Error(codes.InvalidArgument, "without isolation no image is used: the container needs a command")
 	}
 	return nil, status.Error(codes.InvalidArgument, "no command specified, neither in the pod nor in the image")
 }
 
-func environment(config *runtimeapi.ContainerConfig, image images.Image, hostname, home string) []string {
+func containerEnvironment(config *runtimeapi.ContainerConfig, image images.Image, hostname, home string) []string {
 	env := append([]string{"PATH=" + defaultPath, "HOSTNAME=" + hostname, "HOME=" + home}, image.Config.Env...)
 	if config.GetTty() {
 		env = append(env, "TERM=xterm")
@@ -116,17 +116,17 @@ func lastOfEach(env []string) []string {
 	return out
 }
 
-// secure sets namespaces and capabilities.
-func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSecurityContext) error {
+// setSecurity sets namespaces and capabilities.
+func (r *Runtime) setSecurity(spec *shim.Spec, security *runtimeapi.LinuxContainerSecurityContext) error {
 	refuse := func(format string, args ...any) error { return status.Errorf(codes.InvalidArgument, format, args...) }
 	spec.Privileged = security.GetPrivileged()
-	if spec.Privileged && (!r.contained() || r.oci.gvisor()) {
+	if spec.Privileged && (!r.isContained() || r.oci.isGVisor()) {
 		return refuse("a privileged container needs isolation %s or %s, and here it is %s", IsolationRunc, IsolationCrun, r.Isolation())
 	}
 	if err := r.refuseSeccomp(security.GetSeccomp()); err != nil {
 		return err
 	}
-	spec.Seccomp = r.contained() && !spec.Privileged && security.GetSeccomp().GetProfileType() == runtimeapi.SecurityProfile_RuntimeDefault && security.GetSeccomp() != nil
+	spec.Seccomp = r.isContained() && !spec.Privileged && security.GetSeccomp().GetProfileType() == runtimeapi.SecurityProfile_RuntimeDefault && security.GetSeccomp() != nil
 	if p := security.GetApparmor(); p.GetProfileType() == runtimeapi.SecurityProfile_Localhost {
 		return refuse("AppArmor profile %q: the process provider has no AppArmor", p.GetLocalhostRef())
 	}
@@ -136,7 +136,7 @@ func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSec
 	case runtimeapi.NamespaceMode_NODE:
 		spec.HostPID = true
 	case runtimeapi.NamespaceMode_TARGET:
-		target, err := r.container(options.GetTargetId())
+		target, err := r.findContainer(options.GetTargetId())
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSec
 		if err != nil || !state.Started() || state.Ended() {
 			return status.Errorf(codes.FailedPrecondition, "container %s, whose processes are to be seen, does not run", target.id)
 		}
-		if !r.contained() {
+		if !r.isContained() {
 			return refuse("the processes of another container cannot be seen with isolation %s", r.Isolation())
 		}
 		spec.PIDOf = state.Init.PID
@@ -156,7 +156,7 @@ func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSec
 		return refuse("%v", err)
 	}
 	var err error
-	spec.Caps, err = capabilities(spec.Privileged, own, security.GetCapabilities())
+	spec.Caps, err = capabilityMask(spec.Privileged, own, security.GetCapabilities())
 	return err
 }
 
@@ -164,14 +164,14 @@ func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSec
 // admitted before.
 func (r *Runtime) refuseSeccomp(p *runtimeapi.SecurityProfile) error {
 	kind := p.GetProfileType()
-	if p == nil || kind == runtimeapi.SecurityProfile_Unconfined || kind == runtimeapi.SecurityProfile_RuntimeDefault && (r.contained() || r.config.IgnoreSeccomp) {
+	if p == nil || kind == runtimeapi.SecurityProfile_Unconfined || kind == runtimeapi.SecurityProfile_RuntimeDefault && (r.isContained() || r.config.IgnoreSeccomp) {
 		return nil
 	}
 	name := kind.String()
 	if kind == runtimeapi.SecurityProfile_Localhost {
 		name += " " + p.GetLocalhostRef()
 	}
-	if r.contained() {
+	if r.isContained() {
 		return status.Errorf(codes.InvalidArgument, "seccomp profile %s: the process provider has none but the default of the runtime", name)
 	}
 	return status.Errorf(codes.InvalidArgument, "seccomp profile %s: the process provider filters no system calls", name)
@@ -181,7 +181,7 @@ func (r *Runtime) refuseSeccomp(p *runtimeapi.SecurityProfile) error {
 func (r *Runtime) makeRoot(c *container, image images.Image) error {
 	root := filepath.Join(c.dir, "rootfs")
 	switch {
-	case !r.contained():
+	case !r.isContained():
 		return nil
 	case !r.overlay:
 		return images.CopyTree(r.images.Root(image.ID), root)

@@ -25,7 +25,7 @@ type usage struct{ cpuNanos, memory, workingSet, rss uint64 }
 
 // ContainerStats returns the use of a container.
 func (r *Runtime) ContainerStats(ctx context.Context, id string) (*runtimeapi.ContainerStats, error) {
-	c, err := r.running(id)
+	c, err := r.runningContainer(id)
 	if err != nil {
 		return nil, err
 	}
@@ -54,16 +54,16 @@ func (r *Runtime) ListContainerStats(ctx context.Context, filter *runtimeapi.Con
 	var group errgroup.Group
 	group.SetLimit(measuredAtOnce)
 	for i, c := range all {
-		if filter.GetId() != "" && filter.GetId() != c.id || !matches(c.config.GetLabels(), filter.GetLabelSelector()) {
+		if filter.GetId() != "" && filter.GetId() != c.id || !matchesLabels(c.config.GetLabels(), filter.GetLabelSelector()) {
 			continue
 		}
 		group.Go(func() error {
-			if _, err := r.running(c.id); err != nil {
+			if _, err := r.runningContainer(c.id); err != nil {
 				return nil // the container has ended
 			}
 			stats, err := r.statsOf(bounded, c)
 			if err != nil && ctx.Err() == nil {
-				if _, ended := r.running(c.id); ended != nil {
+				if _, ended := r.runningContainer(c.id); ended != nil {
 					return nil // the container ended during the measurement
 				}
 				log.G(ctx).WithError(err).Warn("process provider: a container cannot be measured; the others are")
@@ -78,14 +78,14 @@ func (r *Runtime) ListContainerStats(ctx context.Context, filter *runtimeapi.Con
 
 // statsOf measures a container. An error may come with partial figures.
 func (r *Runtime) statsOf(ctx context.Context, c *container) (*runtimeapi.ContainerStats, error) {
-	state, err := c.state()
+	state, err := c.readState()
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now().UnixNano()
 	number := func(n uint64) *runtimeapi.UInt64Value { return &runtimeapi.UInt64Value{Value: n} }
-	layer := r.layers.of(c)
-	if !r.contained() {
+	layer := r.layers.layerUse(c)
+	if !r.isContained() {
 		layer.at = time.Unix(0, now) // the container has no layer
 	}
 	stats := &runtimeapi.ContainerStats{
@@ -95,8 +95,8 @@ func (r *Runtime) statsOf(ctx context.Context, c *container) (*runtimeapi.Contai
 			UsedBytes: number(uint64(layer.bytes)), InodesUsed: number(uint64(layer.inodes)), //nolint:gosec // sizes of files fit
 		},
 	}
-	u := measure(c.Spec.Cgroup, state)
-	if r.oci.gvisor() {
+	u := measureGroup(c.Spec.Cgroup, state)
+	if r.oci.isGVisor() {
 		if u, err = r.measureGuest(ctx, c); err != nil {
 			return stats, err
 		}
@@ -115,10 +115,10 @@ func (r *Runtime) ListPodSandboxStats(_ context.Context, filter *runtimeapi.PodS
 	var list []*runtimeapi.PodSandboxStats
 	for _, s := range all {
 		parent := s.config.GetLinux().GetCgroupParent()
-		if parent == "" || filter.GetId() != "" && filter.GetId() != s.id || !matches(s.config.GetLabels(), filter.GetLabelSelector()) {
+		if parent == "" || filter.GetId() != "" && filter.GetId() != s.id || !matchesLabels(s.config.GetLabels(), filter.GetLabelSelector()) {
 			continue
 		}
-		group := r.cgroups.in(parent)
+		group := r.cgroups.groupsBelow(parent)
 		dir := cmp.Or(group.v2, group.v1["pids"])
 		if _, err := os.Stat(filepath.Join(dir, "pids.current")); err != nil {
 			continue // the pod is ending, or no controller counts its usage
@@ -126,42 +126,42 @@ func (r *Runtime) ListPodSandboxStats(_ context.Context, filter *runtimeapi.PodS
 		list = append(list, &runtimeapi.PodSandboxStats{
 			Attributes: &runtimeapi.PodSandboxAttributes{Id: s.id, Metadata: s.config.GetMetadata(), Labels: s.config.GetLabels(), Annotations: s.config.GetAnnotations()},
 			Linux: &runtimeapi.LinuxPodSandboxStats{Process: &runtimeapi.ProcessUsage{
-				Timestamp: time.Now().UnixNano(), ProcessCount: &runtimeapi.UInt64Value{Value: number(filepath.Join(dir, "pids.current"))},
+				Timestamp: time.Now().UnixNano(), ProcessCount: &runtimeapi.UInt64Value{Value: readNumber(filepath.Join(dir, "pids.current"))},
 			}},
 		})
 	}
 	return list, nil
 }
 
-// measure asks the cgroup, or adds up the processes if there is none.
-func measure(group shim.Cgroup, state shim.State) usage {
+// measureGroup asks the cgroup, or adds up the processes if there is none.
+func measureGroup(group shim.Cgroup, state shim.State) usage {
 	switch {
 	case group.V2 != "":
-		u := usage{cpuNanos: field(filepath.Join(group.V2, "cpu.stat"), "usage_usec") * 1000, memory: number(filepath.Join(group.V2, "memory.current"))}
-		return u.of(filepath.Join(group.V2, "memory.stat"), "inactive_file", "anon")
+		u := usage{cpuNanos: readField(filepath.Join(group.V2, "cpu.stat"), "usage_usec") * 1000, memory: readNumber(filepath.Join(group.V2, "memory.current"))}
+		return u.withMemoryStat(filepath.Join(group.V2, "memory.stat"), "inactive_file", "anon")
 	case group.V1["memory"] != "" && group.V1["cpuacct"] != "":
-		u := usage{cpuNanos: number(filepath.Join(group.V1["cpuacct"], "cpuacct.usage")), memory: number(filepath.Join(group.V1["memory"], "memory.usage_in_bytes"))}
-		return u.of(filepath.Join(group.V1["memory"], "memory.stat"), "total_inactive_file", "total_rss")
+		u := usage{cpuNanos: readNumber(filepath.Join(group.V1["cpuacct"], "cpuacct.usage")), memory: readNumber(filepath.Join(group.V1["memory"], "memory.usage_in_bytes"))}
+		return u.withMemoryStat(filepath.Join(group.V1["memory"], "memory.stat"), "total_inactive_file", "total_rss")
 	}
 	var u usage
 	for _, pid := range shim.Descendants(state.Shim.PID) {
-		u.add(pid)
+		u.addProcess(pid)
 	}
 	u.memory, u.workingSet = u.rss, u.rss
 	return u
 }
 
-// of sets the values from memory.stat.
-func (u usage) of(file, inactive, rss string) usage {
-	u.rss = field(file, rss)
-	u.workingSet = u.memory - min(u.memory, field(file, inactive))
+// withMemoryStat sets the values from memory.stat.
+func (u usage) withMemoryStat(file, inactive, rss string) usage {
+	u.rss = readField(file, rss)
+	u.workingSet = u.memory - min(u.memory, readField(file, inactive))
 	return u
 }
 
 // clockTicks are the units of CPU time in /proc, by the kernel's interface.
 const clockTicks = 100
 
-func (u *usage) add(pid int) {
+func (u *usage) addProcess(pid int) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return
@@ -175,7 +175,7 @@ func (u *usage) add(pid int) {
 	u.rss += value(21) * uint64(os.Getpagesize())
 }
 
-func number(path string) uint64 {
+func readNumber(path string) uint64 {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return 0
@@ -184,7 +184,7 @@ func number(path string) uint64 {
 	return n
 }
 
-func field(path, name string) uint64 {
+func readField(path, name string) uint64 {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return 0

@@ -12,19 +12,19 @@ import (
 
 // ContainerStatus returns the status of a container.
 func (r *Runtime) ContainerStatus(_ context.Context, id string, _ bool) (*runtimeapi.ContainerStatusResponse, error) {
-	c, err := r.container(id)
+	c, err := r.findContainer(id)
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.status(r)
+	s, err := c.statusMessage(r)
 	if err != nil {
 		return nil, err
 	}
 	return &runtimeapi.ContainerStatusResponse{Status: s}, nil
 }
 
-func (c *container) status(r *Runtime) (*runtimeapi.ContainerStatus, error) {
-	state, err := c.state()
+func (c *container) statusMessage(r *Runtime) (*runtimeapi.ContainerStatus, error) {
+	state, err := c.readState()
 	if err != nil {
 		return nil, err
 	}
@@ -33,12 +33,12 @@ func (c *container) status(r *Runtime) (*runtimeapi.ContainerStatus, error) {
 	c.mu.Unlock()
 	s := &runtimeapi.ContainerStatus{
 		Id: c.id, Metadata: c.config.GetMetadata(), State: stateOf(state), CreatedAt: c.Created.UnixNano(),
-		Image: c.image(), ImageRef: c.ImageRef, ImageId: c.ImageID,
+		Image: c.imageSpec(), ImageRef: c.ImageRef, ImageId: c.ImageID,
 		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(), Mounts: c.config.GetMounts(),
 		LogPath: c.Spec.LogPath, StopSignal: c.config.GetStopSignal(),
-		User: &runtimeapi.ContainerUser{Linux: c.user()},
+		User: &runtimeapi.ContainerUser{Linux: c.userMessage()},
 	}
-	if resources != nil && r.cgroups.usable() {
+	if resources != nil && r.cgroups.isUsable() {
 		s.Resources = &runtimeapi.ContainerResources{Linux: resources}
 	}
 	if state.Started() {
@@ -58,15 +58,15 @@ func (c *container) status(r *Runtime) (*runtimeapi.ContainerStatus, error) {
 	return s, nil
 }
 
-// image returns the image for the pod's status: its name, not the ID in the request of the container.
-func (c *container) image() *runtimeapi.ImageSpec {
+// imageSpec returns the image for the pod's status: its name, not the ID in the request of the container.
+func (c *container) imageSpec() *runtimeapi.ImageSpec {
 	if c.Image == "" {
 		return c.config.GetImage()
 	}
 	return &runtimeapi.ImageSpec{Image: c.Image, UserSpecifiedImage: c.config.GetImage().GetUserSpecifiedImage()}
 }
 
-func (c *container) user() *runtimeapi.LinuxContainerUser {
+func (c *container) userMessage() *runtimeapi.LinuxContainerUser {
 	u := &runtimeapi.LinuxContainerUser{Uid: int64(c.Spec.UID), Gid: int64(c.Spec.GID)}
 	for _, g := range c.Spec.Groups {
 		u.SupplementalGroups = append(u.SupplementalGroups, int64(g))
@@ -89,10 +89,10 @@ func stateOf(s shim.State) runtimeapi.ContainerState {
 func (r *Runtime) ListContainers(_ context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
 	var list []*runtimeapi.Container
 	for _, c := range r.containersOf(filter.GetPodSandboxId()) {
-		if filter.GetId() != "" && filter.GetId() != c.id || !matches(c.config.GetLabels(), filter.GetLabelSelector()) {
+		if filter.GetId() != "" && filter.GetId() != c.id || !matchesLabels(c.config.GetLabels(), filter.GetLabelSelector()) {
 			continue
 		}
-		state, err := c.state()
+		state, err := c.readState()
 		if err != nil {
 			return nil, err
 		}

@@ -24,13 +24,13 @@ import (
 // maxOutput bounds the output of each stream that ExecSync keeps.
 const maxOutput = 16 << 20
 
-// running returns a running container.
-func (r *Runtime) running(id string) (*container, error) {
-	c, err := r.container(id)
+// runningContainer returns a running container.
+func (r *Runtime) runningContainer(id string) (*container, error) {
+	c, err := r.findContainer(id)
 	if err != nil {
 		return nil, err
 	}
-	state, err := c.state()
+	state, err := c.readState()
 	if err == nil && (!state.Started() || state.Ended()) {
 		err = status.Errorf(codes.FailedPrecondition, "container %s does not run", id)
 	}
@@ -39,7 +39,7 @@ func (r *Runtime) running(id string) (*container, error) {
 
 // ExecSync runs a command and returns its output. It kills the command after timeout; 0 means no timeout.
 func (r *Runtime) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) ([]byte, []byte, error) {
-	c, err := r.running(id)
+	c, err := r.runningContainer(id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -80,7 +80,7 @@ func (l *limited) Write(p []byte) (int, error) {
 
 // StreamExec runs a command between the streams of attach.
 func (r *Runtime) StreamExec(ctx context.Context, id string, cmd []string, attach api.AttachIO) error {
-	c, err := r.running(id)
+	c, err := r.runningContainer(id)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (r *Runtime) StreamExec(ctx context.Context, id string, cmd []string, attac
 	defer stop()
 	code, err := shim.Exec(ctx, c.dir, shim.Command{Argv: cmd, TTY: attach.TTY()}, streams)
 	if errors.Is(err, shim.ErrNotStarted) {
-		complain(streams, err)
+		writeComplaint(streams, err)
 		return utilexec.CodeExitError{Err: err, Code: code}
 	}
 	if err == nil && code != 0 {
@@ -100,8 +100,8 @@ func (r *Runtime) StreamExec(ctx context.Context, id string, cmd []string, attac
 	return err
 }
 
-// complain writes to the user why the command did not start: a client that gets an exit code shows nothing else.
-func complain(s shim.Streams, err error) {
+// writeComplaint writes to the user why the command did not start: a client that gets an exit code shows nothing else.
+func writeComplaint(s shim.Streams, err error) {
 	if out := cmp.Or(s.Stderr, s.Stdout); out != nil { // a terminal has no stderr
 		_, _ = fmt.Fprintf(out, "%v\r\n", err)
 	}
@@ -109,7 +109,7 @@ func complain(s shim.Streams, err error) {
 
 // StreamAttach joins the streams of the main process.
 func (r *Runtime) StreamAttach(ctx context.Context, id string, attach api.AttachIO) error {
-	c, err := r.running(id)
+	c, err := r.runningContainer(id)
 	if err != nil {
 		return err
 	}
@@ -160,15 +160,15 @@ func streamsOf(ctx context.Context, attach api.AttachIO) (shim.Streams, func()) 
 
 // StreamPort connects stream to a port of the pod, or of the machine if the pod uses its network.
 func (r *Runtime) StreamPort(ctx context.Context, sandboxID string, port int32, stream io.ReadWriteCloser) error {
-	s, err := r.sandbox(sandboxID)
+	s, err := r.findSandbox(sandboxID)
 	if err != nil {
 		return err
 	}
 	if len(s.addresses) == 0 && r.ownNetwork(s.config) {
 		return fmt.Errorf("connect with port %d of the pod: it has no network yet, or no more", port) // the port must not be a port of the machine
 	}
-	dial := s.dial
-	if r.oci.gvisor() && len(s.addresses) > 0 {
+	dial := s.dialPort
+	if r.oci.isGVisor() && len(s.addresses) > 0 {
 		dial = func(ctx context.Context, port int32) (net.Conn, error) { return r.dialGuest(ctx, s, port) }
 	}
 	conn, err := dial(ctx, port)

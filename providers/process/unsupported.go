@@ -13,49 +13,49 @@ import (
 // unsupported answers the calls that the runtime does not need.
 type unsupported struct{}
 
-func no(call string) error {
+func unimplementedCall(call string) error {
 	return status.Errorf(codes.Unimplemented, "the process provider has no %s", call)
 }
 
 // Exec, Attach and PortForward would return a URL: see StreamExec and the other Stream methods.
 func (unsupported) Exec(context.Context, *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
-	return nil, no("Exec")
+	return nil, unimplementedCall("Exec")
 }
 
 func (unsupported) Attach(context.Context, *runtimeapi.AttachRequest) (*runtimeapi.AttachResponse, error) {
-	return nil, no("Attach")
+	return nil, unimplementedCall("Attach")
 }
 
 func (unsupported) PortForward(context.Context, *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
-	return nil, no("PortForward")
+	return nil, unimplementedCall("PortForward")
 }
 
 func (unsupported) CheckpointContainer(context.Context, *runtimeapi.CheckpointContainerRequest) error {
-	return no("CheckpointContainer")
+	return unimplementedCall("CheckpointContainer")
 }
 
 func (unsupported) CheckpointPod(context.Context, *runtimeapi.CheckpointPodRequest) error {
-	return no("CheckpointPod")
+	return unimplementedCall("CheckpointPod")
 }
 
 func (unsupported) RestorePod(context.Context, *runtimeapi.RestorePodRequest) (*runtimeapi.RestorePodResponse, error) {
-	return nil, no("RestorePod")
+	return nil, unimplementedCall("RestorePod")
 }
 
 func (unsupported) UpdatePodSandboxResources(context.Context, *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
-	return nil, no("UpdatePodSandboxResources")
+	return nil, unimplementedCall("UpdatePodSandboxResources")
 }
 
 func (unsupported) ListMetricDescriptors(context.Context) ([]*runtimeapi.MetricDescriptor, error) {
-	return nil, no("ListMetricDescriptors")
+	return nil, unimplementedCall("ListMetricDescriptors")
 }
 
 func (unsupported) ListPodSandboxMetrics(context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
-	return nil, no("ListPodSandboxMetrics")
+	return nil, unimplementedCall("ListPodSandboxMetrics")
 }
 
 func (unsupported) PodSandboxStats(context.Context, string) (*runtimeapi.PodSandboxStats, error) {
-	return nil, no("PodSandboxStats")
+	return nil, unimplementedCall("PodSandboxStats")
 }
 
 // UpdateRuntimeConfig ignores the network of pods: the runtime hands out no addresses of it.

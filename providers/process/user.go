@@ -26,15 +26,15 @@ type account struct {
 	home     string
 }
 
-// user sets the user of the container, and returns its home.
-func (r *Runtime) user(spec *shim.Spec, security *runtimeapi.LinuxContainerSecurityContext, image images.Image) (string, error) {
-	if !r.contained() && security.GetRunAsUser() == nil {
+// setUser sets the user of the container, and returns its home.
+func (r *Runtime) setUser(spec *shim.Spec, security *runtimeapi.LinuxContainerSecurityContext, image images.Image) (string, error) {
+	if !r.isContained() && security.GetRunAsUser() == nil {
 		spec.UID, spec.GID = uint32(os.Geteuid()), uint32(os.Getegid())
 		home, _ := os.UserHomeDir()
 		return cmp.Or(home, "/"), nil
 	}
 	files := accounts{}
-	if r.contained() {
+	if r.isContained() {
 		files.dir = r.images.Root(image.ID)
 	}
 	wanted, group, _ := strings.Cut(image.Config.User, ":")
@@ -47,12 +47,12 @@ func (r *Runtime) user(spec *shim.Spec, security *runtimeapi.LinuxContainerSecur
 	if security.GetRunAsGroup() != nil {
 		group = strconv.FormatInt(security.GetRunAsGroup().GetValue(), 10)
 	}
-	a, err := files.user(cmp.Or(wanted, "0"))
+	a, err := files.findUser(cmp.Or(wanted, "0"))
 	if err != nil {
 		return "", err
 	}
 	if group != "" {
-		if a.gid, err = files.group(group); err != nil {
+		if a.gid, err = files.findGroup(group); err != nil {
 			return "", err
 		}
 	}
@@ -66,7 +66,7 @@ func (r *Runtime) user(spec *shim.Spec, security *runtimeapi.LinuxContainerSecur
 	}
 	slices.Sort(spec.Groups)
 	spec.Groups = slices.Compact(spec.Groups)
-	if os.Geteuid() == 0 || r.contained() {
+	if os.Geteuid() == 0 || r.isContained() {
 		return a.home, nil
 	}
 	// Without root, this process can run containers as its own user only.
@@ -80,12 +80,12 @@ func (r *Runtime) user(spec *shim.Spec, security *runtimeapi.LinuxContainerSecur
 // accounts reads /etc/passwd and /etc/group below dir, which another user may control.
 type accounts struct{ dir string }
 
-// user finds a user by name or number; a number need not be in the files.
-func (f accounts) user(wanted string) (account, error) {
+// findUser finds a user by name or number; a number need not be in the files.
+func (f accounts) findUser(wanted string) (account, error) {
 	number, err := strconv.ParseUint(wanted, 10, 32)
 	found := account{uid: uint32(number), home: "/"}
 	isNumber := err == nil
-	for fields := range f.lines("passwd", 6) {
+	for fields := range f.fileLines("passwd", 6) {
 		uid, err1 := strconv.ParseUint(fields[2], 10, 32)
 		gid, err2 := strconv.ParseUint(fields[3], 10, 32)
 		if err1 != nil || err2 != nil || (isNumber && uid != number) || (!isNumber && fields[0] != wanted) {
@@ -102,11 +102,11 @@ func (f accounts) user(wanted string) (account, error) {
 	return found, nil
 }
 
-func (f accounts) group(wanted string) (uint32, error) {
+func (f accounts) findGroup(wanted string) (uint32, error) {
 	if number, err := strconv.ParseUint(wanted, 10, 32); err == nil {
 		return uint32(number), nil
 	}
-	for fields := range f.lines("group", 3) {
+	for fields := range f.fileLines("group", 3) {
 		if gid, err := strconv.ParseUint(fields[2], 10, 32); err == nil && fields[0] == wanted {
 			return uint32(gid), nil
 		}
@@ -117,7 +117,7 @@ func (f accounts) group(wanted string) (uint32, error) {
 // groupsOf returns the groups with the user as a member.
 func (f accounts) groupsOf(user string) []uint32 {
 	var all []uint32
-	for fields := range f.lines("group", 4) {
+	for fields := range f.fileLines("group", 4) {
 		gid, err := strconv.ParseUint(fields[2], 10, 32)
 		if err == nil && user != "" && slices.Contains(strings.Split(fields[3], ","), user) {
 			all = append(all, uint32(gid))
@@ -126,8 +126,8 @@ func (f accounts) groupsOf(user string) []uint32 {
 	return all
 }
 
-// lines are the lines of a file in etc with at least so many fields.
-func (f accounts) lines(name string, least int) func(func([]string) bool) {
+// fileLines are the lines of a file in etc with at least so many fields.
+func (f accounts) fileLines(name string, least int) func(func([]string) bool) {
 	return func(yield func([]string) bool) {
 		if f.dir == "" {
 			return
@@ -176,8 +176,8 @@ func capabilityNamesOf(mask uint64) (names []string) {
 var defaultCapabilities = []string{"CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "SETGID", "SETUID", "SETFCAP", "SETPCAP",
 	"NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE"}
 
-// capabilities is the set as a bit mask.
-func capabilities(privileged, network bool, asked *runtimeapi.Capability) (uint64, error) {
+// capabilityMask is the set as a bit mask.
+func capabilityMask(privileged, network bool, asked *runtimeapi.Capability) (uint64, error) {
 	if privileged {
 		return ^uint64(0), nil
 	}

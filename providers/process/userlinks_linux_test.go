@@ -81,7 +81,7 @@ func networkOf(t *testing.T, p *scriptedProcess) *userNetwork {
 		process: &networkProcess{socket: p.serve(t), cgroups: &cgroups{}}, nameservers: func() []string { return []string{} }, services: func() []podnet.Service { return []podnet.Service{} },
 		prefix: prefix, gateway: prefix.Addr().Next(), last: prefix.Addr().Next(), pods: map[netip.Addr]*sandbox{}, every: followEvery, tell: func(*sandbox, string) {},
 	}
-	if err := n.configure(t.Context()); err != nil {
+	if err := n.sendConfig(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -116,7 +116,7 @@ func TestProbesDoNotWaitForTheNetworkProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := make(chan error, 1)
-	go func() { left <- n.leave(t.Context(), s) }()
+	go func() { left <- n.leaveNetwork(t.Context(), s) }()
 	for !p.wasAsked(`"detach"`) {
 		<-time.After(time.Millisecond)
 	}
@@ -152,7 +152,7 @@ func TestSecurityK6ProbesReachNothingThatPodsDoNot(t *testing.T) {
 func TestWhatAKilledDaemonHasAttachedIsDetached(t *testing.T) {
 	p := &scriptedProcess{}
 	n := networkOf(t, p)
-	addresses, err := n.join(t.Context(), &sandbox{id: "a"})
+	addresses, err := n.joinNetwork(t.Context(), &sandbox{id: "a"})
 	if err != nil || !p.wasAsked(`{"op":"detach","address":"`+addresses[0]+`"}`) {
 		t.Errorf("%v, %v: the network process was asked %q", addresses, err, p.asked)
 	}
@@ -163,7 +163,7 @@ func TestReplacedNetworkProcessIsSeen(t *testing.T) {
 	seen := make(chan bool, 1)
 	go func() { seen <- n.waitForEnd(t.Context()) }()
 	n.nameservers = func() []string { return []string{"192.0.2.53:53"} }
-	if err := n.configure(t.Context()); err != nil { // a join does the same, perhaps after the process has ended
+	if err := n.sendConfig(t.Context()); err != nil { // a join does the same, perhaps after the process has ended
 		t.Fatal(err)
 	}
 	select {

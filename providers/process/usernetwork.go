@@ -89,9 +89,9 @@ func (r *Runtime) openUserNetwork(ctx context.Context) (podNetwork, error) {
 	n := &userNetwork{
 		process: r.newNetworkProcess(program), denied: r.config.PodNetworkDenied, nameservers: machineNameservers, services: func() []podnet.Service { return r.services() },
 		prefix: prefix, gateway: prefix.Addr().Next(), last: prefix.Addr().Next(), pods: map[netip.Addr]*sandbox{},
-		tunnels: !r.oci.gvisor(), every: followEvery, tell: func(s *sandbox, why string) { r.tellNetwork(s, why) },
+		tunnels: !r.oci.isGVisor(), every: followEvery, tell: func(s *sandbox, why string) { r.tellNetwork(s, why) },
 	}
-	if err := n.configure(ctx); err != nil {
+	if err := n.sendConfig(ctx); err != nil {
 		return nil, fmt.Errorf("the network of pods; podNetwork: %s leaves pods in the machine's: %w", PodNetworkHost, err)
 	}
 	return n, nil
@@ -100,7 +100,7 @@ func (r *Runtime) openUserNetwork(ctx context.Context) (podNetwork, error) {
 // networkProgram returns the program with the network process as a command. It returns "" if pods stay in the
 // network of the machine, and logs that.
 func (r *Runtime) networkProgram(ctx context.Context) (string, error) {
-	if r.oci.gvisor() {
+	if r.oci.isGVisor() {
 		return r.oci.Program, nil
 	}
 	program := cmp.Or(r.config.NetworkProgram, besideThis(runsc))
@@ -118,28 +118,28 @@ func (r *Runtime) networkProgram(ctx context.Context) (string, error) {
 	return program, nil
 }
 
-// configure sends a changed configuration to the network process, and starts a network process if there is none.
-func (n *userNetwork) configure(ctx context.Context) error {
+// sendConfig sends a changed configuration to the network process, and starts a network process if there is none.
+func (n *userNetwork) sendConfig(ctx context.Context) error {
 	n.configuring.Lock()
 	defer n.configuring.Unlock()
 	config := podnet.Config{
 		Range: n.prefix.String(), Gateway: n.gateway.String(), MTU: podnet.MTU,
 		Nameservers: n.nameservers(), Denied: slices.Concat([]string{}, n.denied), Services: n.services(),
 	}
-	if n.connected() && reflect.DeepEqual(config, n.configured) {
+	if n.isConnected() && reflect.DeepEqual(config, n.configured) {
 		return nil
 	}
-	connection, err := n.process.configure(ctx, config)
+	connection, err := n.process.sendConfig(ctx, config)
 	if err != nil {
 		return err
 	}
 	n.configured = config
-	n.connect(connection)
+	n.setConnection(connection)
 	return nil
 }
 
-// connect replaces the connection by another one, or by none.
-func (n *userNetwork) connect(connection *podnet.Connection) {
+// setConnection replaces the connection by another one, or by none.
+func (n *userNetwork) setConnection(connection *podnet.Connection) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.connection != nil {
@@ -148,16 +148,16 @@ func (n *userNetwork) connect(connection *podnet.Connection) {
 	n.connection = connection
 }
 
-func (n *userNetwork) connected() bool {
+func (n *userNetwork) isConnected() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.connection != nil
 }
 
-// join takes an address for a sandbox, and makes the link of a sandbox in a network namespace. Otherwise the
+// joinNetwork takes an address for a sandbox, and makes the link of a sandbox in a network namespace. Otherwise the
 // supervisor of the sandbox makes the link.
-func (n *userNetwork) join(ctx context.Context, s *sandbox) ([]string, error) {
-	if err := n.configure(ctx); err != nil {
+func (n *userNetwork) joinNetwork(ctx context.Context, s *sandbox) ([]string, error) {
+	if err := n.sendConfig(ctx); err != nil {
 		return nil, err
 	}
 	address, err := n.takeAddress(s)
@@ -169,10 +169,10 @@ func (n *userNetwork) join(ctx context.Context, s *sandbox) ([]string, error) {
 		return nil, err
 	}
 	if n.tunnels {
-		if err := netns.New(s.netns()); err != nil {
+		if err := netns.New(s.netnsPath()); err != nil {
 			return nil, err
 		}
-		if err := n.attach(ctx, s, address); err != nil {
+		if err := n.attachLink(ctx, s, address); err != nil {
 			return nil, err
 		}
 	}
@@ -182,7 +182,7 @@ func (n *userNetwork) join(ctx context.Context, s *sandbox) ([]string, error) {
 func (n *userNetwork) takeAddress(s *sandbox) (netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for address := n.after(n.last); ; address = n.after(address) {
+	for address := n.nextAddress(n.last); ; address = n.nextAddress(address) {
 		if n.pods[address] == nil {
 			n.pods[address], n.last = s, address
 			return address, nil
@@ -193,14 +193,14 @@ func (n *userNetwork) takeAddress(s *sandbox) (netip.Addr, error) {
 	}
 }
 
-// attach gives a sandbox in a network namespace its network. A sandbox with a network keeps it.
-func (n *userNetwork) attach(ctx context.Context, s *sandbox, address netip.Addr) error {
+// attachLink gives a sandbox in a network namespace its network. A sandbox with a network keeps it.
+func (n *userNetwork) attachLink(ctx context.Context, s *sandbox, address netip.Addr) error {
 	n.links.Lock()
 	defer n.links.Unlock()
-	if !n.has(address, s) || !netns.Alive(s.netns()) { // the pod has left the network, or has not joined yet
+	if !n.hasAddress(address, s) || !netns.Alive(s.netnsPath()) { // the pod has left the network, or has not joined yet
 		return nil
 	}
-	link, err := netns.OpenTunnel(s.netns(), address.String(), podnet.MTU)
+	link, err := netns.OpenTunnel(s.netnsPath(), address.String(), podnet.MTU)
 	if errors.Is(err, syscall.EBUSY) {
 		return nil
 	}
@@ -208,20 +208,20 @@ func (n *userNetwork) attach(ctx context.Context, s *sandbox, address netip.Addr
 		return err
 	}
 	defer link.Close()
-	return podnet.Keep(ctx, n.process.socket, n.pod(s, address.String()), link)
+	return podnet.Keep(ctx, n.process.socket, n.processPod(s, address.String()), link)
 }
 
-// has reports whether a sandbox has the address.
-func (n *userNetwork) has(address netip.Addr, s *sandbox) bool {
+// hasAddress reports whether a sandbox has the address.
+func (n *userNetwork) hasAddress(address netip.Addr, s *sandbox) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	other := n.pods[address]
 	return other != nil && other.id == s.id
 }
 
-// restore attaches the sandboxes in network namespaces again after a restart of the network process. A failed
+// restoreLinks attaches the sandboxes in network namespaces again after a restart of the network process. A failed
 // attachment does not stop the others: a pod with NET_ADMIN may have removed or replaced its own interface.
-func (n *userNetwork) restore(ctx context.Context) {
+func (n *userNetwork) restoreLinks(ctx context.Context) {
 	if !n.tunnels {
 		return
 	}
@@ -230,7 +230,7 @@ func (n *userNetwork) restore(ctx context.Context) {
 	n.mu.Unlock()
 	lacking := map[string]string{}
 	for address, s := range pods {
-		if err := n.attach(ctx, s, address); err != nil {
+		if err := n.attachLink(ctx, s, address); err != nil {
 			lacking[s.id] = err.Error()
 		}
 	}
@@ -261,15 +261,15 @@ func (n *userNetwork) tellLacking(ctx context.Context) {
 			continue
 		}
 		if why != "" {
-			log.G(ctx).Errorf("process provider: pod %s has no network; it is tried again: %s", n.pod(s, "").Name, why)
+			log.G(ctx).Errorf("process provider: pod %s has no network; it is tried again: %s", n.processPod(s, "").Name, why)
 		}
 		n.tell(s, why)
 	}
 	n.told = told
 }
 
-// after returns the address to try after another one. An address that was given back is used again last.
-func (n *userNetwork) after(address netip.Addr) netip.Addr {
+// nextAddress returns the address to try after another one. An address that was given back is used again last.
+func (n *userNetwork) nextAddress(address netip.Addr) netip.Addr {
 	next := address.Next()
 	if !n.prefix.Contains(next.Next()) { // the last address is the broadcast address
 		return n.gateway.Next()
@@ -277,15 +277,15 @@ func (n *userNetwork) after(address netip.Addr) netip.Addr {
 	return next
 }
 
-// leave gives back the address of a sandbox.
-func (n *userNetwork) leave(ctx context.Context, s *sandbox) error {
+// leaveNetwork gives back the address of a sandbox.
+func (n *userNetwork) leaveNetwork(ctx context.Context, s *sandbox) error {
 	n.links.Lock()
 	defer n.links.Unlock()
 	address, ok := n.addressOf(s)
 	if !ok {
 		return nil
 	}
-	if n.tunnels && n.connected() { // a restarted network process does not know the address
+	if n.tunnels && n.isConnected() { // a restarted network process does not know the address
 		if err := podnet.Detach(ctx, n.process.socket, address.String()); err != nil {
 			return err
 		}
@@ -307,16 +307,16 @@ func (n *userNetwork) addressOf(s *sandbox) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// lost takes the address of a sandbox of an earlier daemon. It reports whether the sandbox has no place in this
+// isLost takes the address of a sandbox of an earlier daemon. It reports whether the sandbox has no place in this
 // network.
-func (n *userNetwork) lost(s *sandbox) bool {
+func (n *userNetwork) isLost(s *sandbox) bool {
 	address, err := netip.ParseAddr(s.addresses[0])
 	if err != nil || !n.prefix.Contains(address) || len(s.addresses) != 1 {
 		return true
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if taken := n.pods[address]; taken != nil && taken.id != s.id || n.tunnels && !netns.Alive(s.netns()) {
+	if taken := n.pods[address]; taken != nil && taken.id != s.id || n.tunnels && !netns.Alive(s.netnsPath()) {
 		return true
 	}
 	if s.held {
@@ -332,27 +332,27 @@ func (n *userNetwork) hostPorts() bool { return true }
 func (n *userNetwork) run(ctx context.Context) {
 	var following sync.WaitGroup
 	defer following.Wait()
-	following.Go(func() { n.follow(ctx) })
+	following.Go(func() { n.sendChanges(ctx) })
 	for n.waitForEnd(ctx) {
-		for err := n.configure(ctx); err != nil && ctx.Err() == nil; err = n.configure(ctx) {
+		for err := n.sendConfig(ctx); err != nil && ctx.Err() == nil; err = n.sendConfig(ctx) {
 			log.G(ctx).WithError(err).Error("process provider: start the network of pods again; it is tried again in 1 s")
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Second):
 			}
 		}
-		n.restore(ctx)
+		n.restoreLinks(ctx)
 	}
 }
 
-// follow sends changes to the network process until ctx ends. A daemon knows no services until it has read them
+// sendChanges sends changes to the network process until ctx ends. A daemon knows no services until it has read them
 // after its start, and running pods need services even if no pod starts.
-func (n *userNetwork) follow(ctx context.Context) {
+func (n *userNetwork) sendChanges(ctx context.Context) {
 	again := time.NewTicker(n.every)
 	defer again.Stop()
 	for {
-		if n.connected() { // else run starts a network process
-			if err := n.configure(ctx); err != nil && ctx.Err() == nil {
+		if n.isConnected() { // else run starts a network process
+			if err := n.sendConfig(ctx); err != nil && ctx.Err() == nil {
 				log.G(ctx).WithError(err).Errorf("process provider: tell the network process its configuration; it is tried again in %v", n.every)
 			}
 			if err := n.endSilent(ctx, silentFor); err != nil {
@@ -368,7 +368,7 @@ func (n *userNetwork) follow(ctx context.Context) {
 		lacking := len(n.lacking) > 0
 		n.mu.Unlock()
 		if lacking {
-			n.restore(ctx)
+			n.restoreLinks(ctx)
 		}
 		n.tellLacking(ctx)
 	}
@@ -379,7 +379,7 @@ func (n *userNetwork) endSilent(ctx context.Context, patience time.Duration) err
 	n.configuring.Lock() // the network process may be replaced during its configuration
 	defer n.configuring.Unlock()
 	var err error
-	for begin := time.Now(); n.connected() && time.Since(begin) < patience; {
+	for begin := time.Now(); n.isConnected() && time.Since(begin) < patience; {
 		asking, cancel := context.WithTimeout(ctx, patience)
 		err = podnet.CheckVersion(asking, n.process.socket)
 		cancel()
@@ -387,7 +387,7 @@ func (n *userNetwork) endSilent(ctx context.Context, patience time.Duration) err
 			return nil // the network process answers, or has ended, which run detects
 		}
 	}
-	if err == nil || !n.connected() {
+	if err == nil || !n.isConnected() {
 		return nil
 	}
 	log.G(ctx).WithError(err).Errorf("process provider: the network process has not answered for %v, and is ended", patience)
@@ -408,14 +408,14 @@ func (n *userNetwork) waitForEnd(ctx context.Context) bool {
 	if !stop() {
 		return false
 	}
-	if n.forget(connection) {
+	if n.dropConnection(connection) {
 		log.G(ctx).Warnf("process provider: the network process has ended, and is started again; connections of pods have ended with it. Its log is %s", n.process.log)
 	}
 	return true
 }
 
-// forget drops a connection that has ended, and reports whether it was the newest one.
-func (n *userNetwork) forget(connection *podnet.Connection) bool {
+// dropConnection drops a connection that has ended, and reports whether it was the newest one.
+func (n *userNetwork) dropConnection(connection *podnet.Connection) bool {
 	connection.Close()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -430,23 +430,23 @@ func (n *userNetwork) forget(connection *podnet.Connection) bool {
 func (n *userNetwork) close(ctx context.Context, used bool) error {
 	n.configuring.Lock()
 	defer n.configuring.Unlock()
-	n.connect(nil)
+	n.setConnection(nil)
 	if used {
 		return nil
 	}
 	return n.process.end(ctx)
 }
 
-// link returns the link from which the supervisor of a sandbox makes the sandbox's network.
-func (n *userNetwork) link(s *sandbox) *shim.Network {
+// supervisorLink returns the link from which the supervisor of a sandbox makes the sandbox's network.
+func (n *userNetwork) supervisorLink(s *sandbox) *shim.Network {
 	return &shim.Network{
-		Socket: n.process.socket, Pod: n.pod(s, s.addresses[0]),
+		Socket: n.process.socket, Pod: n.processPod(s, s.addresses[0]),
 		Link: podnet.Link{Address: s.addresses[0], Gateway: n.gateway.String(), MTU: podnet.MTU},
 	}
 }
 
-// pod returns the pod in the form for the network process.
-func (n *userNetwork) pod(s *sandbox, address string) podnet.Pod {
+// processPod returns the pod in the form for the network process.
+func (n *userNetwork) processPod(s *sandbox, address string) podnet.Pod {
 	meta := s.config.GetMetadata()
 	pod := podnet.Pod{Name: meta.GetNamespace() + "/" + meta.GetName(), Address: address, HostPorts: []podnet.HostPort{}}
 	for _, p := range s.config.GetPortMappings() {

@@ -29,16 +29,16 @@ func refuseVulnerable(program, version string, open []oci.Vulnerability, known b
 	if len(severe) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is %s, in which %s are open; %s", program, version, names(severe), remedy(severe))
+	return fmt.Errorf("%s is %s, in which %s are open; %s", program, version, vulnerabilityIDs(severe), remedyFor(severe))
 }
 
-// remedy returns which version to install instead.
-func remedy(open []oci.Vulnerability) string {
+// remedyFor returns which version to install instead.
+func remedyFor(open []oci.Vulnerability) string {
 	last := open[len(open)-1] // the newest: older ones were fixed before
 	return fmt.Sprintf("install %s or newer, or a package that is patched, or use isolation: gvisor", strings.Join(last.Fixed, " or "))
 }
 
-func names(list []oci.Vulnerability) string {
+func vulnerabilityIDs(list []oci.Vulnerability) string {
 	var ids []string
 	for _, v := range list {
 		ids = append(ids, v.ID)
@@ -46,15 +46,15 @@ func names(list []oci.Vulnerability) string {
 	return strings.Join(ids, ", ")
 }
 
-// vulnerabilities returns the open vulnerabilities as a node shows them.
-func (o *ociRuntime) vulnerabilities() string {
+// openVulnerabilities returns the open vulnerabilities as a node shows them.
+func (o *ociRuntime) openVulnerabilities() string {
 	switch {
 	case !o.known:
 		return "unknown"
 	case len(o.open) == 0:
 		return "none"
 	}
-	return names(o.open)
+	return vulnerabilityIDs(o.open)
 }
 
 // shownVersion is the isolation with the version of its runtime, as a node shows it.
@@ -77,7 +77,7 @@ func (p *provider) Advise(context.Context) (versions []string, advice []cli.Advi
 	}
 	versions = []string{fmt.Sprintf("%s: %s", o.Program, o.version)}
 	if len(o.open) > 0 {
-		advice = append(advice, cli.Advice{Problem: fmt.Sprintf("%s is %s, in which %s are open", o.Program, o.version, names(o.open)), Fix: remedy(o.open)})
+		advice = append(advice, cli.Advice{Problem: fmt.Sprintf("%s is %s, in which %s are open", o.Program, o.version, vulnerabilityIDs(o.open)), Fix: remedyFor(o.open)})
 	}
 	return versions, advice
 }

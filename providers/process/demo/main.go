@@ -30,7 +30,7 @@ func main() {
 	}
 	tool := tools[filepath.Base(args[0])]
 	if tool == nil {
-		tool = hello
+		tool = printHello
 	}
 	if err := tool(args[1:]); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(args[0]), err)
@@ -42,15 +42,15 @@ var tools map[string]func([]string) error
 
 func init() {
 	tools = map[string]func([]string) error{
-		"hello": hello, "cat": cat, "env": env, "exit": exit, "hostname": hostname, "id": id, "ls": ls, "sleep": sleep,
-		"tar": archive, "base64": decode, "linger": linger, "size": size, "eat": eat,
+		"hello": printHello, "cat": printFiles, "env": printEnvironment, "exit": exitWith, "hostname": printHostname, "id": printIdentity, "ls": listFiles, "sleep": sleepSeconds,
+		"tar": runTar, "base64": decodeBase64, "linger": startLingering, "size": printSize, "eat": useMemory,
 	}
 }
 
-// hello prints a line each second until a signal ends it.
-func hello([]string) error {
+// printHello prints a line each second until a signal ends it.
+func printHello([]string) error {
 	if port := os.Getenv("PORT"); port != "" {
-		go serve(port)
+		go serveHello(port)
 	}
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, os.Interrupt)
@@ -69,14 +69,14 @@ func hello([]string) error {
 	}
 }
 
-func serve(port string) {
+func serveHello(port string) {
 	server := http.Server{Addr: ":" + port, ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "hello, %s\n", r.RemoteAddr)
 	})}
 	fmt.Fprintln(os.Stderr, server.ListenAndServe())
 }
 
-func cat(paths []string) error {
+func printFiles(paths []string) error {
 	if len(paths) == 0 {
 		_, err := io.Copy(os.Stdout, os.Stdin)
 		return err
@@ -93,12 +93,12 @@ func cat(paths []string) error {
 	return nil
 }
 
-func env([]string) error {
+func printEnvironment([]string) error {
 	_, err := fmt.Println(strings.Join(os.Environ(), "\n"))
 	return err
 }
 
-func exit(args []string) error {
+func exitWith(args []string) error {
 	if len(args) != 1 {
 		return errors.New("want a number")
 	}
@@ -110,7 +110,7 @@ func exit(args []string) error {
 	return nil
 }
 
-func hostname([]string) error {
+func printHostname([]string) error {
 	name, err := os.Hostname()
 	if err == nil {
 		fmt.Println(name)
@@ -118,13 +118,13 @@ func hostname([]string) error {
 	return err
 }
 
-func id([]string) error {
+func printIdentity([]string) error {
 	groups, err := os.Getgroups()
 	fmt.Printf("uid=%d gid=%d groups=%v\n", os.Getuid(), os.Getgid(), groups)
 	return err
 }
 
-func ls(dirs []string) error {
+func listFiles(dirs []string) error {
 	if len(dirs) == 0 {
 		dirs = []string{"."}
 	}
@@ -140,7 +140,7 @@ func ls(dirs []string) error {
 	return nil
 }
 
-func sleep(args []string) error {
+func sleepSeconds(args []string) error {
 	if len(args) != 1 {
 		return errors.New("want a number of seconds")
 	}
@@ -151,8 +151,8 @@ func sleep(args []string) error {
 	return err
 }
 
-// linger starts processes in sessions of their own that ignore the signals to end.
-func linger(args []string) error {
+// startLingering starts processes in sessions of their own that ignore the signals to end.
+func startLingering(args []string) error {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
 	depth := 2
 	if len(args) == 1 {
@@ -163,13 +163,13 @@ func linger(args []string) error {
 		if err != nil {
 			return err
 		}
-		child := &exec.Cmd{Path: self, Args: []string{"linger", strconv.Itoa(depth - 1)}, Stdout: os.Stdout, SysProcAttr: apart()}
+		child := &exec.Cmd{Path: self, Args: []string{"linger", strconv.Itoa(depth - 1)}, Stdout: os.Stdout, SysProcAttr: newSession()}
 		if err := child.Start(); err != nil {
 			return err
 		}
 	}
 	fmt.Println("lingering", depth)
-	return sleep([]string{"600"})
+	return sleepSeconds([]string{"600"})
 }
 
 func eatInChild(mebibytes string) error {
@@ -189,9 +189,9 @@ func eatInChild(mebibytes string) error {
 	return nil
 }
 
-// eat uses so many MiB of memory, and then waits. After "child", a child process uses the memory instead, and
+// useMemory uses so many MiB of memory, and then waits. After "child", a child process uses the memory instead, and
 // this process ends with the exit code of the child, as a shell would.
-func eat(args []string) error {
+func useMemory(args []string) error {
 	if len(args) == 2 && args[0] == "child" {
 		return eatInChild(args[1])
 	}
@@ -207,7 +207,7 @@ func eat(args []string) error {
 		memory[i] = 1
 	}
 	fmt.Println("ate", n)
-	err = sleep([]string{"600"})
+	err = sleepSeconds([]string{"600"})
 	runtime.KeepAlive(memory)
 	return err
 }

@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// archive implements the part of tar that kubectl cp uses: "cf - PATH" and "-xmf - [-C DIR]".
-func archive(args []string) error {
+// runTar implements the part of tar that kubectl cp uses: "cf - PATH" and "-xmf - [-C DIR]".
+func runTar(args []string) error {
 	if len(args) < 2 || args[1] != "-" {
 		return errors.New("want cf - PATH, or xf - [-C DIR]")
 	}
@@ -31,17 +31,17 @@ func archive(args []string) error {
 	}
 	switch {
 	case strings.Contains(options, "c") && len(rest) == 1:
-		return pack(os.Stdout, rest[0])
+		return packFiles(os.Stdout, rest[0])
 	case strings.Contains(options, "x") && len(rest) == 2 && rest[0] == "-C":
-		return unpack(in, rest[1])
+		return unpackFiles(in, rest[1])
 	case strings.Contains(options, "x") && len(rest) == 0:
-		return unpack(in, ".")
+		return unpackFiles(in, ".")
 	}
 	return fmt.Errorf("want cf - PATH, or xf - [-C DIR], got %q", args)
 }
 
-// pack writes the files at path.
-func pack(out io.Writer, path string) error {
+// packFiles writes the files at path.
+func packFiles(out io.Writer, path string) error {
 	w := tar.NewWriter(out)
 	err := filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -76,8 +76,8 @@ func pack(out io.Writer, path string) error {
 	return w.Close()
 }
 
-// unpack writes files and directories below dir.
-func unpack(in io.Reader, dir string) error {
+// unpackFiles writes files and directories below dir.
+func unpackFiles(in io.Reader, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func unpack(in io.Reader, dir string) error {
 			err = root.MkdirAll(name, mode|0o700)
 		case tar.TypeReg:
 			if err = root.MkdirAll(parent, 0o755); err == nil {
-				err = write(root, name, mode, r)
+				err = writeFile(root, name, mode, r)
 			}
 		}
 		if err != nil {
@@ -107,7 +107,7 @@ func unpack(in io.Reader, dir string) error {
 	}
 }
 
-func write(root *os.Root, name string, mode fs.FileMode, content io.Reader) error {
+func writeFile(root *os.Root, name string, mode fs.FileMode, content io.Reader) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
 		return err
@@ -117,8 +117,8 @@ func write(root *os.Root, name string, mode fs.FileMode, content io.Reader) erro
 	return err
 }
 
-// decode implements the part of base64 that copies of files into a container use: "-d".
-func decode(args []string) error {
+// decodeBase64 implements the part of base64 that copies of files into a container use: "-d".
+func decodeBase64(args []string) error {
 	if len(args) != 1 || args[0] != "-d" {
 		return errors.New("want -d")
 	}

@@ -6,4 +6,4 @@ package main
 
 import "errors"
 
-func size([]string) error { return errors.ErrUnsupported }
+func printSize([]string) error { return errors.ErrUnsupported }

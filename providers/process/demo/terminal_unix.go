@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// size prints the rows and columns of its terminal, and again after each change, until its input ends.
-func size([]string) error {
+// printSize prints the rows and columns of its terminal, and again after each change, until its input ends.
+func printSize([]string) error {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)
 	ended := make(chan error, 1)

@@ -34,18 +34,18 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := pack(*out, *tag, *shell, flag.Arg(0), flag.Args()[1:]); err != nil {
+	if err := writeImage(*out, *tag, *shell, flag.Arg(0), flag.Args()[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "pack:", err)
 		os.Exit(1)
 	}
 }
 
-func pack(out, tag, shell, program string, tools []string) error {
+func writeImage(out, tag, shell, program string, tools []string) error {
 	parsed, err := name.NewTag(tag)
 	if err != nil {
 		return err
 	}
-	layer, err := files(program, shell, tools)
+	layer, err := programLayer(program, shell, tools)
 	if err != nil {
 		return err
 	}
@@ -71,8 +71,8 @@ func pack(out, tag, shell, program string, tools []string) error {
 	return os.Rename(out+".new", out)
 }
 
-// files returns a layer with the program, its other names, and the usual directories.
-func files(program, shell string, tools []string) (v1.Layer, error) {
+// programLayer returns a layer with the program, its other names, and the usual directories.
+func programLayer(program, shell string, tools []string) (v1.Layer, error) {
 	programs := map[string]string{"bin/" + filepath.Base(program): program}
 	if shell != "" {
 		programs["bin/sh"] = shell

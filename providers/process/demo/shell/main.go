@@ -24,7 +24,7 @@ import (
 func main() {
 	command := flag.Bool("c", false, "run the first argument, and pass those after the second")
 	flag.Parse()
-	err := run(*command, flag.Args(), os.Stdin, os.Stdout, os.Stderr)
+	err := runShell(*command, flag.Args(), os.Stdin, os.Stdout, os.Stderr)
 	var status interp.ExitStatus
 	switch {
 	case errors.As(err, &status):
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-func run(command bool, args []string, stdin *os.File, stdout, stderr io.Writer) error {
+func runShell(command bool, args []string, stdin *os.File, stdout, stderr io.Writer) error {
 	if command && len(args) == 0 {
 		return errors.New("-c: want a command")
 	}
@@ -53,21 +53,21 @@ func run(command bool, args []string, stdin *os.File, stdout, stderr io.Writer) 
 	}
 	switch {
 	case command:
-		return script(r, strings.NewReader(args[0]), "")
+		return runScript(r, strings.NewReader(args[0]), "")
 	case prompt:
-		return interactive(r, stdin, stdout, stderr)
+		return runInteractive(r, stdin, stdout, stderr)
 	case len(args) == 0:
-		return script(r, stdin, "")
+		return runScript(r, stdin, "")
 	}
 	f, err := os.Open(args[0])
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return script(r, f, args[0])
+	return runScript(r, f, args[0])
 }
 
-func script(r *interp.Runner, source io.Reader, name string) error {
+func runScript(r *interp.Runner, source io.Reader, name string) error {
 	program, err := syntax.NewParser().Parse(source, name)
 	if err != nil {
 		return err
@@ -75,8 +75,8 @@ func script(r *interp.Runner, source io.Reader, name string) error {
 	return r.Run(context.Background(), program)
 }
 
-// interactive runs line by line. It prints the error of a line, and goes on with the next line.
-func interactive(r *interp.Runner, stdin io.Reader, stdout, stderr io.Writer) error {
+// runInteractive runs line by line. It prints the error of a line, and goes on with the next line.
+func runInteractive(r *interp.Runner, stdin io.Reader, stdout, stderr io.Writer) error {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt) // the prompt ignores the signal
 	for {

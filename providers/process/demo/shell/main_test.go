@@ -39,7 +39,7 @@ func TestShell(t *testing.T) {
 			}
 			defer stdin.Close()
 			var out strings.Builder
-			err = run(tt.command, tt.args, stdin, &out, &out)
+			err = runShell(tt.command, tt.args, stdin, &out, &out)
 			var code interp.ExitStatus
 			if err != nil && !errors.As(err, &code) {
 				t.Fatal(err)

@@ -23,13 +23,13 @@ var used = []string{`Platform="systrap"`, "NVProxy=false", "TPUProxy=false", "RD
 func main() {
 	path := flag.String("o", "", "the `file` that is written")
 	flag.Parse()
-	if err := write(*path); err != nil {
+	if err := writePrograms(*path); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
 }
 
-func write(path string) error {
+func writePrograms(path string) error {
 	programs, err := config.PrecompiledPrograms()
 	if err != nil {
 		return err

@@ -38,8 +38,8 @@ type allowance struct {
 	used  int // guarded by of.mu
 }
 
-// take takes n, or nothing.
-func (a *allowance) take(n int) bool {
+// takeUnits takes n, or nothing.
+func (a *allowance) takeUnits(n int) bool {
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
 	if a.used+n > min(a.limit, a.of.free-n) {
@@ -65,7 +65,7 @@ func (a *allowance) takeShare(least, most int) int {
 	return n
 }
 
-func (a *allowance) put(n int) {
+func (a *allowance) returnUnits(n int) {
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
 	a.used -= n
@@ -77,8 +77,8 @@ const podFiles = 2
 
 var errFiles = errors.New("the network process has no file descriptors left: raise its limit (ulimit -Hn)")
 
-// reserve takes n for the process itself, completely or not at all.
-func (s *supply) reserve(n int) bool {
+// reserveUnits takes n for the process itself, completely or not at all.
+func (s *supply) reserveUnits(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.free < n {
@@ -88,7 +88,7 @@ func (s *supply) reserve(n int) bool {
 	return true
 }
 
-func (s *supply) release(n int) {
+func (s *supply) releaseUnits(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free += n
@@ -100,7 +100,7 @@ type counter struct {
 	n     atomic.Int32
 }
 
-func (c *counter) take() bool {
+func (c *counter) takeOne() bool {
 	if c.n.Add(1) > c.limit {
 		c.n.Add(-1)
 		return false
@@ -108,4 +108,4 @@ func (c *counter) take() bool {
 	return true
 }
 
-func (c *counter) put() { c.n.Add(-1) }
+func (c *counter) returnOne() { c.n.Add(-1) }

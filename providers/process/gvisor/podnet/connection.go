@@ -38,19 +38,19 @@ type stream interface {
 // errRefused means that the pod refused a connection or did not answer.
 var errRefused = errors.New("refused")
 
-// connect opens a connection of the stack with the pod. It is half-open until the pod has answered.
-func (p *pod) connect(ctx context.Context, from, to tcpip.FullAddress) (*connection, error) {
+// connectTo opens a connection of the stack with the pod. It is half-open until the pod has answered.
+func (p *pod) connectTo(ctx context.Context, from, to tcpip.FullAddress) (*connection, error) {
 	fail := func(err error) (*connection, error) {
 		return nil, fmt.Errorf("connect to %s:%d: %w", to.Addr, to.Port, err)
 	}
-	s, err := p.take(&p.connections, minShare, maxShare)
+	s, err := p.takeSlot(&p.connections, minShare, maxShare)
 	if err != nil {
 		return fail(err)
 	}
 	c := &connection{slot: s, wq: &waiter.Queue{}}
 	var terr tcpip.Error
 	if c.ep, terr = p.network.stack.NewEndpoint(tcp.ProtocolNumber, ipv4.ProtocolNumber, c.wq); terr != nil {
-		s.release()
+		s.releaseSlot()
 		return fail(errors.New(terr.String()))
 	}
 	entry, ready := waiter.NewChannelEntry(waiter.WritableEvents | waiter.EventErr | waiter.EventHUp)
@@ -64,22 +64,22 @@ func (p *pod) connect(ctx context.Context, from, to tcpip.FullAddress) (*connect
 		case <-ready:
 			terr = c.ep.LastError()
 		case <-ctx.Done():
-			c.discard()
+			c.abortConnection()
 			return fail(fmt.Errorf("%w: no answer: %w", errRefused, ctx.Err()))
 		case <-p.ctx.Done():
-			c.discard()
+			c.abortConnection()
 			return fail(errEnded)
 		}
 	}
 	switch terr.(type) {
 	case nil:
-		c.limit()
+		c.limitBuffers()
 		return c, nil
 	case *tcpip.ErrConnectionRefused, *tcpip.ErrTimeout, *tcpip.ErrConnectionReset:
-		c.discard()
+		c.abortConnection()
 		return fail(refusal{terr.String()})
 	}
-	c.discard()
+	c.abortConnection()
 	return fail(errors.New(terr.String()))
 }
 
@@ -89,21 +89,21 @@ type refusal struct{ text string }
 func (r refusal) Error() string        { return r.text }
 func (r refusal) Is(target error) bool { return target == errRefused }
 
-// limit sets the buffers of the connection to its share.
-func (c *connection) limit() {
+// limitBuffers sets the buffers of the connection to its share.
+func (c *connection) limitBuffers() {
 	size := int64(min(c.slot.share/2, bufferMost))
 	c.ep.SocketOptions().SetReceiveBufferSize(size, true)
 	c.ep.SocketOptions().SetSendBufferSize(size, true)
 }
 
-func (c *connection) discard() {
+func (c *connection) abortConnection() {
 	c.ep.Abort()
-	c.finish()
+	c.awaitRelease()
 }
 
-// join copies between both sides until both have ended, and closes them. It passes on the end of one direction,
+// joinStreams copies between both sides until both have ended, and closes them. It passes on the end of one direction,
 // and failures.
-func (c *connection) join(other stream) {
+func (c *connection) joinStreams(other stream) {
 	abort := func() {
 		c.ep.Abort()
 		if t, ok := other.(*net.TCPConn); ok {
@@ -124,7 +124,7 @@ func (c *connection) join(other stream) {
 	copies.Wait()
 	stop()
 	_ = other.Close()
-	c.finish()
+	c.awaitRelease()
 }
 
 // copyOut copies from the pod, and reports whether the copy ended normally. Data goes from the stack to the
@@ -198,7 +198,7 @@ func (c *connection) copyIn(from stream) bool {
 	var r socketReader
 	var terr tcpip.Error
 	read := func(fd uintptr) bool {
-		if r.open(int(fd)); r.empty {
+		if r.measureSocket(int(fd)); r.empty {
 			return false // the function is called again when there is data
 		}
 		if r.err == nil && !r.ended {
@@ -230,8 +230,8 @@ type socketReader struct {
 	err          error
 }
 
-// open finds out how much data the socket has.
-func (r *socketReader) open(fd int) {
+// measureSocket finds out how much data the socket has.
+func (r *socketReader) measureSocket(fd int) {
 	*r = socketReader{fd: fd}
 	if r.size, r.err = unix.IoctlGetInt(fd, unix.TIOCINQ); r.err != nil || r.size > 0 {
 		return
@@ -277,27 +277,27 @@ func (r *socketReader) Read(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// finish closes the connection, and keeps its slot until the stack has released the connection. A pod that does
+// awaitRelease closes the connection, and keeps its slot until the stack has released the connection. A pod that does
 // not end its side pays with its own slots.
-func (c *connection) finish() {
+func (c *connection) awaitRelease() {
 	c.ep.Close()
 	late := time.NewTimer(finWait)
 	defer late.Stop()
-	for pause := time.Millisecond; !c.gone(); pause = min(2*pause, time.Second/4) {
+	for pause := time.Millisecond; !c.isReleased(); pause = min(2*pause, time.Second/4) {
 		select {
 		case <-time.After(pause):
 		case <-late.C:
 			c.ep.Abort()
 		case <-c.slot.pod.ctx.Done():
 			c.ep.Abort()
-			c.slot.release()
+			c.slot.releaseSlot()
 			return
 		}
 	}
-	c.slot.release()
+	c.slot.releaseSlot()
 }
 
-func (c *connection) gone() bool {
+func (c *connection) isReleased() bool {
 	switch tcp.EndpointState(c.ep.State()) {
 	case tcp.StateInitial, tcp.StateClose, tcp.StateError:
 		return true
@@ -306,8 +306,8 @@ func (c *connection) gone() bool {
 }
 
 // datagramBuffers have room for a datagram each.
-var datagramBuffers = buffers(64 << 10)
+var datagramBuffers = bufferPool(64 << 10)
 
-func buffers(size int) sync.Pool {
+func bufferPool(size int) sync.Pool {
 	return sync.Pool{New: func() any { b := make([]byte, size); return &b }}
 }

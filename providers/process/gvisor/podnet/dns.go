@@ -20,51 +20,51 @@ const (
 	silence = 10 * time.Second
 )
 
-// ask sends a pod's question to the nameservers, and delivers the answer. Each question has a socket of its own,
+// startQuery sends a pod's question to the nameservers, and delivers the answer. Each question has a socket of its own,
 // so its port cannot be guessed.
-func (f *flow) ask(servers []netip.AddrPort, query []byte) {
+func (f *flow) startQuery(servers []netip.AddrPort, query []byte) {
 	p := f.slot.pod
-	if len(query) < dnsHeader || !p.queries.take() {
+	if len(query) < dnsHeader || !p.queries.takeOne() {
 		return
 	}
-	if !p.files.take(1) {
-		p.queries.put()
+	if !p.files.takeUnits(1) {
+		p.queries.returnOne()
 		return
 	}
 	query = slices.Clone(query)
 	f.questions.Add(1)
 	release := func() {
 		f.questions.Add(-1)
-		p.files.put(1)
-		p.queries.put()
+		p.files.returnUnits(1)
+		p.queries.returnOne()
 	}
-	if !p.spawn(func() {
+	if !p.spawnTask(func() {
 		defer release()
-		f.answer(servers, query)
+		f.queryServers(servers, query)
 	}) {
 		release()
 	}
 }
 
-func (f *flow) answer(servers []netip.AddrPort, query []byte) {
+func (f *flow) queryServers(servers []netip.AddrPort, query []byte) {
 	b := datagramBuffers.Get().(*[]byte)
 	defer datagramBuffers.Put(b)
 	known := &f.slot.pod.network.silent
-	for _, server := range known.order(servers) {
+	for _, server := range known.sortServers(servers) {
 		if f.slot.pod.ctx.Err() != nil {
 			return
 		}
-		n, err := exchange(server, query, *b)
-		known.note(server, err != nil)
+		n, err := exchangeQuery(server, query, *b)
+		known.recordAnswer(server, err != nil)
 		if err == nil {
-			f.deliver((*b)[:n])
+			f.deliverDatagram((*b)[:n])
 			return
 		}
 	}
 }
 
-// exchange asks one nameserver.
-func exchange(server netip.AddrPort, query, answer []byte) (int, error) {
+// exchangeQuery asks one nameserver.
+func exchangeQuery(server netip.AddrPort, query, answer []byte) (int, error) {
 	c, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(server))
 	if err != nil {
 		return 0, err
@@ -94,8 +94,8 @@ type silentServers struct {
 	until map[netip.AddrPort]time.Time // guarded by mu
 }
 
-// order returns the servers, the answering servers first.
-func (s *silentServers) order(servers []netip.AddrPort) []netip.AddrPort {
+// sortServers returns the servers, the answering servers first.
+func (s *silentServers) sortServers(servers []netip.AddrPort) []netip.AddrPort {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -108,7 +108,7 @@ func (s *silentServers) order(servers []netip.AddrPort) []netip.AddrPort {
 	return slices.SortedStableFunc(slices.Values(servers), func(a, b netip.AddrPort) int { return rank(a) - rank(b) })
 }
 
-func (s *silentServers) note(server netip.AddrPort, silent bool) {
+func (s *silentServers) recordAnswer(server netip.AddrPort, silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !silent {

@@ -60,7 +60,7 @@ func TestSecurityK3AnsweredQuestionsEndTheirFlows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	flows := &d.network.find([4]byte{10, 88, 0, 5}).flows.n
+	flows := &d.network.findPod([4]byte{10, 88, 0, 5}).flows.n
 	for begin := time.Now(); flows.Load() > 0; <-time.After(20 * time.Millisecond) {
 		if time.Since(begin) > dnsIdle-time.Second {
 			t.Fatalf("%d flows are there after %v", flows.Load(), time.Since(begin))

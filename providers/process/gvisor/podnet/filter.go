@@ -16,7 +16,7 @@ import (
 // attacker who takes over this process gets no file, no program, no process and no namespace.
 func installFilter() error {
 	program := seccomp.Program{
-		RuleSets: []seccomp.RuleSet{{Rules: allowed(), Action: seccomp.Allow}},
+		RuleSets: []seccomp.RuleSet{{Rules: allowedCalls(), Action: seccomp.Allow}},
 		Options: seccomp.ProgramOptions{
 			DefaultAction: seccomp.ReturnError.Code(uint16(unix.EPERM)), BadArchAction: seccomp.KillProcess,
 			HotSyscalls: []uintptr{unix.SYS_READ, unix.SYS_SENDTO, unix.SYS_SENDMSG, unix.SYS_WRITE, unix.SYS_FUTEX, unix.SYS_EPOLL_PWAIT},
@@ -32,7 +32,7 @@ func installFilter() error {
 	return nil
 }
 
-func allowed() seccomp.SyscallRules {
+func allowedCalls() seccomp.SyscallRules {
 	rules := seccomp.MakeSyscallRules(nil)
 	for _, call := range []uintptr{
 		// packets
@@ -66,7 +66,7 @@ func allowed() seccomp.SyscallRules {
 			seccomp.PerArg{seccomp.EqualTo(unix.AF_INET), seccomp.EqualTo(unix.SOCK_DGRAM | socketFlags)},
 		},
 		unix.SYS_SOCKETPAIR: seccomp.PerArg{seccomp.EqualTo(unix.AF_UNIX), seccomp.EqualTo(unix.SOCK_STREAM | socketFlags)},
-		unix.SYS_SETSOCKOPT: options(
+		unix.SYS_SETSOCKOPT: socketOptions(
 			[2]uintptr{unix.SOL_SOCKET, unix.SO_REUSEADDR}, [2]uintptr{unix.SOL_SOCKET, unix.SO_BROADCAST}, [2]uintptr{unix.SOL_SOCKET, unix.SO_KEEPALIVE},
 			[2]uintptr{unix.SOL_SOCKET, unix.SO_LINGER}, [2]uintptr{unix.SOL_SOCKET, unix.SO_SNDBUF},
 			[2]uintptr{unix.IPPROTO_TCP, unix.TCP_NODELAY}, [2]uintptr{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE},
@@ -80,8 +80,8 @@ func allowed() seccomp.SyscallRules {
 
 const socketFlags = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
 
-// options allows to set these options of sockets, each a level and a name.
-func options(list ...[2]uintptr) seccomp.SyscallRule {
+// socketOptions allows to set these options of sockets, each a level and a name.
+func socketOptions(list ...[2]uintptr) seccomp.SyscallRule {
 	var or seccomp.Or
 	for _, o := range list {
 		or = append(or, seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(o[0]), seccomp.EqualTo(o[1])})

@@ -39,19 +39,19 @@ type flow struct {
 	asks      bool
 }
 
-// run carries datagrams of the pod until the flow is idle, closed, or the pod ends; then it releases everything.
-func (f *flow) run() {
+// runFlow carries datagrams of the pod until the flow is idle, closed, or the pod ends; then it releases everything.
+func (f *flow) runFlow() {
 	f.ep.SocketOptions().SetReceiveBufferSize(int64(f.slot.share), true)
-	f.touch()
+	f.recordUse()
 	stop := context.AfterFunc(f.slot.pod.ctx, f.close)
-	f.carry()
+	f.carryDatagrams()
 	stop()
 	f.close()
 	f.closeOut()
-	f.slot.release()
+	f.slot.releaseSlot()
 }
 
-func (f *flow) carry() {
+func (f *flow) carryDatagrams() {
 	tick := f.idle
 	if f.asks {
 		tick = answeredIdle
@@ -67,7 +67,7 @@ func (f *flow) carry() {
 		*w = *b
 		result, terr := f.ep.Read(w, tcpip.ReadOptions{})
 		if terr == nil {
-			f.touch()
+			f.recordUse()
 			f.out((*b)[:result.Count])
 		}
 		datagramBuffers.Put(b)
@@ -75,7 +75,7 @@ func (f *flow) carry() {
 			select {
 			case <-ready:
 			case <-timer.C:
-				if f.patience() <= time.Since(time.Unix(0, f.used.Load())) {
+				if f.idleLimit() <= time.Since(time.Unix(0, f.used.Load())) {
 					return
 				}
 				timer.Reset(tick)
@@ -86,22 +86,22 @@ func (f *flow) carry() {
 	}
 }
 
-// patience returns how long the flow may be idle now. It is short after answers: a program that uses a new port
+// idleLimit returns how long the flow may be idle now. It is short after answers: a program that uses a new port
 // for each question must not use up the pod's flows.
-func (f *flow) patience() time.Duration {
+func (f *flow) idleLimit() time.Duration {
 	if f.asks && f.questions.Load() == 0 {
 		return answeredIdle
 	}
 	return f.idle
 }
 
-// deliver sends a datagram to the pod. A datagram that does not fit is lost.
-func (f *flow) deliver(datagram []byte) {
-	f.touch()
+// deliverDatagram sends a datagram to the pod. A datagram that does not fit is lost.
+func (f *flow) deliverDatagram(datagram []byte) {
+	f.recordUse()
 	_, _ = f.ep.Write(bytes.NewReader(datagram), tcpip.WriteOptions{})
 }
 
-func (f *flow) touch() { f.used.Store(time.Now().UnixNano()) }
+func (f *flow) recordUse() { f.used.Store(time.Now().UnixNano()) }
 
 // close ends run.
 func (f *flow) close() { f.ep.Close() }

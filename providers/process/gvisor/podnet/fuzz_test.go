@@ -17,7 +17,7 @@ import (
 // handleBytes gives a packet to the network as if it came from the card of the pod.
 func handleBytes(p *pod, packet []byte) {
 	view := buffer.NewViewWithData(packet)
-	if len(packet) == 0 || !p.handle(view) {
+	if len(packet) == 0 || !p.routePacket(view) {
 		view.Release()
 	}
 }
@@ -44,14 +44,14 @@ func FuzzPacket(f *testing.F) {
 	n.owns = func(netip.Addr) (bool, error) { return true, nil } // no connection is dialled
 	c := testConfig()
 	c.Services, c.Nameservers = nil, nil
-	if err := n.configure(c); err != nil {
+	if err := n.setConfig(c); err != nil {
 		f.Fatal(err)
 	}
 	var cards []int
 	var pods []*pod
 	for _, a := range []string{"10.88.0.5", "10.88.0.6"} {
 		network, card := pair(f)
-		p, err := n.attach(Pod{Name: a, Address: netip.MustParseAddr(a)}, network)
+		p, err := n.attachPod(Pod{Name: a, Address: netip.MustParseAddr(a)}, network)
 		if err != nil {
 			f.Fatal(err)
 		}

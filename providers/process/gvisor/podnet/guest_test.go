@@ -73,7 +73,7 @@ func startDaemon(t testing.TB, config *Config) *daemon {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	s := &server{network: n, users: []uint32{uint32(os.Geteuid())}, idle: idleTime}
-	go func() { served <- s.serve(ctx, l) }()
+	go func() { served <- s.serveListener(ctx, l) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {

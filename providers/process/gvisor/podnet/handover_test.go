@@ -158,7 +158,7 @@ func TestAttachIsRefused(t *testing.T) {
 		defer conn.Close()
 		ends[i] = conn.(*net.UnixConn)
 	}
-	go stranger.answer(t.Context(), ends[0])
+	go stranger.answerClient(t.Context(), ends[0])
 	_ = ends[1].SetReadDeadline(time.Now().Add(patience))
 	if answer, _, err := readPacket(ends[1]); err != nil || len(answer) < 10 {
 		t.Errorf("another user got %q, %v", answer, err)
@@ -216,7 +216,7 @@ func TestKeptPodStaysWithoutItsConnection(t *testing.T) {
 		if _, a := ask(t, d.socket, Request{Op: OpDetach, Address: address}); a.Error != "" {
 			t.Fatal(a.Error)
 		}
-		if d.network.find(address.As4()) != nil {
+		if d.network.findPod(address.As4()) != nil {
 			t.Error("the pod is attached")
 		}
 	}

@@ -26,8 +26,8 @@ const (
 	acceptPause = time.Second / 4
 )
 
-// listen opens the ports of the machine that lead to the pod: all or none.
-func (p *pod) listen(ports []HostPort) error {
+// openHostPorts opens the ports of the machine that lead to the pod: all or none.
+func (p *pod) openHostPorts(ports []HostPort) error {
 	for _, h := range ports {
 		open := p.listenTCP
 		if h.Protocol == ProtocolUDP {
@@ -40,7 +40,7 @@ func (p *pod) listen(ports []HostPort) error {
 	return nil
 }
 
-func (h HostPort) address() netip.AddrPort {
+func (h HostPort) listenAddress() netip.AddrPort {
 	if !h.HostIP.IsValid() {
 		return netip.AddrPortFrom(netip.IPv4Unspecified(), h.HostPort)
 	}
@@ -50,20 +50,20 @@ func (h HostPort) address() netip.AddrPort {
 func (p *pod) listenTCP(h HostPort) error {
 	var config net.ListenConfig
 	config.SetMultipathTCP(false)
-	l, err := config.Listen(p.ctx, "tcp4", h.address().String())
+	l, err := config.Listen(p.ctx, "tcp4", h.listenAddress().String())
 	if err != nil {
 		return err
 	}
-	p.keep(l)
+	p.keepListener(l)
 	// The library cannot read the machine's limit of the backlog in this process.
 	if raw, err := l.(*net.TCPListener).SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.Listen(int(fd), backlog) })
 	}
-	p.spawn(func() { p.acceptAll(l.(*net.TCPListener), h.Port) })
+	p.spawnTask(func() { p.acceptAll(l.(*net.TCPListener), h.Port) })
 	return nil
 }
 
-func (p *pod) keep(l interface{ Close() error }) {
+func (p *pod) keepListener(l interface{ Close() error }) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.listeners = append(p.listeners, l)
@@ -83,11 +83,11 @@ func (p *pod) acceptAll(l *net.TCPListener, port uint16) {
 			}
 			continue
 		}
-		if !p.halfOpen.take() {
+		if !p.halfOpen.takeOne() {
 			_ = in.Close()
 			continue
 		}
-		if !p.spawn(func() { p.joinIn(in, port) }) {
+		if !p.spawnTask(func() { p.joinIn(in, port) }) {
 			_ = in.Close()
 		}
 	}
@@ -97,23 +97,23 @@ func (p *pod) joinIn(in *net.TCPConn, port uint16) {
 	ctx, cancel := context.WithTimeout(p.ctx, dialTimeout)
 	c, err := p.network.dialPod(ctx, p, port)
 	cancel()
-	p.halfOpen.put()
+	p.halfOpen.returnOne()
 	if err != nil {
 		_ = in.SetLinger(0) // the client sees a reset, as from a pod that refuses
 		_ = in.Close()
 		return
 	}
-	c.join(in)
+	c.joinStreams(in)
 }
 
 func (p *pod) listenUDP(h HostPort) error {
-	l, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(h.address()))
+	l, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(h.listenAddress()))
 	if err != nil {
 		return err
 	}
-	p.keep(l)
+	p.keepListener(l)
 	clients := &clients{pod: p, socket: l, port: h.Port, flows: map[netip.AddrPort]*flow{}}
-	p.spawn(clients.run)
+	p.spawnTask(clients.readDatagrams)
 	return nil
 }
 
@@ -126,7 +126,7 @@ type clients struct {
 	flows  map[netip.AddrPort]*flow // guarded by mu
 }
 
-func (c *clients) run() {
+func (c *clients) readDatagrams() {
 	b := make([]byte, 64<<10)
 	for {
 		n, client, err := c.socket.ReadFromUDPAddrPort(b)
@@ -136,15 +136,15 @@ func (c *clients) run() {
 		if err != nil {
 			continue // the error is about an earlier datagram
 		}
-		if f := c.flow(client); f != nil {
-			f.deliver(b[:n])
+		if f := c.flowOf(client); f != nil {
+			f.deliverDatagram(b[:n])
 		}
 	}
 }
 
-// flow returns the flow of a client. It makes a new flow if the client has none, and returns nil if the client
+// flowOf returns the flow of a client. It makes a new flow if the client has none, and returns nil if the client
 // cannot have one.
-func (c *clients) flow(client netip.AddrPort) *flow {
+func (c *clients) flowOf(client netip.AddrPort) *flow {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f := c.flows[client]; f != nil {
@@ -154,13 +154,13 @@ func (c *clients) flow(client netip.AddrPort) *flow {
 	if config == nil {
 		return nil
 	}
-	s, err := c.pod.take(&c.pod.flows, minShare, flowBuffer)
+	s, err := c.pod.takeSlot(&c.pod.flows, minShare, flowBuffer)
 	if err != nil {
 		return nil
 	}
 	f := &flow{slot: s, wq: &waiter.Queue{}, idle: flowIdle}
 	f.out = func(datagram []byte) { _, _ = c.socket.WriteToUDPAddrPort(datagram, client) }
-	f.closeOut = func() { c.forget(client) }
+	f.closeOut = func() { c.forgetClient(client) }
 	ep, terr := c.pod.network.stack.NewEndpoint(udp.ProtocolNumber, ipv4.ProtocolNumber, f.wq)
 	if terr == nil {
 		f.ep = ep
@@ -172,20 +172,20 @@ func (c *clients) flow(client netip.AddrPort) *flow {
 		}
 	}
 	if terr != nil {
-		s.release()
+		s.releaseSlot()
 		return nil
 	}
 	c.flows[client] = f
-	if !c.pod.spawn(f.run) {
+	if !c.pod.spawnTask(f.runFlow) {
 		ep.Close()
-		s.release()
+		s.releaseSlot()
 		delete(c.flows, client)
 		return nil
 	}
 	return f
 }
 
-func (c *clients) forget(client netip.AddrPort) {
+func (c *clients) forgetClient(client netip.AddrPort) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.flows, client)

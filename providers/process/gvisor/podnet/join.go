@@ -29,8 +29,8 @@ type JoinConfig struct {
 // cardName is the name of the network card in a sandbox.
 const cardName = "eth0"
 
-// join gives a running sandbox its network: loopback, and a card on the socket.
-func join(control string, card *os.File, input io.Reader) error {
+// joinSandbox gives a running sandbox its network: loopback, and a card on the socket.
+func joinSandbox(control string, card *os.File, input io.Reader) error {
 	var c JoinConfig
 	if err := json.NewDecoder(input).Decode(&c); err != nil {
 		return fmt.Errorf("read the configuration of the network card: %w", err)
@@ -47,15 +47,15 @@ func join(control string, card *os.File, input io.Reader) error {
 		return fmt.Errorf("connect to the sandbox: %w", err)
 	}
 	defer sandbox.Close()
-	if err := sandbox.Call("Network.CreateLinksAndRoutes", links(c, card), nil); err != nil {
+	if err := sandbox.Call("Network.CreateLinksAndRoutes", sandboxLinks(c, card), nil); err != nil {
 		return fmt.Errorf("give the sandbox its network: %w", err)
 	}
 	return nil
 }
 
-// links returns the network cards of a sandbox. Its stack neither computes nor compares checksums of TCP and
+// sandboxLinks returns the network cards of a sandbox. Its stack neither computes nor compares checksums of TCP and
 // UDP, because packets stay in memory. It does not merge segments: that is slower here by orders of magnitude.
-func links(c JoinConfig, card *os.File) *boot.CreateLinksAndRoutesArgs {
+func sandboxLinks(c JoinConfig, card *os.File) *boot.CreateLinksAndRoutesArgs {
 	return &boot.CreateLinksAndRoutesArgs{
 		FilePayload:   urpc.FilePayload{Files: []*os.File{card}},
 		LoopbackLinks: []boot.LoopbackLink{boot.DefaultLoopbackLink},

@@ -36,7 +36,7 @@ func TestSecurityK3ConnectionsOfAPodAreLimited(t *testing.T) {
 	d := startDaemon(t, &c)
 	greedy, other := d.guest("ns/a", "10.88.0.5"), d.guest("ns/b", "10.88.0.6")
 	const limit = 8
-	d.network.find(greedy.address.As4()).connections.limit = limit
+	d.network.findPod(greedy.address.As4()).connections.limit = limit
 	first := greedy.mustDial("10.98.7.7", 443)
 	for range limit - 1 {
 		if err := greedy.open(); err != nil {
@@ -63,7 +63,7 @@ func TestSecurityK3HalfOpenConnectionsOfAPodAreLimited(t *testing.T) {
 	d := startDaemon(t, &c)
 	greedy, other := d.guest("ns/a", "10.88.0.5"), d.guest("ns/b", "10.88.0.6")
 	const limit = 4
-	p := d.network.find(greedy.address.As4())
+	p := d.network.findPod(greedy.address.As4())
 	p.halfOpen.limit = limit
 	asked, answer := make(chan bool, 2*limit), make(chan bool)
 	d.network.owns = func(netip.Addr) (bool, error) { asked <- true; <-answer; return true, nil }
@@ -89,7 +89,7 @@ func TestSecurityK3FlowsOfAPodAreLimited(t *testing.T) {
 	d := startDaemon(t, &c)
 	greedy, other := d.guest("ns/a", "10.88.0.5"), d.guest("ns/b", "10.88.0.6")
 	const limit = 4
-	d.network.find(greedy.address.As4()).flows.limit = limit
+	d.network.findPod(greedy.address.As4()).flows.limit = limit
 	for range limit {
 		if _, err := greedy.exchange("10.98.7.7", 53, "x"); err != nil {
 			t.Fatal(err)
@@ -135,7 +135,7 @@ func TestSecurityK3NobodyWaitsForAPodThatDoesNotRead(t *testing.T) {
 	if err := third.ping(testGateway.String(), patience); err != nil {
 		t.Errorf("a third pod: %v", err)
 	}
-	full := d.network.find([4]byte{10, 88, 0, 6}).nic
+	full := d.network.findPod([4]byte{10, 88, 0, 6}).nic
 	full.mu.Lock()
 	held := full.bytes
 	full.mu.Unlock()
@@ -144,7 +144,7 @@ func TestSecurityK3NobodyWaitsForAPodThatDoesNotRead(t *testing.T) {
 	}
 	// There is room for the packet of the third pod, and it arrives.
 	small := packet("10.88.0.7", "10.88.0.6", 4343)
-	view := d.network.find([4]byte{10, 88, 0, 7})
+	view := d.network.findPod([4]byte{10, 88, 0, 7})
 	handleBytes(view, small)
 	b := make([]byte, 1<<16)
 	for {
@@ -161,7 +161,7 @@ func TestSecurityK3NobodyWaitsForAPodThatDoesNotRead(t *testing.T) {
 func TestSecurityK3APodGetsNoMoreThanItLeaves(t *testing.T) {
 	s := supply{free: 100}
 	takeAll := func(a *allowance) (n int) {
-		for a.take(1) {
+		for a.takeUnits(1) {
 			n++
 		}
 		return n
@@ -173,7 +173,7 @@ func TestSecurityK3APodGetsNoMoreThanItLeaves(t *testing.T) {
 	if got := takeAll(&b); got != 25 {
 		t.Errorf("the second one has %d, want 25", got)
 	}
-	a.put(50)
+	a.returnUnits(50)
 	if got := takeAll(&b); got != 25 || s.free != 50 {
 		t.Errorf("the second one has %d more, and %d are left, want 25 and 50", got, s.free)
 	}
@@ -233,7 +233,7 @@ func TestSecurityK3TheStackKeepsNoPacketsToPutTogether(t *testing.T) {
 	c := testConfig()
 	d := startDaemon(t, &c)
 	d.guest("ns/a", "10.88.0.5")
-	p := d.network.find([4]byte{10, 88, 0, 5})
+	p := d.network.findPod([4]byte{10, 88, 0, 5})
 	for name, test := range map[string]struct {
 		change func(b []byte)
 		want   bool

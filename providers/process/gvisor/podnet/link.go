@@ -23,8 +23,8 @@ type link struct {
 
 var _ stack.LinkEndpoint = (*link)(nil)
 
-// deliver gives a packet to the stack.
-func (l *link) deliver(pkt *stack.PacketBuffer) {
+// deliverPacket gives a packet to the stack.
+func (l *link) deliverPacket(pkt *stack.PacketBuffer) {
 	l.dispatcher.DeliverNetworkPacket(ipv4.ProtocolNumber, pkt)
 }
 
@@ -37,8 +37,8 @@ func (l *link) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {
 			continue
 		}
 		to := h.DestinationAddress().As4()
-		if p := l.network.find(to); p != nil {
-			p.nic.send(pkt)
+		if p := l.network.findPod(to); p != nil {
+			p.nic.sendPacket(pkt)
 		}
 	}
 	return pkts.Len(), nil

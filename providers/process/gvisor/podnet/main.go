@@ -31,9 +31,9 @@ func Main(args []string) int {
 	err := errors.New("usage: runsc podnet serve | runsc podnet join CONTROL_SOCKET")
 	switch {
 	case len(args) == 1 && args[0] == "serve":
-		err = serve(log.New(os.Stderr, "podnet: ", 0))
+		err = serveNetwork(log.New(os.Stderr, "podnet: ", 0))
 	case len(args) == 2 && args[0] == "join":
-		err = join(args[1], os.NewFile(passed, "card"), os.Stdin)
+		err = joinSandbox(args[1], os.NewFile(passed, "card"), os.Stdin)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "podnet:", err)
@@ -46,8 +46,8 @@ func Main(args []string) int {
 // it.
 const memoryLimit = 384 << 20
 
-// serve is the network process. It ends by SIGTERM, and when it has no users any more.
-func serve(logger *log.Logger) error {
+// serveNetwork is the network process. It ends by SIGTERM, and when it has no users any more.
+func serveNetwork(logger *log.Logger) error {
 	file := os.NewFile(passed, "listener")
 	listener, err := net.FileListener(file)
 	_ = file.Close()
@@ -79,12 +79,12 @@ func serve(logger *log.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := restrict(); err != nil {
+	if err := restrictProcess(); err != nil {
 		return err
 	}
 	logger.Printf("started with %d file descriptors", files)
 	s := &server{network: n, users: []uint32{0, user}, idle: idleTime}
-	if err := s.serve(ctx, l); err != nil {
+	if err := s.serveListener(ctx, l); err != nil {
 		return err
 	}
 	if ctx.Err() == nil {

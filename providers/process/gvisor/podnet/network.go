@@ -25,7 +25,7 @@ import (
 
 const (
 	nicID = 1
-	// bufferDefault and bufferMost are the buffers of connections without a share: see connection.limit.
+	// bufferDefault and bufferMost are the buffers of connections without a share: see connection.limitBuffers.
 	bufferDefault = 256 << 10
 	bufferMost    = 4 << 20
 	// timeWait is short: between two ends on one machine no packet is on its way for longer, and a pod must not
@@ -57,7 +57,7 @@ func newNetwork(files int, logger *log.Logger) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Network{machine: m, owns: m.owns, log: logger}
+	n := &Network{machine: m, owns: m.ownsAddress, log: logger}
 	n.files.free, n.memory.free = files, maxMemory
 	n.pods.Store(&map[address]*pod{})
 	n.link = &link{network: n}
@@ -105,15 +105,15 @@ func (n *Network) setUp() error {
 // close detaches all pods.
 func (n *Network) close() {
 	for _, p := range *n.pods.Load() {
-		n.detach(p)
+		n.detachPod(p)
 	}
 	n.stack.Close()
 	n.stack.Wait()
 	n.machine.close()
 }
 
-// configure replaces the configuration.
-func (n *Network) configure(c Config) error {
+// setConfig replaces the configuration.
+func (n *Network) setConfig(c Config) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	old := n.policy.Load()
@@ -131,29 +131,29 @@ func (n *Network) configure(c Config) error {
 	return nil
 }
 
-// find returns the pod with that address, or nil.
-func (n *Network) find(a address) *pod { return (*n.pods.Load())[a] }
+// findPod returns the pod with that address, or nil.
+func (n *Network) findPod(a address) *pod { return (*n.pods.Load())[a] }
 
-// attach adds a pod, and takes over the network card in fd.
-func (n *Network) attach(spec Pod, fd int) (*pod, error) {
+// attachPod adds a pod, and takes over the network card in fd.
+func (n *Network) attachPod(spec Pod, fd int) (*pod, error) {
 	card, err := openNIC(fd)
 	if err != nil {
 		return nil, fmt.Errorf("pod %s: %w", spec.Name, err)
 	}
 	p := newPod(n, spec, card)
-	if err := n.add(p); err != nil {
+	if err := n.addPod(p); err != nil {
 		card.close()
 		return nil, fmt.Errorf("pod %s: %w", spec.Name, err)
 	}
-	if err := p.listen(spec.HostPorts); err != nil {
-		n.detach(p)
+	if err := p.openHostPorts(spec.HostPorts); err != nil {
+		n.detachPod(p)
 		return nil, fmt.Errorf("pod %s: %w", spec.Name, err)
 	}
-	p.start()
+	p.startTasks()
 	return p, nil
 }
 
-func (n *Network) add(p *pod) error {
+func (n *Network) addPod(p *pod) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if c := n.policy.Load(); c != nil && (p.address == c.Gateway.As4() || !c.Range.Contains(netip.AddrFrom4(p.address))) {
@@ -163,7 +163,7 @@ func (n *Network) add(p *pod) error {
 	if other := pods[p.address]; other != nil {
 		return fmt.Errorf("address %s belongs to pod %s", netip.AddrFrom4(p.address), other.name)
 	}
-	if !n.files.reserve(podFiles) {
+	if !n.files.reserveUnits(podFiles) {
 		return errFiles
 	}
 	pods = maps.Clone(pods)
@@ -172,8 +172,8 @@ func (n *Network) add(p *pod) error {
 	return nil
 }
 
-// detach removes a pod, and ends its connections and listeners.
-func (n *Network) detach(p *pod) {
+// detachPod removes a pod, and ends its connections and listeners.
+func (n *Network) detachPod(p *pod) {
 	n.mu.Lock()
 	pods := maps.Clone(*n.pods.Load())
 	if pods[p.address] != p {
@@ -183,8 +183,8 @@ func (n *Network) detach(p *pod) {
 	delete(pods, p.address)
 	n.pods.Store(&pods)
 	n.mu.Unlock()
-	p.end()
-	n.files.release(podFiles)
+	p.endTasks()
+	n.files.releaseUnits(podFiles)
 }
 
 // dialPod connects from the gateway with a port of a pod.
@@ -194,5 +194,5 @@ func (n *Network) dialPod(ctx context.Context, p *pod, port uint16) (*connection
 		return nil, errUnconfigured
 	}
 	local := tcpip.FullAddress{NIC: nicID, Addr: tcpip.AddrFrom4(c.Gateway.As4())}
-	return p.connect(ctx, local, tcpip.FullAddress{NIC: nicID, Addr: tcpip.AddrFrom4(p.address), Port: port})
+	return p.connectTo(ctx, local, tcpip.FullAddress{NIC: nicID, Addr: tcpip.AddrFrom4(p.address), Port: port})
 }

@@ -119,9 +119,9 @@ func (n *nic) close() {
 	clear(n.senders)
 }
 
-// receive calls handle for each packet until this end or the other is closed. handle keeps the view if it
+// receivePackets calls handle for each packet until this end or the other is closed. handle keeps the view if it
 // returns true.
-func (n *nic) receive(handle func(view *buffer.View) (taken bool)) {
+func (n *nic) receivePackets(handle func(view *buffer.View) (taken bool)) {
 	var view *buffer.View
 	var ended bool
 	read := func(fd uintptr) bool {
@@ -159,21 +159,21 @@ func (n *nic) receive(handle func(view *buffer.View) (taken bool)) {
 	}
 }
 
-// send sends a packet of the stack. The caller keeps the packet.
-func (n *nic) send(pkt *stack.PacketBuffer) {
+// sendPacket sends a packet of the stack. The caller keeps the packet.
+func (n *nic) sendPacket(pkt *stack.PacketBuffer) {
 	if n.tun && pkt.TransportProtocolNumber == header.TCPProtocolNumber {
 		setChecksum(pkt.NetworkHeader().Slice(), pkt.TransportHeader().Slice(), pkt.Data().Checksum())
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.queue) == 0 && n.write(pkt.AsSlices()) {
+	if len(n.queue) == 0 && n.writePacket(pkt.AsSlices()) {
 		return
 	}
-	n.enqueue(nil, pkt)
+	n.enqueuePacket(nil, pkt)
 }
 
-// pass sends a packet of another pod, and reports whether it has kept the view.
-func (n *nic) pass(from *pod, view *buffer.View) (taken bool) {
+// passPacket sends a packet of another pod, and reports whether it has kept the view.
+func (n *nic) passPacket(from *pod, view *buffer.View) (taken bool) {
 	if n.tun {
 		completeTCP(view.AsSlice())
 	}
@@ -190,7 +190,7 @@ func (n *nic) pass(from *pod, view *buffer.View) (taken bool) {
 		room = buffer.NewViewWithData(view.AsSlice())
 	}
 	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithView(room)})
-	n.enqueue(from, pkt)
+	n.enqueuePacket(from, pkt)
 	pkt.DecRef()
 	return taken
 }
@@ -200,8 +200,8 @@ func (n *nic) hasRoom(from *pod, size int) bool {
 	return n.senders[from]+cost <= maxQueue-n.bytes-cost
 }
 
-// enqueue queues a packet if its sender has room. The caller has mu.
-func (n *nic) enqueue(from *pod, pkt *stack.PacketBuffer) {
+// enqueuePacket queues a packet if its sender has room. The caller has mu.
+func (n *nic) enqueuePacket(from *pod, pkt *stack.PacketBuffer) {
 	if n.fd < 0 || !n.hasRoom(from, pkt.Size()) {
 		return
 	}
@@ -215,26 +215,26 @@ func (n *nic) enqueue(from *pod, pkt *stack.PacketBuffer) {
 	}
 }
 
-// run sends the queued packets until done or the descriptor is closed.
-func (n *nic) run(done <-chan struct{}) {
+// sendQueued sends the queued packets until done or the descriptor is closed.
+func (n *nic) sendQueued(done <-chan struct{}) {
 	for {
 		select {
 		case <-done:
 			return
 		case <-n.wake:
 		}
-		if err := n.raw.Write(func(uintptr) bool { return n.flush() }); err != nil {
+		if err := n.raw.Write(func(uintptr) bool { return n.flushQueue() }); err != nil {
 			return
 		}
 	}
 }
 
-// flush sends as much as the kernel accepts, and reports whether the queue is empty.
-func (n *nic) flush() bool {
+// flushQueue sends as much as the kernel accepts, and reports whether the queue is empty.
+func (n *nic) flushQueue() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i, q := range n.queue {
-		if !n.write(q.pkt.AsSlices()) {
+		if !n.writePacket(q.pkt.AsSlices()) {
 			n.queue = n.queue[i:]
 			return false
 		}
@@ -249,9 +249,9 @@ func (n *nic) flush() bool {
 	return true
 }
 
-// write writes a packet, and reports whether it is done with the packet: sent, or lost by another error than a
+// writePacket writes a packet, and reports whether it is done with the packet: sent, or lost by another error than a
 // full buffer. The caller has mu.
-func (n *nic) write(parts [][]byte) bool {
+func (n *nic) writePacket(parts [][]byte) bool {
 	if n.fd < 0 {
 		return true
 	}

@@ -15,16 +15,16 @@ import (
 // address is an IPv4 address as packets have it.
 type address [4]byte
 
-// handle takes a packet of the pod. A packet to another pod goes there unchanged, a packet for the stack goes to
+// routePacket takes a packet of the pod. A packet to another pod goes there unchanged, a packet for the stack goes to
 // the stack. All others are dropped.
-func (p *pod) handle(view *buffer.View) (taken bool) {
+func (p *pod) routePacket(view *buffer.View) (taken bool) {
 	packet := view.AsSlice()
-	to, ok := p.destination(packet)
+	to, ok := p.packetDestination(packet)
 	if !ok {
 		return false
 	}
-	if other := p.network.find(to); other != nil {
-		return other.nic.pass(p, view)
+	if other := p.network.findPod(to); other != nil {
+		return other.nic.passPacket(p, view)
 	}
 	if !p.forStack(packet, to) {
 		return false
@@ -34,14 +34,14 @@ func (p *pod) handle(view *buffer.View) (taken bool) {
 		room = buffer.NewViewWithData(packet)
 	}
 	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithView(room)})
-	p.network.link.deliver(pkt)
+	p.network.link.deliverPacket(pkt)
 	pkt.DecRef()
 	return taken
 }
 
-// destination returns the destination of a packet of the pod, which has to be an IPv4 packet from the address of
+// packetDestination returns the destination of a packet of the pod, which has to be an IPv4 packet from the address of
 // the pod.
-func (p *pod) destination(packet []byte) (to address, ok bool) {
+func (p *pod) packetDestination(packet []byte) (to address, ok bool) {
 	if len(packet) < header.IPv4MinimumSize || packet[0]>>4 != 4 || int(binary.BigEndian.Uint16(packet[2:])) != len(packet) ||
 		address(packet[12:16]) != p.address {
 		return to, false

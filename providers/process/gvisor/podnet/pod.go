@@ -47,15 +47,15 @@ func newPod(n *Network, spec Pod, card *nic) *pod {
 	return p
 }
 
-// start begins to carry packets.
-func (p *pod) start() {
-	p.spawn(func() { p.nic.receive(p.handle) })
-	p.spawn(func() { p.nic.run(p.ctx.Done()) })
+// startTasks begins to carry packets.
+func (p *pod) startTasks() {
+	p.spawnTask(func() { p.nic.receivePackets(p.routePacket) })
+	p.spawnTask(func() { p.nic.sendQueued(p.ctx.Done()) })
 }
 
-// spawn runs a task of the pod, unless it has been detached.
-func (p *pod) spawn(task func()) bool {
-	if !p.enter() {
+// spawnTask runs a task of the pod, unless it has been detached.
+func (p *pod) spawnTask(task func()) bool {
+	if !p.enterTask() {
 		return false
 	}
 	go func() {
@@ -65,8 +65,8 @@ func (p *pod) spawn(task func()) bool {
 	return true
 }
 
-// enter makes the caller a task of the pod, which ends by tasks.Done.
-func (p *pod) enter() bool {
+// enterTask makes the caller a task of the pod, which ends by tasks.Done.
+func (p *pod) enterTask() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
@@ -76,8 +76,8 @@ func (p *pod) enter() bool {
 	return true
 }
 
-// end ends everything of the pod, and waits for it.
-func (p *pod) end() {
+// endTasks ends everything of the pod, and waits for it.
+func (p *pod) endTasks() {
 	p.mu.Lock()
 	p.ended = true
 	listeners := p.listeners
@@ -103,26 +103,26 @@ const (
 	maxShare = 8 << 20
 )
 
-// take takes a slot with one descriptor, and memory for buffers.
-func (p *pod) take(c *counter, least, most int) (*slot, error) {
-	if !c.take() {
+// takeSlot takes a slot with one descriptor, and memory for buffers.
+func (p *pod) takeSlot(c *counter, least, most int) (*slot, error) {
+	if !c.takeOne() {
 		return nil, errLimit
 	}
-	if !p.files.take(1) {
-		c.put()
+	if !p.files.takeUnits(1) {
+		c.returnOne()
 		return nil, errFiles
 	}
 	share := p.memory.takeShare(least, most)
 	if share == 0 {
-		p.files.put(1)
-		c.put()
+		p.files.returnUnits(1)
+		c.returnOne()
 		return nil, errLimit
 	}
 	return &slot{p, c, share}, nil
 }
 
-func (s *slot) release() {
-	s.counter.put()
-	s.pod.files.put(1)
-	s.pod.memory.put(s.share)
+func (s *slot) releaseSlot() {
+	s.counter.returnOne()
+	s.pod.files.returnUnits(1)
+	s.pod.memory.returnUnits(s.share)
 }

@@ -55,9 +55,9 @@ func (p *policy) isDNS(e endpoint) bool {
 	return !mapped && e.at.Addr() == p.Gateway && e.at.Port() == dnsPort
 }
 
-// targets returns the addresses for a connection of a pod; the first that answers is used. owns reports whether
+// connectionTargets returns the addresses for a connection of a pod; the first that answers is used. owns reports whether
 // an address belongs to the machine. It is not called for addresses that the operator has named.
-func (p *policy) targets(e endpoint, owns func(netip.Addr) (bool, error)) ([]netip.AddrPort, error) {
+func (p *policy) connectionTargets(e endpoint, owns func(netip.Addr) (bool, error)) ([]netip.AddrPort, error) {
 	if p == nil {
 		return nil, fmt.Errorf("%s is refused: the network has no configuration yet", e.at)
 	}
@@ -68,7 +68,7 @@ func (p *policy) targets(e endpoint, owns func(netip.Addr) (bool, error)) ([]net
 		return p.Nameservers, nil
 	}
 	address := e.at.Addr().Unmap()
-	if !address.Is4() || e.at.Port() == 0 || p.denies(address) {
+	if !address.Is4() || e.at.Port() == 0 || p.isDenied(address) {
 		return nil, fmt.Errorf("%s is denied to pods", e.at)
 	}
 	switch mine, err := owns(address); {
@@ -80,7 +80,7 @@ func (p *policy) targets(e endpoint, owns func(netip.Addr) (bool, error)) ([]net
 	return []netip.AddrPort{netip.AddrPortFrom(address, e.at.Port())}, nil
 }
 
-func (p *policy) denies(a netip.Addr) bool {
+func (p *policy) isDenied(a netip.Addr) bool {
 	has := func(r netip.Prefix) bool { return r.Contains(a) }
 	return p.Range.Contains(a) || slices.ContainsFunc(neverReached, has) || slices.ContainsFunc(p.Denied, has)
 }

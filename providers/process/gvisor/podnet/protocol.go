@@ -103,17 +103,17 @@ func decodeRequest(packet []byte) (*Request, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("read the request: there is more than one in the packet")
 	}
-	return &r, r.check()
+	return &r, r.checkRequest()
 }
 
-func (r *Request) check() error {
+func (r *Request) checkRequest() error {
 	switch {
 	case r.Op == OpVersion:
 		return nil
 	case r.Op == OpConfigure && r.Config != nil:
-		return r.Config.check()
+		return r.Config.checkConfig()
 	case r.Op == OpAttach && r.Pod != nil:
-		return r.Pod.check()
+		return r.Pod.checkPod()
 	case r.Op == OpDial && r.Address.Is4() && r.Port > 0, r.Op == OpDetach && r.Address.Is4():
 		return nil
 	}
@@ -126,7 +126,7 @@ const (
 	maxMTU = 65520
 )
 
-func (c *Config) check() error {
+func (c *Config) checkConfig() error {
 	switch {
 	case !c.Range.IsValid() || !c.Range.Addr().Is4():
 		return fmt.Errorf("range %s is not a range of IPv4 addresses", c.Range)
@@ -155,7 +155,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-func (p *Pod) check() error {
+func (p *Pod) checkPod() error {
 	if !p.Address.Is4() {
 		return fmt.Errorf("pod %s: address %s is not an IPv4 address", p.Name, p.Address)
 	}

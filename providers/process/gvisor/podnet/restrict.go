@@ -40,8 +40,8 @@ func raiseFiles() (int, error) {
 	return int(min(limit.Max, math.MaxInt32)) - ownFiles, nil
 }
 
-// restrict drops all rights of the process but one, and all system calls that it does not need.
-func restrict() error {
+// restrictProcess drops all rights of the process but one, and all system calls that it does not need.
+func restrictProcess() error {
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}

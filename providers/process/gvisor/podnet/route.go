@@ -52,9 +52,9 @@ type routeRequest struct {
 	to     [4]byte
 }
 
-// owns reports whether the machine would keep a packet to the address. An error means that there is no route to
+// ownsAddress reports whether the machine would keep a packet to the address. An error means that there is no route to
 // it.
-func (m *machine) owns(a netip.Addr) (bool, error) {
+func (m *machine) ownsAddress(a netip.Addr) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sequence++

@@ -87,26 +87,26 @@ func TestSecurityK1AddressesThatAreNoIPv4Address(t *testing.T) {
 				continue // the kernel knows
 			}
 			to := netip.AddrPortFrom(netip.MustParseAddr(address), 80)
-			if targets, err := p.targets(endpoint{ProtocolTCP, to}, nobody); err == nil {
+			if targets, err := p.connectionTargets(endpoint{ProtocolTCP, to}, nobody); err == nil {
 				t.Errorf("%s leads to %v", to, targets)
 			}
 		}
 	}
 	for _, address := range []string{"::1", "fe80::1", "2001:db8::1", "fd00:ec2::254"} {
-		if targets, err := p.targets(endpoint{ProtocolTCP, netip.AddrPortFrom(netip.MustParseAddr(address), 80)}, nobody); err == nil {
+		if targets, err := p.connectionTargets(endpoint{ProtocolTCP, netip.AddrPortFrom(netip.MustParseAddr(address), 80)}, nobody); err == nil {
 			t.Errorf("%s leads to %v", address, targets)
 		}
 	}
 	c := testConfig()
 	c.Denied = []netip.Prefix{netip.MustParsePrefix("::ffff:203.0.113.0/120"), netip.MustParsePrefix("fd00::/8")}
-	if targets, err := newPolicy(c).targets(endpoint{ProtocolTCP, netip.MustParseAddrPort("203.0.113.7:80")}, nobody); err == nil {
+	if targets, err := newPolicy(c).connectionTargets(endpoint{ProtocolTCP, netip.MustParseAddrPort("203.0.113.7:80")}, nobody); err == nil {
 		t.Errorf("an address that is denied in the form of IPv6 leads to %v", targets)
 	}
 	broken := func(netip.Addr) (bool, error) { return false, unix.EIO }
-	if targets, err := p.targets(endpoint{ProtocolTCP, netip.MustParseAddrPort("203.0.113.7:80")}, broken); err == nil {
+	if targets, err := p.connectionTargets(endpoint{ProtocolTCP, netip.MustParseAddrPort("203.0.113.7:80")}, broken); err == nil {
 		t.Errorf("without an answer of the kernel it leads to %v", targets)
 	}
-	if targets, err := (*policy)(nil).targets(endpoint{ProtocolTCP, netip.MustParseAddrPort("203.0.113.7:80")}, nobody); err == nil {
+	if targets, err := (*policy)(nil).connectionTargets(endpoint{ProtocolTCP, netip.MustParseAddrPort("203.0.113.7:80")}, nobody); err == nil {
 		t.Errorf("without a configuration it leads to %v", targets)
 	}
 }
@@ -243,7 +243,7 @@ func TestSecurityK4TheProcessHasNoRights(t *testing.T) {
 // TestSecurityK4TheFilterForbids compares the filter with the system calls of a process that takes over the
 // machine.
 func TestSecurityK4TheFilterForbids(t *testing.T) {
-	rules := allowed()
+	rules := allowedCalls()
 	for name, call := range map[string]uintptr{
 		"openat": unix.SYS_OPENAT, "execve": unix.SYS_EXECVE, "execveat": unix.SYS_EXECVEAT, "clone3": unix.SYS_CLONE3, "ptrace": unix.SYS_PTRACE, "kill": unix.SYS_KILL,
 		"mount": unix.SYS_MOUNT, "unshare": unix.SYS_UNSHARE, "setns": unix.SYS_SETNS, "bpf": unix.SYS_BPF, "io_uring_setup": unix.SYS_IO_URING_SETUP,

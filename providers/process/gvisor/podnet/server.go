@@ -53,9 +53,9 @@ func (s *server) awaitIdle(ctx context.Context) {
 	}
 }
 
-// serve answers until ctx ends, the listener fails, or the process has no users any more, and returns when all
+// serveListener answers until ctx ends, the listener fails, or the process has no users any more, and returns when all
 // connections have ended.
-func (s *server) serve(ctx context.Context, l *net.UnixListener) error {
+func (s *server) serveListener(ctx context.Context, l *net.UnixListener) error {
 	defer s.tasks.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -79,22 +79,22 @@ func (s *server) serve(ctx context.Context, l *net.UnixListener) error {
 			defer c.Close()
 			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 			defer stop()
-			s.answer(ctx, c)
+			s.answerClient(ctx, c)
 		})
 	}
 }
 
-// answer answers the requests of one connection.
-func (s *server) answer(ctx context.Context, c *net.UnixConn) {
+// answerClient answers the requests of one connection.
+func (s *server) answerClient(ctx context.Context, c *net.UnixConn) {
 	if err := s.checkUser(c); err != nil {
-		reply(c, err)
+		replyError(c, err)
 		return
 	}
 	for {
 		packet, fds, err := readPacket(c)
 		if err != nil {
 			if !errors.Is(err, io.EOF) && ctx.Err() == nil {
-				reply(c, err)
+				replyError(c, err)
 			}
 			return
 		}
@@ -104,24 +104,24 @@ func (s *server) answer(ctx context.Context, c *net.UnixConn) {
 		}
 		if err != nil {
 			closeAll(fds)
-			reply(c, err)
+			replyError(c, err)
 			return
 		}
 		switch r.Op {
 		case OpVersion:
-			send(c, Answer{Version: Version})
+			sendAnswer(c, Answer{Version: Version})
 		case OpConfigure:
-			reply(c, s.configure(*r.Config))
+			replyError(c, s.configureNetwork(*r.Config))
 		case OpAttach:
-			s.attach(c, *r.Pod, fds[0], r.Keep)
+			s.keepPod(c, *r.Pod, fds[0], r.Keep)
 			return
 		case OpDetach:
-			if p := s.network.find(r.Address.As4()); p != nil { // otherwise the pod is gone already, as requested
-				s.network.detach(p)
+			if p := s.network.findPod(r.Address.As4()); p != nil { // otherwise the pod is gone already, as requested
+				s.network.detachPod(p)
 			}
-			send(c, Answer{})
+			sendAnswer(c, Answer{})
 		case OpDial:
-			s.dial(ctx, c, r)
+			s.dialPod(ctx, c, r)
 			return
 		}
 	}
@@ -147,36 +147,36 @@ func (s *server) checkUser(c *net.UnixConn) error {
 	return fmt.Errorf("user %d may not use the network process", peer.Uid)
 }
 
-func (s *server) configure(c Config) error {
-	if err := s.network.configure(c); err != nil {
+func (s *server) configureNetwork(c Config) error {
+	if err := s.network.setConfig(c); err != nil {
 		return err
 	}
 	s.network.log.Printf("configured: pods %s, gateway %s, %d nameservers, %d services", c.Range, c.Gateway, len(c.Nameservers), len(c.Services))
 	return nil
 }
 
-// attach keeps a pod until its connection ends, or until it is detached.
-func (s *server) attach(c *net.UnixConn, spec Pod, fd int, keep bool) {
-	p, err := s.network.attach(spec, fd)
+// keepPod keeps a pod until its connection ends, or until it is detached.
+func (s *server) keepPod(c *net.UnixConn, spec Pod, fd int, keep bool) {
+	p, err := s.network.attachPod(spec, fd)
 	if err != nil {
 		s.network.log.Printf("attach: %v", err)
-		reply(c, err)
+		replyError(c, err)
 		return
 	}
-	if keep && send(c, Answer{}) {
+	if keep && sendAnswer(c, Answer{}) {
 		return
 	}
-	defer s.network.detach(p)
-	if !keep && send(c, Answer{}) {
+	defer s.network.detachPod(p)
+	if !keep && sendAnswer(c, Answer{}) {
 		_, _ = c.Read(make([]byte, 1)) // the client sends no data, so Read returns at the end of the connection
 	}
 }
 
-// dial gives the client a stream that is joined to a port of a pod.
-func (s *server) dial(ctx context.Context, c *net.UnixConn, r *Request) {
-	p := s.network.find(r.Address.As4())
-	if p == nil || !p.enter() {
-		reply(c, fmt.Errorf("connect to %s:%d: no pod has the address", r.Address, r.Port))
+// dialPod gives the client a stream that is joined to a port of a pod.
+func (s *server) dialPod(ctx context.Context, c *net.UnixConn, r *Request) {
+	p := s.network.findPod(r.Address.As4())
+	if p == nil || !p.enterTask() {
+		replyError(c, fmt.Errorf("connect to %s:%d: no pod has the address", r.Address, r.Port))
 		return
 	}
 	defer p.tasks.Done()
@@ -192,13 +192,13 @@ func (s *server) dial(ctx context.Context, c *net.UnixConn, r *Request) {
 		var ours *net.UnixConn
 		if ours, err = sendStream(c); err == nil {
 			_ = c.Close()
-			conn.join(ours)
+			conn.joinStreams(ours)
 		} else {
-			conn.discard()
+			conn.abortConnection()
 		}
 	}
 	if err != nil {
-		reply(c, err)
+		replyError(c, err)
 	}
 	_ = c.Close()
 	<-gone
@@ -229,7 +229,7 @@ func sendStream(c *net.UnixConn) (*net.UnixConn, error) {
 
 // readPacket waits for a packet, and returns it with its descriptors.
 func readPacket(c *net.UnixConn) (packet []byte, fds []int, err error) {
-	size, err := peek(c)
+	size, err := peekSize(c)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -257,8 +257,8 @@ func readPacket(c *net.UnixConn) (packet []byte, fds []int, err error) {
 	return packet[:n], fds, nil
 }
 
-// peek waits for a packet, and returns its size. It needs no buffer while a connection waits.
-func peek(c *net.UnixConn) (size int, err error) {
+// peekSize waits for a packet, and returns its size. It needs no buffer while a connection waits.
+func peekSize(c *net.UnixConn) (size int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return 0, err
@@ -281,15 +281,15 @@ func peek(c *net.UnixConn) (size int, err error) {
 	return size, nil
 }
 
-func reply(c *net.UnixConn, err error) {
+func replyError(c *net.UnixConn, err error) {
 	a := Answer{Refused: errors.Is(err, errRefused)}
 	if err != nil {
 		a.Error = err.Error()
 	}
-	send(c, a)
+	sendAnswer(c, a)
 }
 
-func send(c *net.UnixConn, a Answer) bool {
+func sendAnswer(c *net.UnixConn, a Answer) bool {
 	packet, err := json.Marshal(a)
 	if err == nil {
 		_, err = c.Write(packet)

@@ -27,51 +27,51 @@ const (
 // forwardTCP is called for the first packet of each connection of a pod, in a goroutine of its own.
 func (n *Network) forwardTCP(r *tcp.ForwarderRequest) {
 	id := r.ID()
-	p := n.find(id.RemoteAddress.As4())
-	if p == nil || !p.enter() {
+	p := n.findPod(id.RemoteAddress.As4())
+	if p == nil || !p.enterTask() {
 		r.Complete(false)
 		return
 	}
 	defer p.tasks.Done()
 	to := netip.AddrPortFrom(netip.AddrFrom4(id.LocalAddress.As4()), id.LocalPort)
-	c, out, err := p.accept(r, endpoint{ProtocolTCP, to})
+	c, out, err := p.acceptConnection(r, endpoint{ProtocolTCP, to})
 	if err != nil {
 		r.Complete(true) // the pod sees a refused connection
 		return
 	}
 	r.Complete(false)
-	c.join(out)
+	c.joinStreams(out)
 }
 
-// accept connects to the target first and to the pod second: if the target refuses a connection, the pod sees it
+// acceptConnection connects to the target first and to the pod second: if the target refuses a connection, the pod sees it
 // refused.
-func (p *pod) accept(r *tcp.ForwarderRequest, to endpoint) (*connection, stream, error) {
-	if !p.halfOpen.take() {
+func (p *pod) acceptConnection(r *tcp.ForwarderRequest, to endpoint) (*connection, stream, error) {
+	if !p.halfOpen.takeOne() {
 		return nil, nil, errLimit
 	}
-	defer p.halfOpen.put()
-	s, err := p.take(&p.connections, minShare, maxShare)
+	defer p.halfOpen.returnOne()
+	s, err := p.takeSlot(&p.connections, minShare, maxShare)
 	if err != nil {
 		return nil, nil, err
 	}
-	targets, err := p.network.policy.Load().targets(to, p.network.owns)
+	targets, err := p.network.policy.Load().connectionTargets(to, p.network.owns)
 	if err != nil {
-		s.release()
+		s.releaseSlot()
 		return nil, nil, err
 	}
 	out, err := dialTCP(p.ctx, targets)
 	if err != nil {
-		s.release()
+		s.releaseSlot()
 		return nil, nil, err
 	}
 	c := &connection{slot: s, wq: &waiter.Queue{}}
 	var terr tcpip.Error
 	if c.ep, terr = r.CreateEndpoint(c.wq); terr != nil {
 		_ = out.Close()
-		s.release()
+		s.releaseSlot()
 		return nil, nil, errors.New(terr.String())
 	}
-	c.limit()
+	c.limitBuffers()
 	return c, out, nil
 }
 

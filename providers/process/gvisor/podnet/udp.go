@@ -17,17 +17,17 @@ import (
 // it returns false, the stack answers that the port is unreachable.
 func (n *Network) forwardUDP(r *udp.ForwarderRequest) (handled bool) {
 	id := r.ID()
-	p := n.find(id.RemoteAddress.As4())
+	p := n.findPod(id.RemoteAddress.As4())
 	if p == nil {
 		return true
 	}
 	to := endpoint{ProtocolUDP, netip.AddrPortFrom(netip.AddrFrom4(id.LocalAddress.As4()), id.LocalPort)}
 	config := n.policy.Load()
-	targets, err := config.targets(to, n.owns)
+	targets, err := config.connectionTargets(to, n.owns)
 	if err != nil || len(targets) == 0 {
 		return false
 	}
-	s, err := p.take(&p.flows, minShare, flowBuffer)
+	s, err := p.takeSlot(&p.flows, minShare, flowBuffer)
 	if err != nil {
 		return true // dropped
 	}
@@ -35,30 +35,30 @@ func (n *Network) forwardUDP(r *udp.ForwarderRequest) (handled bool) {
 	var machine *net.UDPConn
 	if config.isDNS(to) {
 		f.idle, f.asks = dnsIdle, true
-		f.out = func(query []byte) { f.ask(targets, query) }
-	} else if machine, err = f.dial(targets[0]); err != nil {
-		s.release()
+		f.out = func(query []byte) { f.startQuery(targets, query) }
+	} else if machine, err = f.dialOut(targets[0]); err != nil {
+		s.releaseSlot()
 		return false
 	}
 	ep, terr := r.CreateEndpoint(f.wq)
 	if terr != nil {
 		f.closeOut()
-		s.release()
+		s.releaseSlot()
 		return true // another packet was first
 	}
 	f.ep = ep
-	if !p.spawn(f.run) {
+	if !p.spawnTask(f.runFlow) {
 		f.close()
 		f.closeOut()
-		s.release()
+		s.releaseSlot()
 	} else if machine != nil {
-		p.spawn(func() { f.receive(machine) })
+		p.spawnTask(func() { f.receiveDatagrams(machine) })
 	}
 	return true
 }
 
-// dial opens the socket of the machine for a flow.
-func (f *flow) dial(to netip.AddrPort) (*net.UDPConn, error) {
+// dialOut opens the socket of the machine for a flow.
+func (f *flow) dialOut(to netip.AddrPort) (*net.UDPConn, error) {
 	c, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to))
 	if err != nil {
 		return nil, err
@@ -68,9 +68,9 @@ func (f *flow) dial(to netip.AddrPort) (*net.UDPConn, error) {
 	return c, nil
 }
 
-// receive carries datagrams to the pod until the socket is closed, or the other side has no listener. It holds
+// receiveDatagrams carries datagrams to the pod until the socket is closed, or the other side has no listener. It holds
 // no buffer while no data comes.
-func (f *flow) receive(from *net.UDPConn) {
+func (f *flow) receiveDatagrams(from *net.UDPConn) {
 	defer f.close()
 	raw, err := from.SyscallConn()
 	if err != nil {
@@ -85,7 +85,7 @@ func (f *flow) receive(from *net.UDPConn) {
 			n, readErr = unix.Read(int(fd), *b)
 		}
 		if readErr == nil {
-			f.deliver((*b)[:n])
+			f.deliverDatagram((*b)[:n])
 		}
 		return readErr != unix.EAGAIN
 	}

@@ -18,7 +18,7 @@ const cgroupRoot = "/sys/fs/cgroup"
 // groupOf names the group of a container to the runtime.
 func groupOf(g shim.Cgroup) (string, error) {
 	if g.V2 != "" {
-		return absolute("", g.V2)
+		return hierarchyPath("", g.V2)
 	}
 	data, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -48,7 +48,7 @@ func groupsOf(proc string) map[string]string {
 func pathV1(dirs, own map[string]string) (string, error) {
 	inAll, below := "", ""
 	for controller, dir := range dirs {
-		path, err := absolute(controller, dir)
+		path, err := hierarchyPath(controller, dir)
 		if err != nil {
 			return "", err
 		}
@@ -80,8 +80,8 @@ func pathV1(dirs, own map[string]string) (string, error) {
 // outside is no path.
 const outside = "\x00"
 
-// absolute is the path of a directory in its hierarchy.
-func absolute(controller, dir string) (string, error) {
+// hierarchyPath is the path of a directory in its hierarchy.
+func hierarchyPath(controller, dir string) (string, error) {
 	rel, err := filepath.Rel(filepath.Join(cgroupRoot, controller), dir)
 	if err != nil {
 		return "", fmt.Errorf("find the control group %s: %w", dir, err)

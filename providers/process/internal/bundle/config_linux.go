@@ -16,13 +16,13 @@ import (
 // names of spec.Caps. An error names the part of spec impossible for a runtime.
 func Config(spec *shim.Spec, root string, capabilities []string) ([]byte, error) {
 	if spec.OCI != nil && spec.OCI.Sandbox != "" {
-		return guest(spec, root, capabilities)
+		return guestConfig(spec, root, capabilities)
 	}
-	mounts, err := mounts(spec)
+	mounts, err := allMounts(spec)
 	if err != nil {
 		return nil, err
 	}
-	devices, rules, err := devices(spec)
+	devices, rules, err := podDevices(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -42,9 +42,9 @@ func Config(spec *shim.Spec, root string, capabilities []string) ([]byte, error)
 		},
 		Root: &specs.Root{Path: root, Readonly: spec.ReadOnly}, Hostname: spec.Hostname, Mounts: mounts,
 		Linux: &specs.Linux{
-			Namespaces: namespaces(spec), CgroupsPath: group, Sysctl: spec.Sysctls,
+			Namespaces: linuxNamespaces(spec), CgroupsPath: group, Sysctl: spec.Sysctls,
 			Devices: devices, Resources: &specs.LinuxResources{Devices: rules},
-			MaskedPaths: spec.Masked, ReadonlyPaths: spec.ReadOnlyPaths, RootfsPropagation: propagation(spec),
+			MaskedPaths: spec.Masked, ReadonlyPaths: spec.ReadOnlyPaths, RootfsPropagation: rootPropagation(spec),
 		},
 	}
 	if spec.Seccomp {
@@ -55,8 +55,8 @@ func Config(spec *shim.Spec, root string, capabilities []string) ([]byte, error)
 	return json.Marshal(c)
 }
 
-// namespaces returns the container's own namespaces, and the joined ones.
-func namespaces(spec *shim.Spec) []specs.LinuxNamespace {
+// linuxNamespaces returns the container's own namespaces, and the joined ones.
+func linuxNamespaces(spec *shim.Spec) []specs.LinuxNamespace {
 	all := []specs.LinuxNamespace{{Type: specs.MountNamespace}, {Type: specs.UTSNamespace}}
 	if !spec.HostIPC {
 		all = append(all, specs.LinuxNamespace{Type: specs.IPCNamespace})
@@ -77,8 +77,8 @@ func namespaces(spec *shim.Spec) []specs.LinuxNamespace {
 	return all
 }
 
-// propagation returns the propagation of the machine's mounts to the root: as far as a volume needs it.
-func propagation(spec *shim.Spec) string {
+// rootPropagation returns the propagation of the machine's mounts to the root: as far as a volume needs it.
+func rootPropagation(spec *shim.Spec) string {
 	out := "rprivate"
 	for _, m := range spec.Mounts {
 		switch {

@@ -34,7 +34,7 @@ func TestMountsAreInTheOrderOfTheirDepth(t *testing.T) {
 	}})
 	last, shm := -1, 0
 	for _, m := range c.Mounts {
-		if d := depth(m.Destination); d < last {
+		if d := pathDepth(m.Destination); d < last {
 			t.Errorf("%s is after one that is deeper: %v", m.Destination, c.Mounts)
 		} else {
 			last = d
@@ -61,7 +61,7 @@ func TestWhereNothingMayBeMounted(t *testing.T) {
 		}
 	}
 	for _, target := range []string{"/dev/shm", "/dev/termination-log", "/device", "/process"} {
-		if err := allowed(target, false); err != nil {
+		if err := checkTarget(target, false); err != nil {
 			t.Error(err)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// devices returns the devices of the pod, and the rules of the control group. A container can use these devices
+// podDevices returns the devices of the pod, and the rules of the control group. A container can use these devices
 // and a runtime's devices of every container, and no others, whatever device nodes it makes.
-func devices(spec *shim.Spec) (made []specs.LinuxDevice, rules []specs.LinuxDeviceCgroup, err error) {
+func podDevices(spec *shim.Spec) (made []specs.LinuxDevice, rules []specs.LinuxDeviceCgroup, err error) {
 	if spec.Privileged {
 		rules = append(rules, specs.LinuxDeviceCgroup{Allow: true, Access: "rwm"})
 	} else {
@@ -35,7 +35,7 @@ func devices(spec *shim.Spec) (made []specs.LinuxDevice, rules []specs.LinuxDevi
 			if err != nil {
 				return err
 			}
-			d, err := device(path, filepath.Join(m.Target, rel))
+			d, err := deviceAt(path, filepath.Join(m.Target, rel))
 			if err != nil {
 				return err
 			}
@@ -50,8 +50,8 @@ func devices(spec *shim.Spec) (made []specs.LinuxDevice, rules []specs.LinuxDevi
 	return made, rules, nil
 }
 
-// device returns the device at path, for the container to find at target.
-func device(path, target string) (specs.LinuxDevice, error) {
+// deviceAt returns the device at path, for the container to find at target.
+func deviceAt(path, target string) (specs.LinuxDevice, error) {
 	var stat unix.Stat_t
 	if err := unix.Stat(path, &stat); err != nil {
 		return specs.LinuxDevice{}, &os.PathError{Op: "stat", Path: path, Err: err}

@@ -26,9 +26,9 @@ const (
 	rootAnnotation = "dev.gvisor.spec.rootfs."
 )
 
-// guest returns the configuration of a container in a sandbox with a kernel of its own, or of the sandbox. It
+// guestConfig returns the configuration of a container in a sandbox with a kernel of its own, or of the sandbox. It
 // has no control group. Except for the network, its namespaces belong to that kernel.
-func guest(spec *shim.Spec, root string, capabilities []string) ([]byte, error) {
+func guestConfig(spec *shim.Spec, root string, capabilities []string) ([]byte, error) {
 	if err := refuseGuest(spec); err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func ofVolume(number int, v shim.MemoryVolume) map[string]string {
 
 // guestMounts returns the mounts of every container, except for the control groups.
 func guestMounts(spec *shim.Spec) ([]specs.Mount, error) {
-	all, err := mounts(spec)
+	all, err := allMounts(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func guestMounts(spec *shim.Spec) ([]specs.Mount, error) {
 	// Programs read their limits in the files where the machine has them. That kernel keeps no limits, and shows
 	// none.
 	limits := func(source, target string) {
-		all = append(all, bind(shim.Mount{Source: source, Target: target, ReadOnly: true}, false))
+		all = append(all, bindMount(shim.Mount{Source: source, Target: target, ReadOnly: true}, false))
 	}
 	if spec.Cgroup.V2 != "" {
 		limits(spec.Cgroup.V2, cgroupRoot)

@@ -13,8 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// system returns the kernel's mounts of every container.
-func system(spec *shim.Spec) []specs.Mount {
+// kernelMounts returns the kernel's mounts of every container.
+func kernelMounts(spec *shim.Spec) []specs.Mount {
 	access := "ro"
 	if spec.Privileged {
 		access = "rw"
@@ -30,11 +30,11 @@ func system(spec *shim.Spec) []specs.Mount {
 	}
 }
 
-// mounts returns the mounts of the kernel and of the pod. A mount of the pod replaces a mount of the kernel with
+// allMounts returns the mounts of the kernel and of the pod. A mount of the pod replaces a mount of the kernel with
 // the same target.
-func mounts(spec *shim.Spec) ([]specs.Mount, error) {
+func allMounts(spec *shim.Spec) ([]specs.Mount, error) {
 	var all []specs.Mount
-	for _, m := range system(spec) {
+	for _, m := range kernelMounts(spec) {
 		if !slices.ContainsFunc(spec.Mounts, func(own shim.Mount) bool { return filepath.Clean(own.Target) == m.Destination }) {
 			all = append(all, m)
 		}
@@ -44,19 +44,19 @@ func mounts(spec *shim.Spec) ([]specs.Mount, error) {
 			continue
 		}
 		m.Source = spec.Held(i)
-		if err := allowed(m.Target, spec.Privileged); err != nil {
+		if err := checkTarget(m.Target, spec.Privileged); err != nil {
 			return nil, err
 		}
-		all = append(all, bind(m, spec.Privileged))
+		all = append(all, bindMount(m, spec.Privileged))
 	}
 	// A mount hides everything below its target, so upper mounts come first. Mounts of the same depth keep their
 	// order.
-	slices.SortStableFunc(all, func(a, b specs.Mount) int { return depth(a.Destination) - depth(b.Destination) })
+	slices.SortStableFunc(all, func(a, b specs.Mount) int { return pathDepth(a.Destination) - pathDepth(b.Destination) })
 	return all, nil
 }
 
-// allowed refuses a volume over the mounts between the container and the machine.
-func allowed(target string, privileged bool) error {
+// checkTarget refuses a volume over the mounts between the container and the machine.
+func checkTarget(target string, privileged bool) error {
 	target = filepath.Clean(target)
 	if target == "/proc" || strings.HasPrefix(target, "/proc/") {
 		return fmt.Errorf("%s is in /proc, where nothing may be mounted", target)
@@ -74,7 +74,7 @@ func allowed(target string, privileged bool) error {
 // nodes are a runtime's devices of every container.
 var nodes = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/ptmx", "/dev/console"}
 
-func bind(m shim.Mount, privileged bool) specs.Mount {
+func bindMount(m shim.Mount, privileged bool) specs.Mount {
 	options := []string{"rbind"}
 	switch {
 	case m.Shared:
@@ -98,7 +98,7 @@ func bind(m shim.Mount, privileged bool) specs.Mount {
 	return specs.Mount{Destination: m.Target, Type: "bind", Source: m.Source, Options: options}
 }
 
-func depth(path string) int {
+func pathDepth(path string) int {
 	if path = filepath.Clean(path); path == "/" {
 		return 0
 	}

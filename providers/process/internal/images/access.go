@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// gave reports whether the store has the image with that ID, and whether every layer of it came from the
+// wasPulled reports whether the store has the image with that ID, and whether every layer of it came from the
 // repository and the manifest of the digests.
-func (s *Store) gave(names Image) bool {
+func (s *Store) wasPulled(names Image) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	image := s.images[names.ID]
@@ -34,7 +34,7 @@ func askFor(ctx context.Context, layers []v1.Layer) error {
 			if err := askForOne(l); err != nil {
 				return fmt.Errorf("ask for layer %d of %d of the image: %w", i+1, len(layers), err)
 			}
-			progress(ctx)
+			resetWatchdog(ctx)
 			return nil
 		})
 	}

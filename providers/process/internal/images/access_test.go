@@ -97,7 +97,7 @@ func (n *tenancy) pull(repository string, answer func(http.ResponseWriter, *http
 
 // opens reports whether the node finds the image under the name of the repository.
 func (n *tenancy) opens(repository string) bool {
-	_, ok := n.lookup(n.host + "/" + repository + "/app:1")
+	_, ok := n.lookupImage(n.host + "/" + repository + "/app:1")
 	return ok
 }
 

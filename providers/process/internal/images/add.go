@@ -18,17 +18,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 )
 
-// add adds the image from, with those names, to the store. It first fetches the layers of a remote image, even
+// addImage adds the image from, with those names, to the store. It first fetches the layers of a remote image, even
 // if the store has the image: the image's configuration names the files, but does not prove that a registry has
 // or gives them.
-func (s *Store) add(ctx context.Context, from v1.Image, names Image, remote bool) (Image, error) {
+func (s *Store) addImage(ctx context.Context, from v1.Image, names Image, remote bool) (Image, error) {
 	config, err := configOf(from)
 	if err != nil {
 		return Image{}, err
 	}
 	names.ID, names.Config = config.id, config.Config
 	if !remote {
-		if image, ok, err := s.rename(names); ok {
+		if image, ok, err := s.renameImage(names); ok {
 			return image, err
 		}
 	}
@@ -39,11 +39,11 @@ func (s *Store) add(ctx context.Context, from v1.Image, names Image, remote bool
 	if len(layers) != len(config.diffIDs) {
 		return Image{}, fmt.Errorf("the image has %d layers, and its configuration says %d", len(layers), len(config.diffIDs))
 	}
-	if remote && s.gave(names) {
+	if remote && s.wasPulled(names) {
 		if err := askFor(ctx, layers); err != nil {
 			return Image{}, err
 		}
-		if image, ok, err := s.rename(names); ok {
+		if image, ok, err := s.renameImage(names); ok {
 			return image, err
 		}
 	}
@@ -53,25 +53,25 @@ func (s *Store) add(ctx context.Context, from v1.Image, names Image, remote bool
 	}
 	defer func() {
 		if RemoveTree(dir) != nil {
-			s.discard(dir)
+			s.addGarbage(dir)
 		}
 	}()
-	limit := s.limit()
-	archives := local(layers)
+	limit := s.byteLimit()
+	archives := localLayers(layers)
 	if remote {
-		if archives, err = fetch(ctx, layers, dir, limit); err != nil {
+		if archives, err = fetchLayers(ctx, layers, dir, limit); err != nil {
 			return Image{}, err
 		}
-		unwatched(ctx)
+		stopWatchdog(ctx)
 	}
 	made := filepath.Join(dir, "image")
-	if err := s.unpack(ctx, archives, config.diffIDs, made, limit, &names); err != nil {
+	if err := s.unpackImage(ctx, archives, config.diffIDs, made, limit, &names); err != nil {
 		return Image{}, err
 	}
-	if err := s.place(made, names); err != nil {
+	if err := s.publishImage(made, names); err != nil {
 		return Image{}, err
 	}
-	image, _, err := s.rename(names)
+	image, _, err := s.renameImage(names)
 	return image, err
 }
 
@@ -113,8 +113,8 @@ func configOf(from v1.Image) (config, error) {
 	return c, nil
 }
 
-// limit returns the most bytes of an image now: a part of the disk stays free for running containers.
-func (s *Store) limit() int64 {
+// byteLimit returns the most bytes of an image now: a part of the disk stays free for running containers.
+func (s *Store) byteLimit() int64 {
 	free, err := freeBytes(s.dir)
 	if err != nil || free > maxBytes {
 		return maxBytes
@@ -122,8 +122,8 @@ func (s *Store) limit() int64 {
 	return int64(free / 10 * 9)
 }
 
-// unpack makes dir with the files and the record of an image.
-func (s *Store) unpack(ctx context.Context, layers []layer, diffIDs []string, dir string, limit int64, image *Image) error {
+// unpackImage makes dir with the files and the record of an image.
+func (s *Store) unpackImage(ctx context.Context, layers []layer, diffIDs []string, dir string, limit int64, image *Image) error {
 	select {
 	case s.unpacking <- struct{}{}:
 		defer func() { <-s.unpacking }()
@@ -138,7 +138,7 @@ func (s *Store) unpack(ctx context.Context, layers []layer, diffIDs []string, di
 	for i, open := range layers {
 		r, err := open()
 		if err == nil {
-			err = errors.Join(u.layer(ctx, r, diffIDs[i]), r.Close())
+			err = errors.Join(u.unpackLayer(ctx, r, diffIDs[i]), r.Close())
 		}
 		if err != nil {
 			return fmt.Errorf("unpack layer %d of %d of the image: %w", i+1, len(layers), err)
@@ -146,20 +146,20 @@ func (s *Store) unpack(ctx context.Context, layers []layer, diffIDs []string, di
 	}
 	image.Size = uint64(u.bytes)
 	// The record of a complete image must not reach the disk before its files.
-	if err := flush(dir); err != nil {
+	if err := syncFiles(dir); err != nil {
 		return err
 	}
 	return durable.WriteJSON(filepath.Join(dir, imageFile), image)
 }
 
-// place publishes an image in dir, unless the image has arrived from elsewhere meanwhile.
-func (s *Store) place(dir string, image Image) error {
+// publishImage publishes an image in dir, unless the image has arrived from elsewhere meanwhile.
+func (s *Store) publishImage(dir string, image Image) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.images[image.ID] != nil {
 		return nil
 	}
-	if err := os.Rename(dir, s.path(image.ID)); err != nil {
+	if err := os.Rename(dir, s.imagePath(image.ID)); err != nil {
 		return err
 	}
 	image.Tags, image.Digests = nil, nil
@@ -167,9 +167,9 @@ func (s *Store) place(dir string, image Image) error {
 	return durable.SyncDir(s.dir)
 }
 
-// rename gives the image with that ID the names, and takes the tags from any other image. It returns false if
+// renameImage gives the image with that ID the names, and takes the tags from any other image. It returns false if
 // the image does not exist.
-func (s *Store) rename(names Image) (Image, bool, error) {
+func (s *Store) renameImage(names Image) (Image, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	image := s.images[names.ID]
@@ -194,7 +194,7 @@ func (s *Store) rename(names Image) (Image, bool, error) {
 	image.Source = names.Source
 	var errs []error
 	for _, i := range changed {
-		errs = append(errs, durable.WriteJSON(filepath.Join(s.path(i.ID), imageFile), i))
+		errs = append(errs, durable.WriteJSON(filepath.Join(s.imagePath(i.ID), imageFile), i))
 	}
-	return image.clone(), true, errors.Join(errs...)
+	return image.cloneImage(), true, errors.Join(errs...)
 }

@@ -63,8 +63,8 @@ func eachEntry(reader tarball.Opener, do func(*tar.Header, io.Reader) error) err
 	}
 }
 
-// extract writes the files of an archive, and nothing but files.
-func extract(reader tarball.Opener, dir string) error {
+// extractFiles writes the files of an archive, and nothing but files.
+func extractFiles(reader tarball.Opener, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err

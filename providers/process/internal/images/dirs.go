@@ -25,37 +25,37 @@ import (
 // fromDirs takes the image from the first directory that has it. An unreadable archive or directory hides no
 // image of another: the log reports it once, and the error does if nothing else has the image.
 func (s *Store) fromDirs(ctx context.Context, ref name.Reference) (Image, error) {
-	done, err := s.turns.take(ctx, turn{ref: display(ref), local: true})
+	done, err := s.turns.takeTurn(ctx, turn{ref: displayName(ref), local: true})
 	if err != nil {
 		return Image{}, err
 	}
 	defer done()
 	var unread []error
 	for _, dir := range s.options.Dirs {
-		paths, err := candidates(dir)
+		paths, err := imagePaths(dir)
 		if err != nil {
-			unread = append(unread, s.skip(ctx, dir, err))
+			unread = append(unread, s.logUnreadable(ctx, dir, err))
 		}
 		for _, path := range paths {
-			from, err := s.open(path, ref)
+			from, err := s.openImage(path, ref)
 			if errdefs.IsNotFound(err) {
 				continue
 			}
 			if err != nil {
-				unread = append(unread, s.skip(ctx, path, err))
+				unread = append(unread, s.logUnreadable(ctx, path, err))
 				continue
 			}
 			defer from.close()
 			names := Image{Source: path}
 			if _, ok := ref.(name.Tag); ok {
-				names.Tags = []string{display(ref)}
+				names.Tags = []string{displayName(ref)}
 			}
 			if digest, err := from.Digest(); err == nil {
-				names.Digests = []string{display(ref.Context().Digest(digest.String()))}
+				names.Digests = []string{displayName(ref.Context().Digest(digest.String()))}
 			}
-			image, err := s.add(ctx, from.Image, names, false)
+			image, err := s.addImage(ctx, from.Image, names, false)
 			if err != nil {
-				return Image{}, fmt.Errorf("image %s of %s: %w", display(ref), path, err)
+				return Image{}, fmt.Errorf("image %s of %s: %w", displayName(ref), path, err)
 			}
 			return image, nil
 		}
@@ -63,18 +63,18 @@ func (s *Store) fromDirs(ctx context.Context, ref name.Reference) (Image, error)
 	err = errors.Join(unread...)
 	switch {
 	case err == nil:
-		return Image{}, errdefs.NotFoundf("image %s is not on this node", display(ref))
+		return Image{}, errdefs.NotFoundf("image %s is not on this node", displayName(ref))
 	case durable.Full(err) || durable.Passing(err): // the image itself is not at fault
-		return Image{}, fmt.Errorf("look for image %s: %w", display(ref), err)
+		return Image{}, fmt.Errorf("look for image %s: %w", displayName(ref), err)
 	}
-	return Image{}, errdefs.NotFoundf("image %s is not on this node, and %w: %w", display(ref), errUnread, err)
+	return Image{}, errdefs.NotFoundf("image %s is not on this node, and %w: %w", displayName(ref), errUnread, err)
 }
 
 // errUnread is part of the error for a missing image while some archives or directories cannot be read.
 var errUnread = errors.New("not all of its images can be read")
 
-// skip logs that path cannot be read, unless it has logged the same error before, and returns the error.
-func (s *Store) skip(ctx context.Context, path string, err error) error {
+// logUnreadable logs that path cannot be read, unless it has logged the same error before, and returns the error.
+func (s *Store) logUnreadable(ctx context.Context, path string, err error) error {
 	err = fmt.Errorf("read images in %s: %w", path, err)
 	s.mu.Lock()
 	known := s.unread[path] == err.Error()
@@ -86,8 +86,8 @@ func (s *Store) skip(ctx context.Context, path string, err error) error {
 	return err
 }
 
-// candidates returns the possible images in dir, or dir itself.
-func candidates(dir string) ([]string, error) {
+// imagePaths returns the possible images in dir, or dir itself.
+func imagePaths(dir string) ([]string, error) {
 	if _, err := os.Stat(filepath.Join(dir, "oci-layout")); err == nil {
 		return []string{dir}, nil
 	}
@@ -114,8 +114,8 @@ type opened struct {
 	close func()
 }
 
-// open finds the image called ref in a layout or an archive.
-func (s *Store) open(path string, ref name.Reference) (opened, error) {
+// openImage finds the image called ref in a layout or an archive.
+func (s *Store) openImage(path string, ref name.Reference) (opened, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return opened{}, err
@@ -136,7 +136,7 @@ func (s *Store) open(path string, ref name.Reference) (opened, error) {
 		return opened{}, err
 	}
 	remove := func() { _ = RemoveTree(dir) }
-	if err := extract(reader, dir); err != nil {
+	if err := extractFiles(reader, dir); err != nil {
 		remove()
 		return opened{}, err
 	}
@@ -180,7 +180,7 @@ func openLayout(dir string, ref name.Reference, closer func()) (opened, error) {
 		return opened{}, fmt.Errorf("read the image layout: %w", err)
 	}
 	for _, d := range manifest.Manifests {
-		if !named(d, ref) {
+		if !isNamed(d, ref) {
 			continue
 		}
 		if !d.MediaType.IsIndex() {
@@ -197,7 +197,7 @@ func openLayout(dir string, ref name.Reference, closer func()) (opened, error) {
 	return opened{}, errdefs.NotFound("not in the layout")
 }
 
-func named(d v1.Descriptor, ref name.Reference) bool {
+func isNamed(d v1.Descriptor, ref name.Reference) bool {
 	if ref.Identifier() == d.Digest.String() {
 		return true
 	}
@@ -216,9 +216,9 @@ func forPlatform(index v1.ImageIndex) (v1.Image, error) {
 		return nil, err
 	}
 	for _, d := range manifest.Manifests {
-		if d.Platform != nil && d.Platform.Satisfies(platform()) {
+		if d.Platform != nil && d.Platform.Satisfies(imagePlatform()) {
 			return index.Image(d.Digest)
 		}
 	}
-	return nil, fmt.Errorf("the image is not made for %s", platform())
+	return nil, fmt.Errorf("the image is not made for %s", imagePlatform())
 }

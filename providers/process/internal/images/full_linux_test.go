@@ -26,12 +26,12 @@ func TestImagesGoFromAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	image := Image{ID: "sha256:abc"}
-	if err := os.Mkdir(s.path(image.ID), 0o700); err != nil {
+	if err := os.Mkdir(s.imagePath(image.ID), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	s.images[image.ID] = &image
 	for n := 0; ; n++ {
-		if err := os.WriteFile(filepath.Join(s.path(image.ID), fmt.Sprint(n)), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.imagePath(image.ID), fmt.Sprint(n)), nil, 0o600); err != nil {
 			break // full
 		}
 	}

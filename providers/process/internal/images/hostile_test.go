@@ -66,11 +66,11 @@ func TestSecurityI1AnImageDoesNotBorrowAConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.add(t.Context(), borrowed{bad, good}, Image{Tags: []string{"docker.io/evil/app:1"}}, false)
+	_, err = s.addImage(t.Context(), borrowed{bad, good}, Image{Tags: []string{"docker.io/evil/app:1"}}, false)
 	if err == nil || !strings.Contains(err.Error(), "the configuration of the image says sha256:") {
 		t.Errorf("got %v, want that its files are not those of its configuration", err)
 	}
-	image, err := s.add(t.Context(), good, Image{Tags: []string{"docker.io/good/app:1"}}, false)
+	image, err := s.addImage(t.Context(), good, Image{Tags: []string{"docker.io/good/app:1"}}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestSecurityI1AnImageDoesNotBorrowAConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.add(t.Context(), borrowed{more, bad}, Image{}, false); err == nil || !strings.Contains(err.Error(), "its configuration says 1") {
+	if _, err := s.addImage(t.Context(), borrowed{more, bad}, Image{}, false); err == nil || !strings.Contains(err.Error(), "its configuration says 1") {
 		t.Errorf("an image with one more layer than its configuration says: got %v", err)
 	}
 }
@@ -193,7 +193,7 @@ func TestSecurityI2AnImageIsBounded(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			u := &unpacker{dir: t.TempDir(), limit: limit}
-			err := u.layer(t.Context(), c.layer, "sha256:0")
+			err := u.unpackLayer(t.Context(), c.layer, "sha256:0")
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}

@@ -74,7 +74,7 @@ func unpackAll(t *testing.T, layers ...v1.Layer) (string, error) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(u.layer(t.Context(), r, id.String()), r.Close()); err != nil {
+		if err := errors.Join(u.unpackLayer(t.Context(), r, id.String()), r.Close()); err != nil {
 			return root, err
 		}
 	}

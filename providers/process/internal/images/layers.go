@@ -36,8 +36,8 @@ const (
 // layer opens the archive of a layer.
 type layer func() (io.ReadCloser, error)
 
-// local are the layers of an image in a directory of this machine.
-func local(from []v1.Layer) []layer {
+// localLayers are the layers of an image in a directory of this machine.
+func localLayers(from []v1.Layer) []layer {
 	var layers []layer
 	for _, l := range from {
 		layers = append(layers, l.Uncompressed)
@@ -45,9 +45,9 @@ func local(from []v1.Layer) []layer {
 	return layers
 }
 
-// fetch writes the layers of an image in a registry into dir as they arrive. It holds no lock, because the
+// fetchLayers writes the layers of an image in a registry into dir as they arrive. It holds no lock, because the
 // registry decides how long it takes.
-func fetch(ctx context.Context, from []v1.Layer, dir string, limit int64) ([]layer, error) {
+func fetchLayers(ctx context.Context, from []v1.Layer, dir string, limit int64) ([]layer, error) {
 	var all int64
 	for _, l := range from {
 		size, err := l.Size()
@@ -110,7 +110,7 @@ func (u untilDone) Read(b []byte) (int, error) {
 	}
 	n, err := u.r.Read(b)
 	if n > 0 {
-		progress(u.ctx)
+		resetWatchdog(u.ctx)
 	}
 	return n, err
 }
@@ -156,22 +156,22 @@ var errStalled = fmt.Errorf("the registry sent nothing for %v", stalled)
 
 type watchdog struct{}
 
-// watched returns a context that ends without progress for the time stalled.
-func watched(ctx context.Context) (context.Context, context.CancelFunc) {
+// watchProgress returns a context that ends without progress for the time stalled.
+func watchProgress(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(stalled, func() { cancel(errStalled) })
 	return context.WithValue(ctx, watchdog{}, timer), func() { timer.Stop(); cancel(nil) }
 }
 
-// progress resets the watchdog of ctx, if there is one.
-func progress(ctx context.Context) {
+// resetWatchdog resets the watchdog of ctx, if there is one.
+func resetWatchdog(ctx context.Context) {
 	if timer, ok := ctx.Value(watchdog{}).(*time.Timer); ok {
 		timer.Reset(stalled)
 	}
 }
 
-// unwatched stops the watchdog of ctx: later delays are not the registry's.
-func unwatched(ctx context.Context) {
+// stopWatchdog stops the watchdog of ctx: later delays are not the registry's.
+func stopWatchdog(ctx context.Context) {
 	if timer, ok := ctx.Value(watchdog{}).(*time.Timer); ok {
 		timer.Stop()
 	}

@@ -49,11 +49,11 @@ func TestAMirrorIsAskedFirst(t *testing.T) {
 	}
 	auth := Auth{Username: "u", Password: "p"}
 	find := func(tag string) (string, error) {
-		ref, err := parse(origin+"/library/"+tag, []string{origin})
+		ref, err := parseName(origin+"/library/"+tag, []string{origin})
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := store.find(t.Context(), ref, auth)
+		found, err := store.findDescriptor(t.Context(), ref, auth)
 		if err != nil {
 			return "", err
 		}
@@ -97,11 +97,11 @@ func TestAMirrorGetsNoCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref, err := parse(origin+"/library/both:1", []string{origin})
+	ref, err := parseName(origin+"/library/both:1", []string{origin})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.find(t.Context(), ref, Auth{Username: "u", Password: "p"}); err != nil {
+	if _, err := store.findDescriptor(t.Context(), ref, Auth{Username: "u", Password: "p"}); err != nil {
 		t.Errorf("got %v, want the image of the registry", err)
 	}
 	if who := seen.Load(); who != nil {

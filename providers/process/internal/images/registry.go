@@ -22,8 +22,8 @@ import (
 // Auth are the credentials of a pull; the zero Auth is anonymous.
 type Auth struct{ Username, Password, IdentityToken, RegistryToken string }
 
-// parse reads the name of an image, as docker does: a name without registry is of docker.io.
-func parse(ref string, insecure []string) (name.Reference, error) {
+// parseName reads the name of an image, as docker does: a name without registry is of docker.io.
+func parseName(ref string, insecure []string) (name.Reference, error) {
 	parsed, err := imageref.Parse(ref)
 	if err == nil && slices.Contains(insecure, parsed.Context().RegistryStr()) {
 		parsed, err = imageref.Parse(ref, name.Insecure)
@@ -34,8 +34,8 @@ func parse(ref string, insecure []string) (name.Reference, error) {
 	return parsed, nil
 }
 
-// display is the whole name, as users and other runtimes write it.
-func display(ref name.Reference) string {
+// displayName is the whole name, as users and other runtimes write it.
+func displayName(ref name.Reference) string {
 	full := ref.Name()
 	if rest, ok := strings.CutPrefix(full, name.DefaultRegistry); ok {
 		return "docker.io" + rest
@@ -43,46 +43,46 @@ func display(ref name.Reference) string {
 	return full
 }
 
-func platform() v1.Platform { return v1.Platform{OS: "linux", Architecture: runtime.GOARCH} }
+func imagePlatform() v1.Platform { return v1.Platform{OS: "linux", Architecture: runtime.GOARCH} }
 
 // fromRegistry pulls the image.
 func (s *Store) fromRegistry(ctx context.Context, ref name.Reference, auth Auth) (Image, error) {
-	done, err := s.turns.take(ctx, turn{ref: display(ref), auth: auth})
+	done, err := s.turns.takeTurn(ctx, turn{ref: displayName(ref), auth: auth})
 	if err != nil {
 		return Image{}, err
 	}
 	defer done()
-	ctx, cancel := watched(ctx)
+	ctx, cancel := watchProgress(ctx)
 	defer cancel()
-	descriptor, err := s.find(ctx, ref, auth)
+	descriptor, err := s.findDescriptor(ctx, ref, auth)
 	if err != nil {
-		return Image{}, fmt.Errorf("pull image %s: %w", display(ref), err)
+		return Image{}, fmt.Errorf("pull image %s: %w", displayName(ref), err)
 	}
 	from, err := descriptor.Image()
 	if err != nil {
-		return Image{}, fmt.Errorf("pull image %s: %w", display(ref), err)
+		return Image{}, fmt.Errorf("pull image %s: %w", displayName(ref), err)
 	}
-	names := Image{Digests: []string{display(ref.Context().Digest(descriptor.Digest.String()))}}
+	names := Image{Digests: []string{displayName(ref.Context().Digest(descriptor.Digest.String()))}}
 	if _, ok := ref.(name.Tag); ok {
-		names.Tags = []string{display(ref)}
+		names.Tags = []string{displayName(ref)}
 	}
-	image, err := s.add(ctx, from, names, true)
+	image, err := s.addImage(ctx, from, names, true)
 	if err != nil {
-		return Image{}, fmt.Errorf("pull image %s: %w", display(ref), err)
+		return Image{}, fmt.Errorf("pull image %s: %w", displayName(ref), err)
 	}
 	return image, nil
 }
 
-// find finds the image in the mirror, else in the registry. The operator of a mirror does not get the
+// findDescriptor finds the image in the mirror, else in the registry. The operator of a mirror does not get the
 // credentials for the registry.
-func (s *Store) find(ctx context.Context, ref name.Reference, auth Auth) (*remote.Descriptor, error) {
+func (s *Store) findDescriptor(ctx context.Context, ref name.Reference, auth Auth) (*remote.Descriptor, error) {
 	who := authn.Anonymous
 	if auth != (Auth{}) {
 		who = authn.FromConfig(authn.AuthConfig{
 			Username: auth.Username, Password: auth.Password, IdentityToken: auth.IdentityToken, RegistryToken: auth.RegistryToken,
 		})
 	}
-	options := []remote.Option{remote.WithContext(ctx), remote.WithPlatform(platform()), remote.WithTransport(s.transport)}
+	options := []remote.Option{remote.WithContext(ctx), remote.WithPlatform(imagePlatform()), remote.WithTransport(s.transport)}
 	mirror, err := s.mirrorOf(ref)
 	if err != nil {
 		return nil, err

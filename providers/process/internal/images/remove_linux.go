@@ -36,10 +36,10 @@ func RemoveTree(dir string) error {
 	defer unix.Close(parent)
 	name := filepath.Base(dir)
 	r := remover{top: parent, name: name}
-	r.tree(name)
+	r.removeTree(name)
 	for r.done < r.moved {
 		r.done++
-		r.tree(r.aside(r.done))
+		r.removeTree(r.asideName(r.done))
 	}
 	if r.err != nil {
 		return fmt.Errorf("remove %s: %w", dir, r.err)
@@ -66,7 +66,7 @@ type level struct {
 	failed bool     // an entry cannot be removed, so neither can the directory
 }
 
-func (r *remover) fail(op, name string, err error) {
+func (r *remover) recordFailure(op, name string, err error) {
 	if r.err == nil {
 		r.err = &os.PathError{Op: op, Path: name, Err: err}
 	}
@@ -75,40 +75,40 @@ func (r *remover) fail(op, name string, err error) {
 	}
 }
 
-// parent returns the descriptor of the parent of the deepest level, or of a new tree.
-func (r *remover) parent() int {
+// parentFD returns the descriptor of the parent of the deepest level, or of a new tree.
+func (r *remover) parentFD() int {
 	if n := len(r.open); n > 0 {
 		return int(r.open[n-1].dir.Fd())
 	}
 	return r.top
 }
 
-// aside returns the name of the n-th moved directory. Trees are named by IDs, so no other file has such a name.
-func (r *remover) aside(n int) string { return r.name + ".deep-" + strconv.Itoa(n) }
+// asideName returns the name of the n-th moved directory. Trees are named by IDs, so no other file has such a name.
+func (r *remover) asideName(n int) string { return r.name + ".deep-" + strconv.Itoa(n) }
 
-// tree removes name in the top directory.
-func (r *remover) tree(name string) {
-	r.entry(name)
+// removeTree removes name in the top directory.
+func (r *remover) removeTree(name string) {
+	r.removeEntry(name)
 	for len(r.open) > 0 {
 		at := r.open[len(r.open)-1]
-		if len(at.names) == 0 && !r.read(at) {
+		if len(at.names) == 0 && !r.readNames(at) {
 			continue
 		}
 		next := at.names[len(at.names)-1]
 		at.names = at.names[:len(at.names)-1]
-		r.entry(next)
+		r.removeEntry(next)
 	}
 }
 
-// read reads more names, or removes the directory and leaves it.
-func (r *remover) read(at *level) bool {
+// readNames reads more names, or removes the directory and leaves it.
+func (r *remover) readNames(at *level) bool {
 	names, err := at.dir.Readdirnames(batch)
 	if err == nil && len(names) > 0 {
 		at.names = names
 		return true
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		r.fail("read", at.name, err)
+		r.recordFailure("read", at.name, err)
 	}
 	// Reading may skip names during removals: begin again as long as that removes any.
 	if at.passed && !at.failed {
@@ -125,47 +125,47 @@ func (r *remover) read(at *level) bool {
 		}
 		return false
 	}
-	r.removed(at.name, unix.Unlinkat(r.parent(), at.name, unix.AT_REMOVEDIR))
+	r.recordRemoval(at.name, unix.Unlinkat(r.parentFD(), at.name, unix.AT_REMOVEDIR))
 	return false
 }
 
-func (r *remover) removed(name string, err error) {
+func (r *remover) recordRemoval(name string, err error) {
 	switch {
 	case err != nil && !errors.Is(err, unix.ENOENT):
-		r.fail("remove", name, err)
+		r.recordFailure("remove", name, err)
 	case len(r.open) > 0:
 		r.open[len(r.open)-1].passed = true
 	}
 }
 
-// entry removes an entry of the deepest directory, or makes it the deepest.
-func (r *remover) entry(name string) {
-	in := r.parent()
+// removeEntry removes an entry of the deepest directory, or makes it the deepest.
+func (r *remover) removeEntry(name string) {
+	in := r.parentFD()
 	err := unix.Unlinkat(in, name, 0)
 	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
-		r.removed(name, err)
+		r.recordRemoval(name, err)
 		return
 	}
 	if denied := err; len(r.open) >= maxOpen {
 		r.moved++
-		if err = unix.Renameat(in, name, r.top, r.aside(r.moved)); err != nil {
+		if err = unix.Renameat(in, name, r.top, r.asideName(r.moved)); err != nil {
 			r.moved--
-			r.fail("move", name, errors.Join(denied, err))
+			r.recordFailure("move", name, errors.Join(denied, err))
 			return
 		}
-		r.removed(name, nil)
+		r.recordRemoval(name, nil)
 		return
 	}
-	fd, err := enter(in, name)
+	fd, err := enterDirectory(in, name)
 	if err != nil {
-		r.fail("open", name, err)
+		r.recordFailure("open", name, err)
 		return
 	}
 	r.open = append(r.open, &level{dir: os.NewFile(uintptr(fd), name), name: name})
 }
 
-// enter opens a directory of the same mount, and gives a non-root owner the rights to empty and to move it.
-func enter(parent int, name string) (int, error) {
+// enterDirectory opens a directory of the same mount, and gives a non-root owner the rights to empty and to move it.
+func enterDirectory(parent int, name string) (int, error) {
 	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	if os.Geteuid() != 0 {
 		if fd, err := unix.Openat(parent, name, flags|unix.O_PATH, 0); err == nil {
@@ -181,8 +181,8 @@ func enter(parent int, name string) (int, error) {
 	})
 }
 
-// flush waits until all files below dir are on the disk.
-func flush(dir string) error {
+// syncFiles waits until all files below dir are on the disk.
+func syncFiles(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err

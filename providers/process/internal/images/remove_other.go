@@ -26,4 +26,4 @@ func RemoveTree(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-func flush(string) error { return nil }
+func syncFiles(string) error { return nil }

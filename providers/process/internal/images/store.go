@@ -98,8 +98,8 @@ func Open(dir string, options Options) (*Store, error) {
 		if durable.Passing(err) {
 			return nil, err
 		}
-		if err != nil || s.path(image.ID) != filepath.Join(dir, e.Name()) {
-			if _, err := s.aside(filepath.Join(dir, e.Name())); err != nil {
+		if err != nil || s.imagePath(image.ID) != filepath.Join(dir, e.Name()) {
+			if _, err := s.moveAside(filepath.Join(dir, e.Name())); err != nil {
 				return nil, fmt.Errorf("put incomplete images aside: %w", err)
 			}
 			continue
@@ -120,14 +120,14 @@ func (s *Store) Sweep() error {
 	for _, path := range garbage {
 		if err := RemoveTree(path); err != nil {
 			errs = append(errs, err)
-			s.discard(path)
+			s.addGarbage(path)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// discard leaves path to a later Sweep.
-func (s *Store) discard(path string) {
+// addGarbage leaves path to a later Sweep.
+func (s *Store) addGarbage(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.garbage = append(s.garbage, path)
@@ -137,9 +137,9 @@ func (s *Store) discard(path string) {
 func (s *Store) Dir() string { return s.dir }
 
 // Root is the directory with the files of the image.
-func (s *Store) Root(id string) string { return filepath.Join(s.path(id), rootDir) }
+func (s *Store) Root(id string) string { return filepath.Join(s.imagePath(id), rootDir) }
 
-func (s *Store) path(id string) string {
+func (s *Store) imagePath(id string) string {
 	_, hex, _ := strings.Cut(id, ":")
 	return filepath.Join(s.dir, hex)
 }
@@ -157,13 +157,13 @@ func (s *Store) List() []Image {
 	defer s.mu.Unlock()
 	var all []Image
 	for _, image := range s.images {
-		all = append(all, image.clone())
+		all = append(all, image.cloneImage())
 	}
 	slices.SortFunc(all, func(a, b Image) int { return strings.Compare(a.ID, b.ID) })
 	return all
 }
 
-func (i *Image) clone() Image {
+func (i *Image) cloneImage() Image {
 	c := *i
 	c.Tags, c.Digests = slices.Clone(i.Tags), slices.Clone(i.Digests)
 	return c
@@ -172,31 +172,31 @@ func (i *Image) clone() Image {
 // Get returns the image with the name or ID ref. A missing image may come from a directory. The error is
 // errdefs.ErrNotFound if there is none.
 func (s *Store) Get(ctx context.Context, ref string) (Image, error) {
-	if image, ok := s.lookup(ref); ok {
+	if image, ok := s.lookupImage(ref); ok {
 		return image, nil
 	}
-	name, err := parse(ref, s.options.Insecure)
+	name, err := parseName(ref, s.options.Insecure)
 	if err != nil {
 		return Image{}, err
 	}
 	return s.fromDirs(ctx, name)
 }
 
-func (s *Store) lookup(ref string) (Image, bool) {
+func (s *Store) lookupImage(ref string) (Image, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range []string{ref, "sha256:" + ref} {
 		if image := s.images[id]; image != nil {
-			return image.clone(), true
+			return image.cloneImage(), true
 		}
 	}
-	name, err := parse(ref, nil)
+	name, err := parseName(ref, nil)
 	if err != nil {
 		return Image{}, false
 	}
 	for _, image := range s.images {
-		if slices.Contains(image.Tags, display(name)) || slices.Contains(image.Digests, display(name)) {
-			return image.clone(), true
+		if slices.Contains(image.Tags, displayName(name)) || slices.Contains(image.Digests, displayName(name)) {
+			return image.cloneImage(), true
 		}
 	}
 	return Image{}, false
@@ -204,7 +204,7 @@ func (s *Store) lookup(ref string) (Image, bool) {
 
 // Pull returns the current image of the name ref, from a directory, else from the registry.
 func (s *Store) Pull(ctx context.Context, ref string, auth Auth) (Image, error) {
-	name, err := parse(ref, s.options.Insecure)
+	name, err := parseName(ref, s.options.Insecure)
 	if err != nil {
 		return Image{}, err
 	}
@@ -221,12 +221,12 @@ func (s *Store) Pull(ctx context.Context, ref string, auth Auth) (Image, error) 
 
 // Remove removes the image with the name or ID ref, if it exists.
 func (s *Store) Remove(ref string) error {
-	image, ok := s.lookup(ref)
+	image, ok := s.lookupImage(ref)
 	if !ok {
 		return nil
 	}
 	s.mu.Lock()
-	garbage, err := s.aside(s.path(image.ID))
+	garbage, err := s.moveAside(s.imagePath(image.ID))
 	if err == nil {
 		delete(s.images, image.ID)
 	}
@@ -237,10 +237,10 @@ func (s *Store) Remove(ref string) error {
 	return RemoveTree(garbage) // after a failure, Sweep removes the tree
 }
 
-// aside turns path into garbage, and returns its new place: the old place is free at once, and never shows half
+// moveAside turns path into garbage, and returns its new place: the old place is free at once, and never shows half
 // of it. It makes no new file, because images are removed when the disk is full. The caller holds mu, or is the
 // only user of the store.
-func (s *Store) aside(path string) (string, error) {
+func (s *Store) moveAside(path string) (string, error) {
 	garbage := filepath.Join(s.dir, newPrefix+rand.Text())
 	if err := os.Rename(path, garbage); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err

@@ -26,8 +26,8 @@ type waiting struct {
 	users int // guarded by the mu of its turns: working and waiting callers
 }
 
-// take waits for the turn. done must be called then.
-func (t *turns) take(ctx context.Context, what turn) (done func(), err error) {
+// takeTurn waits for the turn. done must be called then.
+func (t *turns) takeTurn(ctx context.Context, what turn) (done func(), err error) {
 	t.mu.Lock()
 	if t.busy == nil {
 		t.busy = map[turn]*waiting{}

@@ -39,12 +39,12 @@ type unpacker struct {
 	bytes, read    int64
 }
 
-// layer unpacks an archive, whose digest must be diffID: the configuration lists the digests of the layers, and
+// unpackLayer unpacks an archive, whose digest must be diffID: the configuration lists the digests of the layers, and
 // the digest of the configuration is the ID of the image.
-func (u *unpacker) layer(ctx context.Context, content io.Reader, diffID string) error {
+func (u *unpacker) unpackLayer(ctx context.Context, content io.Reader, diffID string) error {
 	sum := sha256.New()
 	r := &bounded{ctx: ctx, r: io.TeeReader(content, sum), u: u}
-	options := []archive.ApplyOpt{archive.WithFilter(u.accept)}
+	options := []archive.ApplyOpt{archive.WithFilter(u.acceptEntry)}
 	if !u.own {
 		options = append(options, archive.WithNoSameOwner())
 	}
@@ -64,9 +64,9 @@ func (u *unpacker) layer(ctx context.Context, content io.Reader, diffID string) 
 	return nil
 }
 
-// accept reports whether the entry is written. It refuses an image that is too large before any byte of the
+// acceptEntry reports whether the entry is written. It refuses an image that is too large before any byte of the
 // entry is written, so a sparse file in an archive does not reach the disk.
-func (u *unpacker) accept(h *tar.Header) (bool, error) {
+func (u *unpacker) acceptEntry(h *tar.Header) (bool, error) {
 	u.entries++
 	u.names += len(h.Name) + len(h.Linkname)
 	u.bytes += h.Size
@@ -83,7 +83,7 @@ func (u *unpacker) accept(h *tar.Header) (bool, error) {
 		return false, nil // an image must not make devices or pipes
 	}
 	for key := range h.PAXRecords {
-		if name, ok := strings.CutPrefix(key, "SCHILY.xattr."); ok && !u.attribute(name) {
+		if name, ok := strings.CutPrefix(key, "SCHILY.xattr."); ok && !u.keepsAttribute(name) {
 			delete(h.PAXRecords, key)
 		}
 	}
@@ -98,9 +98,9 @@ func (u *unpacker) accept(h *tar.Header) (bool, error) {
 	return true, nil
 }
 
-// attribute reports whether files get the extended attribute. The attributes of overlay are for the kernel, and
+// keepsAttribute reports whether files get the extended attribute. The attributes of overlay are for the kernel, and
 // would change the files that a container sees.
-func (u *unpacker) attribute(name string) bool {
+func (u *unpacker) keepsAttribute(name string) bool {
 	if strings.HasPrefix(name, "user.") {
 		return !strings.HasPrefix(name, "user.overlay.")
 	}

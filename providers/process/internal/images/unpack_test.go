@@ -49,7 +49,7 @@ func TestUnpackingEndsWithItsContext(t *testing.T) {
 		u := &unpacker{dir: dir, limit: 1 << 20}
 		ctx, cancel := context.WithCancel(t.Context())
 		l := &endingLayer{content: &archive, end: cancel}
-		if err := u.layer(ctx, l, ""); !errors.Is(err, context.Canceled) {
+		if err := u.unpackLayer(ctx, l, ""); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want that the context has ended", err)
 		}
 		if l.broken || l.closed {

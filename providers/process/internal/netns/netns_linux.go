@@ -25,7 +25,7 @@ func New(path string) error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return err
 		}
-		if err := prepare(); err != nil {
+		if err := prepareNamespace(); err != nil {
 			return err
 		}
 		return unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, "")
@@ -36,8 +36,8 @@ func New(path string) error {
 	return nil
 }
 
-// prepare sets a pod's expected settings in the namespace of this thread.
-func prepare() error {
+// prepareNamespace sets a pod's expected settings in the namespace of this thread.
+func prepareNamespace() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err

@@ -48,12 +48,12 @@ func Find(ctx context.Context, name, path, hint string) (program, version string
 		return "", "", fmt.Errorf("ask %s for its version: %w", program, err)
 	}
 	version, _, _ = strings.Cut(strings.TrimSpace(out.String()), "\n")
-	return program, version, safe(program, version)
+	return program, version, checkVersion(program, version)
 }
 
-// safe returns an error for a version that must not be used. It reads the name in the program's own output,
+// checkVersion returns an error for a version that must not be used. It reads the name in the program's own output,
 // because the name of a file may lead to another program.
-func safe(program, version string) error {
+func checkVersion(program, version string) error {
 	name, number, _ := strings.Cut(version, " version ")
 	least := safeSince[name]
 	if least == nil {

@@ -55,19 +55,19 @@ func (c Call) Console() string { return filepath.Join(c.Dir, consoleFile) }
 
 // Create makes a container of the bundle, including its process. The process waits for Start.
 func (r Runtime) Create(dir, id, bundle string, terminal bool) Call {
-	return r.call(dir, terminal, "create", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
+	return r.newCall(dir, terminal, "create", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
 }
 
 // Start lets the process begin.
-func (r Runtime) Start(dir, id string) Call { return r.call(dir, false, "start")(id) }
+func (r Runtime) Start(dir, id string) Call { return r.newCall(dir, false, "start")(id) }
 
 // Exec starts another process, which Process has written into dir, and returns when the process runs.
 func (r Runtime) Exec(dir, id string, terminal bool) Call {
-	return r.call(dir, terminal, "exec", "--detach", "--process", filepath.Join(dir, processFile), "--pid-file", filepath.Join(dir, pidFile))(id)
+	return r.newCall(dir, terminal, "exec", "--detach", "--process", filepath.Join(dir, processFile), "--pid-file", filepath.Join(dir, pidFile))(id)
 }
 
 // Delete ends the container, and removes the runtime's state of it. An unknown container is no error.
-func (r Runtime) Delete(dir, id string) Call { return r.call(dir, false, "delete", "--force")(id) }
+func (r Runtime) Delete(dir, id string) Call { return r.newCall(dir, false, "delete", "--force")(id) }
 
 // Knows reports whether the runtime may have state of the container.
 func (r Runtime) Knows(id string) bool {
@@ -78,7 +78,7 @@ func (r Runtime) Knows(id string) bool {
 	return len(found) > 0
 }
 
-func (r Runtime) call(dir string, terminal bool, args ...string) func(id string) Call {
+func (r Runtime) newCall(dir string, terminal bool, args ...string) func(id string) Call {
 	argv := append([]string{r.Program, "--root", r.Root, "--log", filepath.Join(dir, logFile), "--log-format", "json"}, slices.Concat(r.Flags, args)...)
 	if terminal {
 		argv = append(argv, "--console-socket", filepath.Join(dir, consoleFile))
@@ -88,10 +88,10 @@ func (r Runtime) call(dir string, terminal bool, args ...string) func(id string)
 
 // PID returns the process that the call made.
 func (c Call) PID() (pid int, err error) {
-	return c.pid(pidFile)
+	return c.readPID(pidFile)
 }
 
-func (c Call) pid(file string) (pid int, err error) {
+func (c Call) readPID(file string) (pid int, err error) {
 	data, err := os.ReadFile(filepath.Join(c.Dir, file))
 	if err != nil {
 		return 0, fmt.Errorf("find the process of the container: %w", err)

@@ -19,13 +19,13 @@ const guestPidFile = "guest"
 
 // Run makes a container of the bundle and starts it with the streams of the call.
 func (r Runtime) Run(dir, id, bundle string, terminal bool) Call {
-	return r.call(dir, terminal, "run", "--detach", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
+	return r.newCall(dir, terminal, "run", "--detach", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
 }
 
 // Keep does the same, and ends with the container and with its exit code: see Runs and Kept. No state of the
 // container is left.
 func (r Runtime) Keep(dir, id, bundle string, terminal bool) Call {
-	return r.call(dir, terminal, "run", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
+	return r.newCall(dir, terminal, "run", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
 }
 
 // Kept reports whether a call of Keep that ended by itself ended because of the container. A program that fails
@@ -67,25 +67,25 @@ func (r Runtime) stateFile(id, sandbox, kind string) string {
 // Attend starts another process, which Process has written into dir. The call ends with the process, and with
 // its exit code.
 func (r Runtime) Attend(dir, id string) Call {
-	return r.call(dir, false, "exec", "--process", filepath.Join(dir, processFile), "--internal-pid-file", filepath.Join(dir, guestPidFile))(id)
+	return r.newCall(dir, false, "exec", "--process", filepath.Join(dir, processFile), "--internal-pid-file", filepath.Join(dir, guestPidFile))(id)
 }
 
 // GuestPID returns the number of the process of Attend in the sandbox. It is an error if the process does not
 // run yet.
-func (c Call) GuestPID() (int, error) { return c.pid(guestPidFile) }
+func (c Call) GuestPID() (int, error) { return c.readPID(guestPidFile) }
 
 // Signal sends a signal to the first process of the container.
 func (r Runtime) Signal(dir, id string, signal int) Call {
-	return r.call(dir, false, "kill")(id).with(signal)
+	return r.newCall(dir, false, "kill")(id).withNumber(signal)
 }
 
 // SignalProcess sends a signal to a process, by its number in the sandbox.
 func (r Runtime) SignalProcess(dir, id string, pid, signal int) Call {
-	return r.call(dir, false, "kill", "--pid", strconv.Itoa(pid))(id).with(signal)
+	return r.newCall(dir, false, "kill", "--pid", strconv.Itoa(pid))(id).withNumber(signal)
 }
 
 // Processes writes the processes of the container: see ReadProcesses.
-func (r Runtime) Processes(dir, id string) Call { return r.call(dir, false, "ps")(id) }
+func (r Runtime) Processes(dir, id string) Call { return r.newCall(dir, false, "ps")(id) }
 
 // ReadProcesses reads the output of Processes: the children of each process, by their numbers in the sandbox.
 func ReadProcesses(said []byte) map[int][]int {
@@ -106,11 +106,11 @@ func ReadProcesses(said []byte) map[int][]int {
 
 // Forward connects the listener at socket with a port of the sandbox.
 func (r Runtime) Forward(dir, id, socket string, port int) Call {
-	return r.call(dir, false, "port-forward", "--stream", socket)(id).with(port)
+	return r.newCall(dir, false, "port-forward", "--stream", socket)(id).withNumber(port)
 }
 
 // Stats writes the resource usage of the container: see ReadStats.
-func (r Runtime) Stats(dir, id string) Call { return r.call(dir, false, "events", "--stats")(id) }
+func (r Runtime) Stats(dir, id string) Call { return r.newCall(dir, false, "events", "--stats")(id) }
 
 // ReadStats reads the output of Stats: the time of all CPUs in nanoseconds, and bytes of memory.
 func ReadStats(said []byte) (cpu, memory uint64, err error) {
@@ -129,7 +129,7 @@ func ReadStats(said []byte) (cpu, memory uint64, err error) {
 	return event.Data.CPU.Usage.Total, event.Data.Memory.Usage.Usage, nil
 }
 
-func (c Call) with(number int) Call {
+func (c Call) withNumber(number int) Call {
 	c.Argv = append(c.Argv, strconv.Itoa(number))
 	return c
 }

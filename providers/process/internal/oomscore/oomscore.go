@@ -29,7 +29,7 @@ func Lower() { LowerTo(daemon) }
 
 // LowerTo gives this process a lower score, if the process may do that. Only the first call has an effect.
 func LowerTo(score int) {
-	data, err := os.ReadFile(path("self"))
+	data, err := os.ReadFile(scorePath("self"))
 	if err != nil {
 		return // this is not Linux
 	}
@@ -37,7 +37,7 @@ func LowerTo(score int) {
 	if n, err := strconv.Atoi(own); err != nil || n <= score {
 		return
 	}
-	if os.WriteFile(path("self"), []byte(strconv.Itoa(score)), 0) == nil {
+	if os.WriteFile(scorePath("self"), []byte(strconv.Itoa(score)), 0) == nil {
 		before.CompareAndSwap(nil, &own)
 	}
 }
@@ -46,7 +46,7 @@ func LowerTo(score int) {
 // processes yet.
 func Restore(pid int) {
 	if score := before.Load(); score != nil {
-		_ = os.WriteFile(path(strconv.Itoa(pid)), []byte(*score), 0) // the process has ended, or this process has given up its rights
+		_ = os.WriteFile(scorePath(strconv.Itoa(pid)), []byte(*score), 0) // the process has ended, or this process has given up its rights
 	}
 }
 
@@ -59,4 +59,4 @@ func Run(cmd *exec.Cmd) error {
 	return cmd.Wait()
 }
 
-func path(process string) string { return "/proc/" + process + "/oom_score_adj" }
+func scorePath(process string) string { return "/proc/" + process + "/oom_score_adj" }

@@ -27,19 +27,19 @@ type Connection struct{ socket *net.UnixConn }
 
 // CheckVersion asks the network process at the path for its version. Another version is an error.
 func CheckVersion(ctx context.Context, path string) error {
-	c, err := connect(ctx, path)
+	c, err := connectSocket(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	got, _, err := c.ask(ctx, request{Op: opVersion}, nil)
+	got, _, err := c.sendRequest(ctx, request{Op: opVersion}, nil)
 	if err == nil && got.Version != Version {
 		err = fmt.Errorf("%w: it speaks version %d of the protocol, and version %d is needed", ErrVersion, got.Version, Version)
 	}
 	return err
 }
 
-func connect(ctx context.Context, path string) (*Connection, error) {
+func connectSocket(ctx context.Context, path string) (*Connection, error) {
 	var d net.Dialer
 	socket, err := d.DialContext(ctx, "unixpacket", path)
 	if err != nil {
@@ -60,11 +60,11 @@ func (c *Connection) Wait() {
 // Configure replaces the configuration of the network process. The end of the connection means that the network
 // process has ended.
 func Configure(ctx context.Context, path string, config Config) (*Connection, error) {
-	c, err := connect(ctx, path)
+	c, err := connectSocket(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := c.ask(ctx, request{Op: opConfigure, Config: &config}, nil); err != nil {
+	if _, _, err := c.sendRequest(ctx, request{Op: opConfigure, Config: &config}, nil); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -74,11 +74,11 @@ func Configure(ctx context.Context, path string, config Config) (*Connection, er
 // Attach gives a pod its network at the other end of link. The caller keeps link. The pod has the network until
 // the connection ends.
 func Attach(ctx context.Context, path string, pod Pod, link *os.File) (*Connection, error) {
-	c, err := connect(ctx, path)
+	c, err := connectSocket(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := c.ask(ctx, request{Op: opAttach, Pod: &pod}, link); err != nil {
+	if _, _, err := c.sendRequest(ctx, request{Op: opAttach, Pod: &pod}, link); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -87,34 +87,34 @@ func Attach(ctx context.Context, path string, pod Pod, link *os.File) (*Connecti
 
 // Keep gives a pod its network at the other end of link until Detach, or until the network process ends.
 func Keep(ctx context.Context, path string, pod Pod, link *os.File) error {
-	c, err := connect(ctx, path)
+	c, err := connectSocket(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	_, _, err = c.ask(ctx, request{Op: opAttach, Pod: &pod, Keep: true}, link)
+	_, _, err = c.sendRequest(ctx, request{Op: opAttach, Pod: &pod, Keep: true}, link)
 	return err
 }
 
 // Detach removes the network of a pod. A pod without a network is no error.
 func Detach(ctx context.Context, path, address string) error {
-	c, err := connect(ctx, path)
+	c, err := connectSocket(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	_, _, err = c.ask(ctx, request{Op: opDetach, Address: address}, nil)
+	_, _, err = c.sendRequest(ctx, request{Op: opDetach, Address: address}, nil)
 	return err
 }
 
 // Dial connects with a port of a pod, from the address of the gateway. A port without a listener is an error of kind syscall.ECONNREFUSED.
 func Dial(ctx context.Context, path, address string, port uint16) (net.Conn, error) {
-	c, err := connect(ctx, path)
+	c, err := connectSocket(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	_, file, err := c.ask(ctx, request{Op: opDial, Address: address, Port: port}, nil)
+	_, file, err := c.sendRequest(ctx, request{Op: opDial, Address: address, Port: port}, nil)
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.ParseIP(address), Port: int(port)}, Err: err}
 	}
@@ -131,8 +131,8 @@ type refused struct{ error }
 // Unwrap returns the kind.
 func (refused) Unwrap() error { return syscall.ECONNREFUSED }
 
-// ask sends a request, with a descriptor if there is one, and returns the answer, with its descriptor if it has one.
-func (c *Connection) ask(ctx context.Context, r request, send *os.File) (answer, *os.File, error) {
+// sendRequest sends a request, with a descriptor if there is one, and returns the answer, with its descriptor if it has one.
+func (c *Connection) sendRequest(ctx context.Context, r request, send *os.File) (answer, *os.File, error) {
 	var got answer
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -155,7 +155,7 @@ func (c *Connection) ask(ctx context.Context, r request, send *os.File) (answer,
 		}
 		return got, nil, fmt.Errorf("ask the network process to %s: %w", r.Op, err)
 	}
-	if err := c.send(data, send); err != nil {
+	if err := c.sendPacket(data, send); err != nil {
 		return fail(err)
 	}
 	packet, space := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4))
@@ -166,7 +166,7 @@ func (c *Connection) ask(ctx context.Context, r request, send *os.File) (answer,
 	if err != nil {
 		return fail(err)
 	}
-	file, err := descriptor(space[:spaceN])
+	file, err := packetDescriptor(space[:spaceN])
 	if err == nil {
 		err = json.Unmarshal(packet[:n], &got)
 	}
@@ -185,8 +185,8 @@ func (c *Connection) ask(ctx context.Context, r request, send *os.File) (answer,
 	return got, file, nil
 }
 
-// send writes a packet, with a descriptor if file is not nil. The caller keeps file.
-func (c *Connection) send(data []byte, file *os.File) error {
+// sendPacket writes a packet, with a descriptor if file is not nil. The caller keeps file.
+func (c *Connection) sendPacket(data []byte, file *os.File) error {
 	if file == nil {
 		_, err := c.socket.Write(data)
 		return err
@@ -202,8 +202,8 @@ func (c *Connection) send(data []byte, file *os.File) error {
 	return errors.Join(err, sent)
 }
 
-// descriptor returns the descriptor of a packet, or nil if there is none.
-func descriptor(space []byte) (*os.File, error) {
+// packetDescriptor returns the descriptor of a packet, or nil if there is none.
+func packetDescriptor(space []byte) (*os.File, error) {
 	messages, err := unix.ParseSocketControlMessage(space)
 	if err != nil || len(messages) == 0 {
 		return nil, err

@@ -6,4 +6,4 @@ package main
 
 import "syscall"
 
-func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+func newSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

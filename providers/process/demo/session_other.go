@@ -6,4 +6,4 @@ package main
 
 import "syscall"
 
-func apart() *syscall.SysProcAttr { return nil }
+func newSession() *syscall.SysProcAttr { return nil }
