@@ -101,7 +101,7 @@ func (c Config) Complete(nodeName string) (Config, error) {
 	if c.Constraints == nil {
 		c.Constraints = []string{fieldNodeSelector, fieldAffinity}
 	}
-	if err := c.refuse(); err != nil {
+	if err := c.checkConfig(); err != nil {
 		return c, fmt.Errorf("admiralty provider: %w", err)
 	}
 	if c.QPS == 0 {
@@ -113,8 +113,8 @@ func (c Config) Complete(nodeName string) (Config, error) {
 	return c, nil
 }
 
-// refuse returns an error if the configuration is invalid.
-func (c Config) refuse() error {
+// checkConfig returns an error if the configuration is invalid.
+func (c Config) checkConfig() error {
 	if problems := validation.IsDNS1123Label(c.ClusterName); len(problems) > 0 {
 		return fmt.Errorf("clusterName: %q: want a name for the source cluster, such as source-1: set it in the file of --provider-config or in VKUBELET_ADMIRALTY_CLUSTER_NAME: %s", c.ClusterName, problems[0])
 	}
@@ -165,8 +165,8 @@ func (c Config) Access() (*rest.Config, error) {
 	return access, nil
 }
 
-// shows reports whether the target cluster sees an annotation.
-func (c Config) shows(key string) bool {
+// showsAnnotation reports whether the target cluster sees an annotation.
+func (c Config) showsAnnotation(key string) bool {
 	return slices.ContainsFunc(c.Annotations, func(name string) bool {
 		beginning, open := strings.CutSuffix(name, "*")
 		return name == key || open && strings.HasPrefix(key, beginning)

@@ -34,7 +34,7 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 		}
 	}
 	c, err := Config{ClusterName: "a"}.Complete("target-0")
-	if err != nil || c.QPS != DefaultQPS || c.Burst != DefaultBurst || len(c.Constraints) != 2 || c.Target != "target-0" || c.owner() != nil {
+	if err != nil || c.QPS != DefaultQPS || c.Burst != DefaultBurst || len(c.Constraints) != 2 || c.Target != "target-0" || c.ownerKind() != nil {
 		t.Errorf("the smallest configuration is %+v (%v)", c, err)
 	}
 	if _, err := c.Access(); err == nil || !strings.Contains(err.Error(), "kubeconfig") {
@@ -51,20 +51,20 @@ func TestConstraints(t *testing.T) {
 	pod := func(says string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationConstraints: says}}}
 	}
-	if got, err := c.place(pod("")); err != nil || got.NodeSelector["pool"] != "bursts" {
+	if got, err := c.podPlacement(pod("")); err != nil || got.NodeSelector["pool"] != "bursts" {
 		t.Errorf("a pod that says nothing: got %v, %v", got, err)
 	}
-	got, err := c.place(pod(`{"nodeSelector":{"disk":"ssd"}}`))
+	got, err := c.podPlacement(pod(`{"nodeSelector":{"disk":"ssd"}}`))
 	if err != nil || got.NodeSelector["disk"] != "ssd" || got.NodeSelector["pool"] != "" || len(got.Tolerations) != 1 {
 		t.Errorf("a pod that selects nodes: got %v, %v", got, err)
 	}
 	for _, refused := range []string{`{"tolerations":[{"operator":"Exists"}]}`, `{"nodeName":"n"}`, `no JSON`} {
-		if _, err := c.place(pod(refused)); !errdefs.IsInvalidInput(err) {
+		if _, err := c.podPlacement(pod(refused)); !errdefs.IsInvalidInput(err) {
 			t.Errorf("%s: got %v, want an error of the kind invalid-input", refused, err)
 		}
 	}
 	c.Constraints = append(c.Constraints, fieldTolerations)
-	if got, err := c.place(pod(`{"tolerations":[{"operator":"Exists"}]}`)); err != nil || got.Tolerations[0].Operator != corev1.TolerationOpExists {
+	if got, err := c.podPlacement(pod(`{"tolerations":[{"operator":"Exists"}]}`)); err != nil || got.Tolerations[0].Operator != corev1.TolerationOpExists {
 		t.Errorf("tolerations that are allowed: got %v, %v", got, err)
 	}
 }
@@ -72,7 +72,7 @@ func TestConstraints(t *testing.T) {
 func TestAnnotationsAreNamed(t *testing.T) {
 	c := Config{Annotations: []string{"note", "example.com/*"}}
 	for key, want := range map[string]bool{"note": true, "notes": false, "example.com/a": true, "iam.example.com/role": false} {
-		if got := c.shows(key); got != want {
+		if got := c.showsAnnotation(key); got != want {
 			t.Errorf("annotation %s: shown %t, want %t", key, got, want)
 		}
 	}

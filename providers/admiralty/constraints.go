@@ -24,8 +24,8 @@ const (
 	fieldTolerations  = "tolerations"
 )
 
-// place returns where a pod may run in the target cluster.
-func (c Config) place(pod *corev1.Pod) (remotecluster.Placement, error) {
+// podPlacement returns where a pod may run in the target cluster.
+func (c Config) podPlacement(pod *corev1.Pod) (remotecluster.Placement, error) {
 	return Place(pod, c.Placement, c.Constraints)
 }
 

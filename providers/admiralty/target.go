@@ -28,9 +28,9 @@ var podChaperon = remotecluster.OwnerKind{
 	Kind:     ObjectPodChaperon, Spec: []string{"spec"}, Status: []string{"status"},
 }
 
-// owner returns the kind of object that owns pods in the target cluster, or nil if the node creates the pods
+// ownerKind returns the kind of object that owns pods in the target cluster, or nil if the node creates the pods
 // themselves.
-func (c Config) owner() *remotecluster.OwnerKind {
+func (c Config) ownerKind() *remotecluster.OwnerKind {
 	if c.Object == ObjectPodChaperon {
 		return &podChaperon
 	}

@@ -20,8 +20,8 @@ func (c Config) Capabilities() capability.Declaration {
 	return podruntime.Capabilities(podruntime.Config{HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes, Privileged: c.Privileged, Notes: notes})
 }
 
-// check refuses a pod if CreatePod would refuse it.
-func (c Config) check(pod *corev1.Pod) error {
+// checkPod refuses a pod if CreatePod would refuse it.
+func (c Config) checkPod(pod *corev1.Pod) error {
 	return podruntime.Check(podruntime.Config{HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes}, pod)
 }
 
@@ -49,8 +49,8 @@ var since = map[capability.Feature]struct {
 	capability.StopSignal:   {"stop signals of pods", map[string]string{"containerd": "2.3.0", "cri-o": "1.33.0"}},
 }
 
-// lacks returns the features ignored by the runtime, or failing late there.
-func lacks(ctx context.Context, client *Client) map[capability.Feature]string {
+// missingFeatures returns the features ignored by the runtime, or failing late there.
+func missingFeatures(ctx context.Context, client *Client) map[capability.Feature]string {
 	all := map[capability.Feature]string{}
 	maps.Copy(all, tooOld(ctx, client))
 	maps.Copy(all, noHostPorts(ctx, client))

@@ -46,7 +46,7 @@ type Client struct {
 // Connect returns a client of the runtime at the endpoint, in the form unix:///path; "" selects the first
 // listening runtime of containerd, CRI-O and cri-dockerd on this machine. The runtime need not run yet.
 func Connect(endpoint string) (*Client, error) {
-	target, err := target(endpoint)
+	target, err := endpointTarget(endpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func Connect(endpoint string) (*Client, error) {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: 5 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
-		grpc.WithUnaryInterceptor(limited),
+		grpc.WithUnaryInterceptor(limitCall),
 		grpc.WithDisableServiceConfig(),
 	)
 	if err != nil {
@@ -68,10 +68,10 @@ func Connect(endpoint string) (*Client, error) {
 	return &Client{conn: conn, runtime: runtimeapi.NewRuntimeServiceClient(conn), images: runtimeapi.NewImageServiceClient(conn)}, nil
 }
 
-// target is the endpoint as gRPC wants it.
-func target(endpoint string) (string, error) {
+// endpointTarget is the endpoint as gRPC wants it.
+func endpointTarget(endpoint string) (string, error) {
 	if endpoint == "" {
-		endpoint = detect(sockets)
+		endpoint = firstExisting(sockets)
 	}
 	path := strings.TrimPrefix(endpoint, "unix://")
 	if !filepath.IsAbs(path) {
@@ -80,8 +80,8 @@ func target(endpoint string) (string, error) {
 	return "unix://" + path, nil
 }
 
-// detect returns the first existing path, else the first path.
-func detect(paths []string) string {
+// firstExisting returns the first existing path, else the first path.
+func firstExisting(paths []string) string {
 	for _, path := range paths {
 		if _, err := os.Stat(path); err == nil {
 			return path
@@ -90,9 +90,9 @@ func detect(paths []string) string {
 	return paths[0]
 }
 
-// limited makes a call with a time limit.
-func limited(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	if d := limit(req); d > 0 {
+// limitCall makes a call with a time limit.
+func limitCall(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if d := callLimit(req); d > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
@@ -100,9 +100,9 @@ func limited(ctx context.Context, method string, req, reply any, conn *grpc.Clie
 	return invoke(ctx, method, req, reply, conn, opts...)
 }
 
-// limit returns the time limit of a call; 0 means none. It guards against a hanging runtime, so it is longer
+// callLimit returns the time limit of a call; 0 means none. It guards against a hanging runtime, so it is longer
 // than any runtime needs: an operation after a timeout here may still complete there.
-func limit(req any) time.Duration {
+func callLimit(req any) time.Duration {
 	switch r := req.(type) {
 	case *runtimeapi.PullImageRequest:
 		// An image may be of any size, and runtimes themselves end a pull without progress.
@@ -110,14 +110,14 @@ func limit(req any) time.Duration {
 	case *runtimeapi.RunPodSandboxRequest:
 		return sandboxTime
 	case *runtimeapi.StopContainerRequest:
-		return callTime + seconds(r.GetTimeout())
+		return callTime + secondsOf(r.GetTimeout())
 	case *runtimeapi.ExecSyncRequest:
 		if r.GetTimeout() == 0 {
 			return 0
 		}
-		return callTime + seconds(r.GetTimeout())
+		return callTime + secondsOf(r.GetTimeout())
 	case *runtimeapi.CheckpointContainerRequest:
-		return callTime + seconds(r.GetTimeout())
+		return callTime + secondsOf(r.GetTimeout())
 	case *runtimeapi.CheckpointPodRequest, *runtimeapi.RestorePodRequest:
 		return 0 // the caller knows the size of the pod
 	default:
@@ -125,8 +125,8 @@ func limit(req any) time.Duration {
 	}
 }
 
-// seconds is a number of seconds, without an overflow.
-func seconds(n int64) time.Duration {
+// secondsOf is a number of seconds, without an overflow.
+func secondsOf(n int64) time.Duration {
 	const most = 1 << 32
 	return time.Duration(min(max(n, 0), most)) * time.Second
 }

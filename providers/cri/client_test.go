@@ -153,7 +153,7 @@ func TestEveryCallHasTheLimitOfItsKind(t *testing.T) {
 		{&runtimeapi.ExecSyncRequest{}, 0},
 		{&runtimeapi.PullImageRequest{}, 0},
 	} {
-		if got := limit(test.call); got != test.want {
+		if got := callLimit(test.call); got != test.want {
 			t.Errorf("limit(%T %v) = %v, want %v", test.call, test.call, got, test.want)
 		}
 	}
@@ -287,16 +287,16 @@ func TestEndpoint(t *testing.T) {
 	if err := os.WriteFile(there, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := detect([]string{"/nowhere/a", there}); got != there {
+	if got := firstExisting([]string{"/nowhere/a", there}); got != there {
 		t.Errorf("detected %s, want the one that is there", got)
 	}
-	if got := detect([]string{"/nowhere/a", "/nowhere/b"}); got != "/nowhere/a" {
+	if got := firstExisting([]string{"/nowhere/a", "/nowhere/b"}); got != "/nowhere/a" {
 		t.Errorf("detected %s, want the first", got)
 	}
 	for endpoint, want := range map[string]string{
 		"unix:///run/x.sock": "unix:///run/x.sock", "/run/x.sock": "unix:///run/x.sock", "tcp://1.2.3.4:5": "", "x.sock": "",
 	} {
-		if got, err := target(endpoint); got != want || (err == nil) != (want != "") {
+		if got, err := endpointTarget(endpoint); got != want || (err == nil) != (want != "") {
 			t.Errorf("target(%q) = %q, %v; want %q", endpoint, got, err, want)
 		}
 	}

@@ -88,8 +88,8 @@ type Config struct {
 // format describes the configuration files of this provider.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_CRI"}
 
-// some returns a list of path, or nil for "".
-func some(path string) []string {
+// listOf returns a list of path, or nil for "".
+func listOf(path string) []string {
 	if path == "" {
 		return nil
 	}
@@ -99,15 +99,15 @@ func some(path string) []string {
 // LoadConfig reads the file at path, and overrides it by the environment. An empty path means no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// complete fills the defaults of c and refuses impossible values.
-func (c Config) complete() (Config, error) {
+// completeConfig fills the defaults of c and refuses impossible values.
+func (c Config) completeConfig() (Config, error) {
 	if c.Root == "" {
 		c.Root = DefaultRoot
 	}
 	if c.LogRoot == "" {
 		c.LogRoot = DefaultLogRoot
 	}
-	for field, paths := range map[string][]string{"root": {c.Root}, "logRoot": {c.LogRoot}, "hostPaths": c.HostPaths, "localVolumes": c.LocalVolumes, "provisionVolumes": some(c.ProvisionVolumes)} {
+	for field, paths := range map[string][]string{"root": {c.Root}, "logRoot": {c.LogRoot}, "hostPaths": c.HostPaths, "localVolumes": c.LocalVolumes, "provisionVolumes": listOf(c.ProvisionVolumes)} {
 		for _, path := range paths {
 			if !filepath.IsAbs(path) || filepath.Clean(path) != path {
 				return c, fmt.Errorf("cri provider: %s: %q: want an absolute path in its shortest form", field, path)

@@ -22,7 +22,7 @@ func load(t *testing.T, content string) (Config, error) {
 	if err != nil {
 		return c, err
 	}
-	return c.complete()
+	return c.completeConfig()
 }
 
 const header = "apiVersion: cri.virtual-kubelet.io/v1alpha1\nkind: CRIProviderConfiguration\n"

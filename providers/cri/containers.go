@@ -20,7 +20,7 @@ func (c *Client) CreateContainer(ctx context.Context, sandbox string, config *ru
 	if err != nil {
 		return "", err
 	}
-	return answer.GetContainerId(), present(answer.GetContainerId() != "", "id of the container that it created")
+	return answer.GetContainerId(), requireField(answer.GetContainerId() != "", "id of the container that it created")
 }
 
 // StartContainer starts a created container.
@@ -54,7 +54,7 @@ func (c *Client) ContainerStatus(ctx context.Context, id string, verbose bool) (
 		return nil, err
 	}
 	s := answer.GetStatus()
-	return answer, present(s.GetId() != "" && s.GetMetadata().GetName() != "" && s.GetCreatedAt() != 0, "status of container "+id)
+	return answer, requireField(s.GetId() != "" && s.GetMetadata().GetName() != "" && s.GetCreatedAt() != 0, "status of container "+id)
 }
 
 // UpdateContainerResources changes the limits of a container.
@@ -87,7 +87,7 @@ func (c *Client) Exec(ctx context.Context, request *runtimeapi.ExecRequest) (*ru
 	if err != nil {
 		return nil, err
 	}
-	return answer, present(answer.GetUrl() != "", "URL for exec")
+	return answer, requireField(answer.GetUrl() != "", "URL for exec")
 }
 
 // Attach returns the URL of a container's streams.
@@ -96,7 +96,7 @@ func (c *Client) Attach(ctx context.Context, request *runtimeapi.AttachRequest) 
 	if err != nil {
 		return nil, err
 	}
-	return answer, present(answer.GetUrl() != "", "URL for attach")
+	return answer, requireField(answer.GetUrl() != "", "URL for attach")
 }
 
 // ReopenContainerLog lets the runtime open the log of a container anew, after it was moved away.

@@ -23,7 +23,7 @@ func (c *Client) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, v
 	if err != nil {
 		return nil, err
 	}
-	return answer, present(answer.GetImage() == nil || answer.GetImage().GetId() != "", "id of image "+image.GetImage())
+	return answer, requireField(answer.GetImage() == nil || answer.GetImage().GetId() != "", "id of image "+image.GetImage())
 }
 
 // PullImage pulls an image and returns its reference. It takes as long as the runtime makes progress.
@@ -36,7 +36,7 @@ func (c *Client) PullImage(ctx context.Context, image *runtimeapi.ImageSpec, aut
 	if err != nil {
 		return "", err
 	}
-	return answer.GetImageRef(), present(answer.GetImageRef() != "", "reference of image "+image.GetImage())
+	return answer.GetImageRef(), requireField(answer.GetImageRef() != "", "reference of image "+image.GetImage())
 }
 
 // RemoveImage removes an image; it is no error if there is none.

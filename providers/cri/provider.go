@@ -38,7 +38,7 @@ func Provider() cli.Provider {
 		},
 		Check: func(path string) (func(*corev1.Pod) error, error) {
 			config, err := LoadConfig(path)
-			return config.check, err
+			return config.checkPod, err
 		},
 	}
 }
@@ -61,7 +61,7 @@ type provider struct {
 // New returns the provider for a configuration without a file. The container runtime need not run yet: until it
 // does, the node is not ready.
 func New(ctx context.Context, in cli.ProviderInput, c Config) (*provider, error) {
-	c, err := c.complete()
+	c, err := c.completeConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func New(ctx context.Context, in cli.ProviderInput, c Config) (*provider, error)
 		Root: c.Root, LogRoot: c.LogRoot, ClusterDNS: c.ClusterDNS, ClusterDomain: cmp.Or(c.ClusterDomain, in.KubeClusterDomain),
 		HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes, CgroupParent: c.CgroupParent, PodPidsLimit: c.PodPidsLimit, Privileged: c.Privileged, ImageGC: c.ImageGC, EvictionHard: c.EvictionHard,
 		Capacity: c.Capacity, SystemReserved: c.SystemReserved, KubeReserved: c.KubeReserved,
-		AllowedUnsafeSysctls: c.AllowedUnsafeSysctls, RuntimeHandler: c.handler, Lacks: lacks(ctx, client), Notes: notes,
+		AllowedUnsafeSysctls: c.AllowedUnsafeSysctls, RuntimeHandler: c.runtimeHandler, Lacks: missingFeatures(ctx, client), Notes: notes,
 	})
 	if err != nil {
 		_ = client.Close(context.Background()) // no call has been made yet
@@ -89,8 +89,8 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 	return p.Runtime.RunInBackground(ctx)
 }
 
-// handler is the runtime's name for a class.
-func (c Config) handler(_ context.Context, class string) (string, error) {
+// runtimeHandler is the runtime's name for a class.
+func (c Config) runtimeHandler(_ context.Context, class string) (string, error) {
 	if handler, known := c.RuntimeHandlers[class]; known {
 		return handler, nil
 	}

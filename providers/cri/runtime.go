@@ -11,8 +11,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// present returns an error if the runtime left out a field needed by every caller.
-func present(is bool, what string) error {
+// requireField returns an error if the runtime left out a field needed by every caller.
+func requireField(is bool, what string) error {
 	if is {
 		return nil
 	}
@@ -25,7 +25,7 @@ func (c *Client) Version(ctx context.Context, apiVersion string) (*runtimeapi.Ve
 	if err != nil {
 		return nil, err
 	}
-	return answer, present(answer.GetRuntimeName() != "" && answer.GetRuntimeVersion() != "", "version of itself")
+	return answer, requireField(answer.GetRuntimeName() != "" && answer.GetRuntimeVersion() != "", "version of itself")
 }
 
 // Status says whether runtime and network are ready.
@@ -34,7 +34,7 @@ func (c *Client) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusRe
 	if err != nil {
 		return nil, err
 	}
-	return answer, present(answer.GetStatus() != nil, "status of itself")
+	return answer, requireField(answer.GetStatus() != nil, "status of itself")
 }
 
 // RuntimeConfig returns the configuration of the runtime, such as its driver for cgroups.

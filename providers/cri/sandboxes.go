@@ -14,7 +14,7 @@ func (c *Client) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandbo
 	if err != nil {
 		return "", err
 	}
-	return answer.GetPodSandboxId(), present(answer.GetPodSandboxId() != "", "id of the sandbox that it started")
+	return answer.GetPodSandboxId(), requireField(answer.GetPodSandboxId() != "", "id of the sandbox that it started")
 }
 
 // StopPodSandbox stops a sandbox, its containers and its network.
@@ -36,7 +36,7 @@ func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) 
 		return nil, err
 	}
 	s := answer.GetStatus()
-	return answer, present(s.GetId() != "" && s.GetMetadata().GetUid() != "" && s.GetCreatedAt() != 0, "status of sandbox "+id)
+	return answer, requireField(s.GetId() != "" && s.GetMetadata().GetUid() != "" && s.GetCreatedAt() != 0, "status of sandbox "+id)
 }
 
 // ListPodSandbox returns the sandboxes for filter.
@@ -51,7 +51,7 @@ func (c *Client) PortForward(ctx context.Context, request *runtimeapi.PortForwar
 	if err != nil {
 		return nil, err
 	}
-	return answer, present(answer.GetUrl() != "", "URL for port-forward")
+	return answer, requireField(answer.GetUrl() != "", "URL for port-forward")
 }
 
 // UpdatePodSandboxResources sets the runtime's limits of a pod as a whole.

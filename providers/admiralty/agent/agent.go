@@ -61,17 +61,17 @@ func Run(ctx context.Context, o Options) error {
 	defer func() { cancel(nil); wg.Wait() }() // in this order: the webhook ends with ctx
 	if o.Listener != nil {
 		pair := &keyPair{cert: o.CertFile, key: o.KeyFile}
-		if _, err := pair.current(); err != nil {
+		if _, err := pair.currentPair(); err != nil {
 			return fmt.Errorf("admiralty agent: certificate of the webhook: %w", err)
 		}
 		wg.Go(func() {
-			if err := serve(ctx, o.Listener, pair); err != nil {
+			if err := serveWebhook(ctx, o.Listener, pair); err != nil {
 				cancel(fmt.Errorf("admiralty agent: webhook: %w", err))
 			}
 		})
 	}
 	for ctx.Err() == nil { // the agent may get a lost lease again
-		if err := lead(ctx, client, o); err != nil {
+		if err := leadElection(ctx, client, o); err != nil {
 			return err
 		}
 	}
@@ -81,8 +81,8 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// lead binds pods from when this agent has the lease until it has lost it.
-func lead(ctx context.Context, client kubernetes.Interface, o Options) error {
+// leadElection binds pods from when this agent has the lease until it has lost it.
+func leadElection(ctx context.Context, client kubernetes.Interface, o Options) error {
 	host, _ := os.Hostname() // a part of the name that users may recognize
 	terms := o.terms
 	if terms.duration == 0 {
@@ -118,12 +118,12 @@ func lead(ctx context.Context, client kubernetes.Interface, o Options) error {
 	return nil
 }
 
-// serve answers the API server until ctx ends.
-func serve(ctx context.Context, l net.Listener, pair *keyPair) error {
+// serveWebhook answers the API server until ctx ends.
+func serveWebhook(ctx context.Context, l net.Listener, pair *keyPair) error {
 	server := &http.Server{
 		Handler: Webhook(), ReadHeaderTimeout: requestTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: 2 * time.Minute,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return pair.current()
+			return pair.currentPair()
 		}},
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()

@@ -32,7 +32,7 @@ func newCandidates(targets []*target, node func(string) *corev1.Node, bound map[
 	for _, t := range targets {
 		host := t.access.Host
 		if clusters[host] == nil {
-			clusters[host] = t.state()
+			clusters[host] = t.clusterState()
 		}
 		all = append(all, newCandidate(t, clusters[host], node(t.Node), bound[t.Node]))
 	}
@@ -53,63 +53,63 @@ func newCandidate(t *target, cluster *state, node *corev1.Node, bound []*corev1.
 	}
 	c.node, c.rooms = &room{node, node.Status.Allocatable.DeepCopy()}, cluster.rooms
 	for _, pod := range bound {
-		c.take(pod, cluster.there)
+		c.takePod(pod, cluster.there)
 	}
 	return c
 }
 
-// take subtracts the needs of a pod bound in the source cluster.
-func (c *candidate) take(pod *corev1.Pod, there map[types.UID]bool) {
-	what := needs(pod)
-	c.node.take(what)
+// takePod subtracts the needs of a pod bound in the source cluster.
+func (c *candidate) takePod(pod *corev1.Pod, there map[types.UID]bool) {
+	what := podNeeds(pod)
+	c.node.takeRequests(what)
 	if there[pod.UID] {
 		return
 	}
-	place, err := c.place(pod)
+	place, err := c.podPlacement(pod)
 	if err != nil {
 		return // the node refuses the pod
 	}
-	if r, _ := c.rooms.fit(what, place); r != nil {
-		r.take(what)
+	if r, _ := c.rooms.fitNode(what, place); r != nil {
+		r.takeRequests(what)
 	}
 }
 
-// place returns where a pod may run in the target.
-func (c *candidate) place(pod *corev1.Pod) (remotecluster.Placement, error) {
+// podPlacement returns where a pod may run in the target.
+func (c *candidate) podPlacement(pod *corev1.Pod) (remotecluster.Placement, error) {
 	return admiralty.Place(pod, c.target.provider.Placement, c.target.provider.Constraints)
 }
 
-// fit returns how much would be left at the target after the pod, as a share of the best node there. If no node
+// fitPod returns how much would be left at the target after the pod, as a share of the best node there. If no node
 // takes the pod, fit returns a reason.
-func (c *candidate) fit(pod *corev1.Pod) (left float64, why string) {
+func (c *candidate) fitPod(pod *corev1.Pod) (left float64, why string) {
 	if c.away != "" {
 		return 0, c.away
 	}
-	if why := admits(c.node.node, remotecluster.Placement{NodeSelector: pod.Spec.NodeSelector, Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations}); why != "" {
+	if why := refusalReason(c.node.node, remotecluster.Placement{NodeSelector: pod.Spec.NodeSelector, Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations}); why != "" {
 		return 0, "of the node here: " + why
 	}
-	what := needs(pod)
-	if lacks := c.node.lacks(what); lacks != "" {
+	what := podNeeds(pod)
+	if lacks := c.node.lackingResource(what); lacks != "" {
 		return 0, "the node here has too little " + string(lacks)
 	}
-	place, err := c.place(pod)
+	place, err := c.podPlacement(pod)
 	if err != nil {
 		return 0, err.Error()
 	}
-	best, why := c.rooms.fit(what, place)
+	best, why := c.rooms.fitNode(what, place)
 	if best == nil {
 		return 0, why
 	}
-	return best.left(what), ""
+	return best.shareLeft(what), ""
 }
 
-// choose returns the target with the most left after the pod. If no target takes the pod, choose returns the
+// chooseTarget returns the target with the most left after the pod. If no target takes the pod, choose returns the
 // reasons.
-func choose(candidates []*candidate, pod *corev1.Pod) (best *candidate, why string) {
+func chooseTarget(candidates []*candidate, pod *corev1.Pod) (best *candidate, why string) {
 	most := 0.0
 	var reasons []string
 	for _, c := range candidates {
-		left, reason := c.fit(pod)
+		left, reason := c.fitPod(pod)
 		switch {
 		case reason != "":
 			reasons = append(reasons, fmt.Sprintf("%s: %s", c.target.Node, reason))
@@ -123,8 +123,8 @@ func choose(candidates []*candidate, pod *corev1.Pod) (best *candidate, why stri
 	return nil, fmt.Sprintf("0 of %d targets take the pod. %s", len(candidates), strings.Join(reasons, ". "))
 }
 
-// waits reports whether a pod is to be bound by the agent.
-func waits(pod *corev1.Pod) bool {
+// isWaiting reports whether a pod is to be bound by the agent.
+func isWaiting(pod *corev1.Pod) bool {
 	return pod.Spec.SchedulerName == SchedulerName && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0
 }
 

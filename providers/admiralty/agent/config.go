@@ -62,15 +62,15 @@ func LoadConfig(path string) (Config, error) {
 		if t.provider, err = admiralty.LoadConfig(t.ProviderConfig); err != nil {
 			return c, fmt.Errorf("admiralty agent: target %s: %w", t.Node, err)
 		}
-		if err := t.open(); err != nil {
+		if err := t.openAccess(); err != nil {
 			return c, err
 		}
 	}
 	return c, nil
 }
 
-// open reads the access to the target cluster.
-func (t *Target) open() (err error) {
+// openAccess reads the access to the target cluster.
+func (t *Target) openAccess() (err error) {
 	if t.provider, err = t.provider.Complete(t.Node); err != nil {
 		return fmt.Errorf("admiralty agent: target %s: %w", t.Node, err)
 	}

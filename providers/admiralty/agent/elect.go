@@ -30,7 +30,7 @@ const (
 // Elect changes an elected pod so that it goes to a target. From then on, the node constraints of the pod are
 // about nodes of the target. A second call changes nothing. Elect reports whether it changed the pod.
 func Elect(pod *corev1.Pod) (changed bool, err error) {
-	if _, elected := pod.Annotations[annotationElect]; !elected || pod.Spec.NodeName != "" || done(pod) {
+	if _, elected := pod.Annotations[annotationElect]; !elected || pod.Spec.NodeName != "" || isElected(pod) {
 		return false, nil
 	}
 	if _, has := pod.Annotations[annotationProxy]; has {
@@ -66,9 +66,9 @@ var ofTargets = corev1.Toleration{
 	Key: admiralty.LabelProvider, Operator: corev1.TolerationOpEqual, Value: admiralty.ProviderName, Effect: corev1.TaintEffectNoSchedule,
 }
 
-// done reports whether the webhook has processed the pod before. The label alone is no proof, because users may
+// isElected reports whether the webhook has processed the pod before. The label alone is no proof, because users may
 // select it.
-func done(pod *corev1.Pod) bool {
+func isElected(pod *corev1.Pod) bool {
 	_, unreserved := pod.Annotations[annotationNoReserve]
 	return pod.Spec.NodeSelector[admiralty.LabelProvider] == admiralty.ProviderName &&
 		(pod.Spec.SchedulerName == SchedulerName || unreserved && slices.Contains(pod.Spec.Tolerations, ofTargets))

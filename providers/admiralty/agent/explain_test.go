@@ -28,7 +28,7 @@ func TestWaitingPodIsWrittenWhenTheReasonChanges(t *testing.T) {
 		writes := func(says func(round int) string) int {
 			client.ClearActions()
 			for round := range 20 {
-				s.explain(t.Context(), pod, says(round))
+				s.explainWait(t.Context(), pod, says(round))
 				time.Sleep(roundEvery)
 			}
 			return len(client.Actions())
@@ -45,7 +45,7 @@ func TestWaitingPodIsWrittenWhenTheReasonChanges(t *testing.T) {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Message: "at most 3 free", LastTransitionTime: metav1.Now()}}
 		clear(s.explained) // another agent wrote the condition
 		client.ClearActions()
-		if s.explain(t.Context(), pod, "at most 2 free"); len(client.Actions()) != 0 {
+		if s.explainWait(t.Context(), pod, "at most 2 free"); len(client.Actions()) != 0 {
 			t.Error("what another agent wrote just now is written again")
 		}
 	})

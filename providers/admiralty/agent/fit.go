@@ -38,25 +38,25 @@ func roomsOf(nodes []*corev1.Node, pods []*corev1.Pod) rooms {
 	}
 	for _, pod := range pods {
 		if r := byName[pod.Spec.NodeName]; r != nil {
-			r.take(pod.Spec.Containers[0].Resources.Requests) // after onlyRequests, the first container has all requests
+			r.takeRequests(pod.Spec.Containers[0].Resources.Requests) // after onlyRequests, the first container has all requests
 		}
 	}
 	return all
 }
 
-// needs returns the requests of a pod of the source cluster, with one for the resource pods. It excludes the
+// podNeeds returns the requests of a pod of the source cluster, with one for the resource pods. It excludes the
 // overhead of the runtime class, because the class differs in the target.
-func needs(pod *corev1.Pod) corev1.ResourceList {
-	return requests(pod, resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
+func podNeeds(pod *corev1.Pod) corev1.ResourceList {
+	return podRequests(pod, resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
 }
 
-func requests(pod *corev1.Pod, o resourcehelper.PodResourcesOptions) corev1.ResourceList {
+func podRequests(pod *corev1.Pod, o resourcehelper.PodResourcesOptions) corev1.ResourceList {
 	all := resourcehelper.PodRequests(pod, o)
 	all[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 	return all
 }
 
-func (r *room) take(what corev1.ResourceList) {
+func (r *room) takeRequests(what corev1.ResourceList) {
 	for name, q := range what {
 		free := r.free[name]
 		free.Sub(q)
@@ -64,8 +64,8 @@ func (r *room) take(what corev1.ResourceList) {
 	}
 }
 
-// lacks returns the first resource with too little left, or "" if there is room for all.
-func (r *room) lacks(what corev1.ResourceList) corev1.ResourceName {
+// lackingResource returns the first resource with too little left, or "" if there is room for all.
+func (r *room) lackingResource(what corev1.ResourceList) corev1.ResourceName {
 	var worst corev1.ResourceName
 	for name, q := range what {
 		if free := r.free[name]; q.Sign() > 0 && free.Cmp(q) < 0 && (worst == "" || name < worst) {
@@ -75,8 +75,8 @@ func (r *room) lacks(what corev1.ResourceList) corev1.ResourceName {
 	return worst
 }
 
-// left returns the smallest share left of any requested resource.
-func (r *room) left(what corev1.ResourceList) float64 {
+// shareLeft returns the smallest share left of any requested resource.
+func (r *room) shareLeft(what corev1.ResourceList) float64 {
 	least := 1.0
 	for name, q := range what {
 		all, free := r.node.Status.Allocatable[name], r.free[name]
@@ -87,10 +87,10 @@ func (r *room) left(what corev1.ResourceList) float64 {
 	return least
 }
 
-// admits returns the reason why a pod with this placement cannot run on a node, or "" if it can. admits ignores
+// refusalReason returns the reason why a pod with this placement cannot run on a node, or "" if it can. admits ignores
 // the room of the node.
-func admits(n *corev1.Node, place remotecluster.Placement) string {
-	if !ready(n) {
+func refusalReason(n *corev1.Node, place remotecluster.Placement) string {
+	if !isReady(n) {
 		return "it is not Ready"
 	}
 	match, err := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: corev1.PodSpec{NodeSelector: place.NodeSelector, Affinity: place.Affinity}}).Match(n)
@@ -108,7 +108,7 @@ func admits(n *corev1.Node, place remotecluster.Placement) string {
 	return ""
 }
 
-func ready(n *corev1.Node) bool {
+func isReady(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			return c.Status == corev1.ConditionTrue
@@ -117,15 +117,15 @@ func ready(n *corev1.Node) bool {
 	return false
 }
 
-// fit returns the node with the most left after the pod, as the default scheduler chooses. If no node takes the
+// fitNode returns the node with the most left after the pod, as the default scheduler chooses. If no node takes the
 // pod, fit returns the reasons.
-func (all rooms) fit(what corev1.ResourceList, place remotecluster.Placement) (best *room, why string) {
+func (all rooms) fitNode(what corev1.ResourceList, place remotecluster.Placement) (best *room, why string) {
 	if len(all) == 0 {
 		return nil, "it has no nodes"
 	}
 	reasons, short, most := map[string]int{}, map[corev1.ResourceName]int{}, corev1.ResourceList{}
 	for _, r := range all {
-		if reason := admits(r.node, place); reason != "" {
+		if reason := refusalReason(r.node, place); reason != "" {
 			reasons[reason]++
 			continue
 		}
@@ -134,11 +134,11 @@ func (all rooms) fit(what corev1.ResourceList, place remotecluster.Placement) (b
 				most[name] = r.free[name]
 			}
 		}
-		if lacks := r.lacks(what); lacks != "" {
+		if lacks := r.lackingResource(what); lacks != "" {
 			short[lacks]++
 			continue
 		}
-		if best == nil || r.left(what) > best.left(what) {
+		if best == nil || r.shareLeft(what) > best.shareLeft(what) {
 			best = r
 		}
 	}
@@ -152,11 +152,11 @@ func (all rooms) fit(what corev1.ResourceList, place remotecluster.Placement) (b
 		}
 		reasons[fmt.Sprintf("too little %s: %s wanted, at most %s free", name, wanted.String(), free.String())] = n
 	}
-	return nil, counted(reasons, len(all))
+	return nil, countReasons(reasons, len(all))
 }
 
-// counted writes how often each reason was given.
-func counted(reasons map[string]int, of int) string {
+// countReasons writes how often each reason was given.
+func countReasons(reasons map[string]int, of int) string {
 	var out []string
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
 		out = append(out, fmt.Sprintf("%d of %d: %s", reasons[reason], of, reason))

@@ -58,7 +58,7 @@ func TestFit(t *testing.T) {
 		"not the one that is not Ready":  {cpu: "3", want: "1 of 5: it is not Ready"},
 		"a taint that is tolerated":      {cpu: "3", place: remotecluster.Placement{Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}}, want: "tainted"},
 	} {
-		best, why := all.fit(needs(asks("pod", tt.cpu)), tt.place)
+		best, why := all.fitNode(podNeeds(asks("pod", tt.cpu)), tt.place)
 		if got := why; best != nil {
 			got = best.node.Name
 			if got != tt.want {
@@ -76,9 +76,9 @@ func TestFullTargetIsLookedAtOnce(t *testing.T) {
 	for i := range 1000 {
 		nodes = append(nodes, machine(fmt.Sprintf("n%d", i), fmt.Sprintf("%dm", i+1))) // each node has more room than the earlier ones
 	}
-	all, what := roomsOf(nodes, nil), needs(asks("pod", "3"))
-	work := testing.AllocsPerRun(1, func() { all.fit(what, remotecluster.Placement{}) })
-	one := testing.AllocsPerRun(1, func() { all[:1].fit(what, remotecluster.Placement{}) })
+	all, what := roomsOf(nodes, nil), podNeeds(asks("pod", "3"))
+	work := testing.AllocsPerRun(1, func() { all.fitNode(what, remotecluster.Placement{}) })
+	one := testing.AllocsPerRun(1, func() { all[:1].fitNode(what, remotecluster.Placement{}) })
 	if work > 1500*one {
 		t.Errorf("1000 nodes take %.0f allocations, one takes %.0f", work, one)
 	}
@@ -89,8 +89,8 @@ func TestBoundPodsCount(t *testing.T) {
 	for _, there := range []bool{false, true} {
 		c := &candidate{target: &target{Target: Target{Node: "t"}}, node: &room{machine("t", "9"), machine("t", "9").Status.Allocatable}}
 		c.rooms = roomsOf([]*corev1.Node{machine("a", "2")}, nil)
-		c.take(asks("one", "2"), map[types.UID]bool{"one": there})
-		if _, why := c.fit(asks("two", "1")); (why != "") == there {
+		c.takePod(asks("one", "2"), map[types.UID]bool{"one": there})
+		if _, why := c.fitPod(asks("two", "1")); (why != "") == there {
 			t.Errorf("there=%t: a second pod gets %q", there, why)
 		}
 		if free := c.node.free[corev1.ResourceCPU]; free.Value() != 7 {
@@ -115,7 +115,7 @@ func TestOrder(t *testing.T) {
 	} {
 		pod := asks("pod", "1")
 		pod.Spec.SchedulerName = SchedulerName
-		if change(pod); waits(pod) != want {
+		if change(pod); isWaiting(pod) != want {
 			t.Errorf("waits is %t, want %t", !want, want)
 		}
 	}

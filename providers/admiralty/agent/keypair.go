@@ -26,12 +26,12 @@ type version struct {
 	size    int64
 }
 
-// current returns the pair. A pair may be unreadable while only one of the files is replaced. Then current
+// currentPair returns the pair. A pair may be unreadable while only one of the files is replaced. Then current
 // returns the previous pair, and the next call tries again.
-func (k *keyPair) current() (*tls.Certificate, error) {
+func (k *keyPair) currentPair() (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	found, err := versions(k.cert, k.key)
+	found, err := fileVersions(k.cert, k.key)
 	if err == nil && k.pair != nil && found == k.found {
 		return k.pair, nil
 	}
@@ -48,7 +48,7 @@ func (k *keyPair) current() (*tls.Certificate, error) {
 	return k.pair, nil
 }
 
-func versions(cert, key string) (found [2]version, err error) {
+func fileVersions(cert, key string) (found [2]version, err error) {
 	for i, path := range []string{cert, key} {
 		info, failed := os.Stat(path)
 		if failed != nil {

@@ -17,11 +17,11 @@ func TestKeyPairIsReadWhenItChanges(t *testing.T) {
 	authority := testpki.New(t)
 	k := &keyPair{}
 	k.cert, k.key = authority.Issue(t, "elect")
-	first, err := k.current()
+	first, err := k.currentPair()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := k.current(); again != first || err != nil {
+	if again, err := k.currentPair(); again != first || err != nil {
 		t.Errorf("the files have not changed, and were read again (%v)", err)
 	}
 	cert, key := authority.Issue(t, "elect")
@@ -33,15 +33,15 @@ func TestKeyPairIsReadWhenItChanges(t *testing.T) {
 	}
 	later := time.Now().Add(time.Minute)
 	replace(k.cert, cert, later)
-	if half, err := k.current(); half != first || err != nil {
+	if half, err := k.currentPair(); half != first || err != nil {
 		t.Errorf("a certificate without its key: got %v, want the pair of before", err)
 	}
 	replace(k.key, key, later)
-	if next, err := k.current(); next == first || err != nil {
+	if next, err := k.currentPair(); next == first || err != nil {
 		t.Errorf("the pair of before serves on (%v)", err)
 	}
 	none := &keyPair{cert: k.cert, key: filepath.Join(t.TempDir(), "none")}
-	if _, err := none.current(); !errors.Is(err, os.ErrNotExist) {
+	if _, err := none.currentPair(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without a key: got %v", err)
 	}
 }

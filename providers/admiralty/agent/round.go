@@ -25,15 +25,15 @@ const requestTimeout = 10 * time.Second
 // longestRefusal is the longest pause before the agent tries again to bind a pod after a refusal.
 const longestRefusal = time.Minute
 
-// round binds the waiting pods that fit. It counts with the watches and the bindings made by the agent itself,
+// runRound binds the waiting pods that fit. It counts with the watches and the bindings made by the agent itself,
 // so no two rounds may run at once.
-func (s *scheduler) round(ctx context.Context) {
-	s.settle(ctx)
-	waiting, bound := s.pods()
+func (s *scheduler) runRound(ctx context.Context) {
+	s.settleBindings(ctx)
+	waiting, bound := s.sortPods()
 	if len(waiting) == 0 {
 		return
 	}
-	candidates := newCandidates(s.targets, s.node, bound)
+	candidates := newCandidates(s.targets, s.sourceNode, bound)
 	inOrder(waiting)
 	asked := map[*candidate]bool{}
 	for _, pod := range waiting {
@@ -41,35 +41,35 @@ func (s *scheduler) round(ctx context.Context) {
 			continue
 		}
 		for ctx.Err() == nil {
-			best, why := choose(candidates, pod)
+			best, why := chooseTarget(candidates, pod)
 			if best == nil {
-				s.explain(ctx, pod, why)
+				s.explainWait(ctx, pod, why)
 				break
 			}
 			if !asked[best] { // once a round
 				asked[best] = true
-				if err := best.target.alive(ctx); err != nil {
+				if err := best.target.checkAlive(ctx); err != nil {
 					best.away = err.Error()
 					continue
 				}
 			}
-			err := s.bind(ctx, pod, best.target.Node)
+			err := s.bindPod(ctx, pod, best.target.Node)
 			if isRefusal(err) { // a refused pod takes no room
-				s.refuse(ctx, pod, best.target.Node, err)
+				s.recordRefusal(ctx, pod, best.target.Node, err)
 				break
 			}
-			best.take(pod, nil) // also after an unknown outcome: the next round asks
+			best.takePod(pod, nil) // also after an unknown outcome: the next round asks
 			if err != nil {
 				log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("The pod was not bound; the next round tries again")
-				time.AfterFunc(retryAfter, s.soon)
+				time.AfterFunc(retryAfter, s.requestRound)
 			}
 			break
 		}
 	}
 }
 
-// pods returns the waiting pods, and the bound pods by node.
-func (s *scheduler) pods() (waiting []*corev1.Pod, bound map[string][]*corev1.Pod) {
+// sortPods returns the waiting pods, and the bound pods by node.
+func (s *scheduler) sortPods() (waiting []*corev1.Pod, bound map[string][]*corev1.Pod) {
 	bound = map[string][]*corev1.Pod{}
 	seen := map[types.UID]bool{}
 	for _, o := range s.podInformer.GetStore().List() {
@@ -84,7 +84,7 @@ func (s *scheduler) pods() (waiting []*corev1.Pod, bound map[string][]*corev1.Po
 		switch {
 		case node != "":
 			bound[node] = append(bound[node], pod)
-		case waits(pod):
+		case isWaiting(pod):
 			waiting = append(waiting, pod)
 		}
 	}
@@ -95,8 +95,8 @@ func (s *scheduler) pods() (waiting []*corev1.Pod, bound map[string][]*corev1.Po
 	return waiting, bound
 }
 
-// node returns a node of the source cluster, or nil if there is none with this name.
-func (s *scheduler) node(name string) *corev1.Node {
+// sourceNode returns a node of the source cluster, or nil if there is none with this name.
+func (s *scheduler) sourceNode(name string) *corev1.Node {
 	o, found, err := s.nodeInformer.GetStore().GetByKey(name)
 	if err != nil || !found {
 		return nil
@@ -104,9 +104,9 @@ func (s *scheduler) node(name string) *corev1.Node {
 	return o.(*corev1.Node)
 }
 
-// bind binds a pod to a node. After an error, the pod counts as bound until the watch shows the binding or the
+// bindPod binds a pod to a node. After an error, the pod counts as bound until the watch shows the binding or the
 // API server reports the pod as unbound.
-func (s *scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) error {
+func (s *scheduler) bindPod(ctx context.Context, pod *corev1.Pod, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	err := s.client.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
@@ -136,18 +136,18 @@ type refusal struct {
 	wait  time.Duration
 }
 
-// refuse writes the refused binding into the status of the pod and starts a pause. Each pause is longer than the
+// recordRefusal writes the refused binding into the status of the pod and starts a pause. Each pause is longer than the
 // last.
-func (s *scheduler) refuse(ctx context.Context, pod *corev1.Pod, node string, err error) {
+func (s *scheduler) recordRefusal(ctx context.Context, pod *corev1.Pod, node string, err error) {
 	wait := min(max(2*s.refused[pod.UID].wait, retryAfter), longestRefusal)
 	s.refused[pod.UID] = refusal{time.Now().Add(wait), wait}
-	time.AfterFunc(wait, s.soon)
+	time.AfterFunc(wait, s.requestRound)
 	log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("The API server refuses to bind the pod")
-	s.explain(ctx, pod, fmt.Sprintf("%s takes the pod, and the API server refuses to bind it: %v", node, err))
+	s.explainWait(ctx, pod, fmt.Sprintf("%s takes the pod, and the API server refuses to bind it: %v", node, err))
 }
 
-// settle asks the API server for the result of bindings without an answer.
-func (s *scheduler) settle(ctx context.Context) {
+// settleBindings asks the API server for the result of bindings without an answer.
+func (s *scheduler) settleBindings(ctx context.Context) {
 	for uid, pod := range s.doubtful {
 		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 		now, err := s.client.CoreV1().Pods(pod.Namespace).Get(bounded, pod.Name, metav1.GetOptions{})
@@ -156,7 +156,7 @@ func (s *scheduler) settle(ctx context.Context) {
 		case apierrors.IsNotFound(err), err == nil && (now.UID != uid || now.Spec.NodeName == ""):
 			delete(s.assumed, uid)
 		case err != nil:
-			time.AfterFunc(retryAfter, s.soon)
+			time.AfterFunc(retryAfter, s.requestRound)
 			continue
 		default:
 			s.assumed[uid] = now.Spec.NodeName
@@ -174,8 +174,8 @@ type explanation struct {
 	at   time.Time
 }
 
-// still reports whether why need not be written. Numbers change in each round where others come and go, and where a target does not answer.
-func (e explanation) still(why string) bool {
+// isUnchanged reports whether why need not be written. Numbers change in each round where others come and go, and where a target does not answer.
+func (e explanation) isUnchanged(why string) bool {
 	return e.text == why || time.Since(e.at) < amountsEvery && withoutNumbers(e.text) == withoutNumbers(why)
 }
 
@@ -188,14 +188,14 @@ func withoutNumbers(text string) string {
 	}, text)
 }
 
-// explain writes the reason for waiting into the status of the pod, if the reason has changed.
-func (s *scheduler) explain(ctx context.Context, pod *corev1.Pod, why string) {
+// explainWait writes the reason for waiting into the status of the pod, if the reason has changed.
+func (s *scheduler) explainWait(ctx context.Context, pod *corev1.Pod, why string) {
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && (explanation{c.Message, c.LastTransitionTime.Time}).still(why) {
+		if c.Type == corev1.PodScheduled && (explanation{c.Message, c.LastTransitionTime.Time}).isUnchanged(why) {
 			return
 		}
 	}
-	if s.explained[pod.UID].still(why) { // the watch is late
+	if s.explained[pod.UID].isUnchanged(why) { // the watch is late
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -25,7 +25,7 @@ import (
 // watched returns a target with a fake API and synced watches.
 func watched(t *testing.T, node, host string, objects ...runtime.Object) *target {
 	t.Helper()
-	w, err := watch(Target{Node: node, access: &rest.Config{Host: host}}, fake.NewClientset(objects...), func() {})
+	w, err := watchTarget(Target{Node: node, access: &rest.Config{Host: host}}, fake.NewClientset(objects...), func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestRefusedBindingTakesNoRoom(t *testing.T) {
 		if err := s.nodeInformer.GetStore().Add(here("t")); err != nil {
 			t.Fatal(err)
 		}
-		s.round(t.Context())
+		s.runRound(t.Context())
 		if tries["closed"] != 1 || tries["open"] != 1 {
 			t.Errorf("one round tried %v, want each pod once", tries)
 		}
@@ -93,7 +93,7 @@ func TestRefusedBindingTakesNoRoom(t *testing.T) {
 		synctest.Wait()
 		for range 600 {
 			time.Sleep(time.Second)
-			s.round(t.Context())
+			s.runRound(t.Context())
 		}
 		if n := tries["closed"]; n < 10 || n > 20 {
 			t.Errorf("in ten minutes the binding was tried %d times, want it to be tried less and less often", n)
@@ -116,10 +116,10 @@ func TestTargetsOfOneClusterShareItsRoom(t *testing.T) {
 		all := newCandidates(targets, here, bound)
 		for _, want := range []string{"c", "a", ""} {
 			got := ""
-			best, why := choose(all, electedOf(t, "next", "2", 2))
+			best, why := chooseTarget(all, electedOf(t, "next", "2", 2))
 			if best != nil {
 				got = best.target.Node
-				best.take(electedOf(t, "next", "2", 2), nil)
+				best.takePod(electedOf(t, "next", "2", 2), nil)
 			}
 			if got != want {
 				t.Errorf("the next pod goes to %q (%s), want %q", got, why, want)

@@ -46,7 +46,7 @@ type scheduler struct {
 func newScheduler(client kubernetes.Interface, c Config) (*scheduler, error) {
 	s := &scheduler{client: client, wake: make(chan struct{}, 1), assumed: map[types.UID]string{}, doubtful: map[types.UID]*corev1.Pod{}, explained: map[types.UID]explanation{}, refused: map[types.UID]refusal{}}
 	for _, t := range c.Targets {
-		w, err := newTarget(t, s.soon)
+		w, err := newTarget(t, s.requestRound)
 		if err != nil {
 			return nil, err
 		}
@@ -58,18 +58,18 @@ func newScheduler(client kubernetes.Interface, c Config) (*scheduler, error) {
 	plain := informers.NewSharedInformerFactory(client, 0)
 	s.factories = []informers.SharedInformerFactory{going, plain}
 	s.podInformer, s.nodeInformer = going.Core().V1().Pods().Informer(), plain.Core().V1().Nodes().Informer()
-	_ = s.podInformer.SetTransform(s.relevant) // both fail only when the informer runs
+	_ = s.podInformer.SetTransform(s.trimPod) // both fail only when the informer runs
 	_ = s.nodeInformer.SetTransform(onlyRequests)
 	for _, informer := range []cache.SharedIndexInformer{s.podInformer, s.nodeInformer} {
-		if err := onChange(informer, s.soon); err != nil {
+		if err := onChange(informer, s.requestRound); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// relevant saves memory: of pods that do not concern the agent, only the identity is kept.
-func (s *scheduler) relevant(o any) (any, error) {
+// trimPod saves memory: of pods that do not concern the agent, only the identity is kept.
+func (s *scheduler) trimPod(o any) (any, error) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
 		return o, nil
@@ -86,8 +86,8 @@ func (s *scheduler) relevant(o any) (any, error) {
 	return pod, nil
 }
 
-// soon asks for a round.
-func (s *scheduler) soon() {
+// requestRound asks for a round.
+func (s *scheduler) requestRound() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -124,15 +124,15 @@ func (s *scheduler) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if !sleep(ctx, calm) {
+		if !sleepFor(ctx, calm) {
 			return
 		}
-		s.round(ctx)
+		s.runRound(ctx)
 	}
 }
 
-// sleep reports whether d has passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleepFor reports whether d has passed before ctx ended.
+func sleepFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

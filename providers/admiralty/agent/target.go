@@ -40,11 +40,11 @@ func newTarget(t Target, changed func()) (*target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the client of target %s: %w", t.Node, err)
 	}
-	return watch(t, client, changed)
+	return watchTarget(t, client, changed)
 }
 
-// watch returns a target observed through a client.
-func watch(t Target, client kubernetes.Interface, changed func()) (*target, error) {
+// watchTarget returns a target observed through a client.
+func watchTarget(t Target, client kubernetes.Interface, changed func()) (*target, error) {
 	w := &target{Target: t, client: client}
 	running := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
@@ -83,7 +83,7 @@ func onlyRequests(o any) (any, error) {
 		}
 		out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: in.Name, UID: in.UID, ResourceVersion: in.ResourceVersion, Labels: in.Labels}}
 		out.Spec.NodeName = in.Spec.NodeName
-		out.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests(in, resourcehelper.PodResourcesOptions{})}}}
+		out.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: podRequests(in, resourcehelper.PodResourcesOptions{})}}}
 		return out, nil
 	case *corev1.Node:
 		in.ManagedFields, in.Status.Images = nil, nil
@@ -109,8 +109,8 @@ type state struct {
 	err   error
 }
 
-// state is how the cluster is by its watches.
-func (t *target) state() *state {
+// clusterState is how the cluster is by its watches.
+func (t *target) clusterState() *state {
 	if !t.nodes.HasSynced() || !t.pods.HasSynced() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -132,8 +132,8 @@ func (t *target) state() *state {
 	return &state{rooms: roomsOf(nodes, pods), there: there}
 }
 
-// alive returns an error if the target does not answer now. The data of its watches may be old then.
-func (t *target) alive(ctx context.Context) error {
+// checkAlive returns an error if the target does not answer now. The data of its watches may be old then.
+func (t *target) checkAlive(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, aliveWithin)
 	defer cancel()
 	one := metav1.ListOptions{Limit: 1} // like the lists of the watches: a ready API server may refuse them

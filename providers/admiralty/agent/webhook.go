@@ -25,7 +25,7 @@ func Webhook() http.Handler {
 			http.Error(w, fmt.Sprintf("want an AdmissionReview of admission.k8s.io/v1 (%v)", err), http.StatusBadRequest)
 			return
 		}
-		review.Response = answer(review.Request)
+		review.Response = reviewResponse(review.Request)
 		review.Request = nil
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(review) // the caller has gone
@@ -34,8 +34,8 @@ func Webhook() http.Handler {
 	return mux
 }
 
-// answer returns the response of the webhook to one request.
-func answer(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+// reviewResponse returns the response of the webhook to one request.
+func reviewResponse(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	out := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true}
 	if request.Operation != admissionv1.Create || request.Resource.Resource != "pods" || request.SubResource != "" {
 		return out
