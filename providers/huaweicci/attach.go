@@ -10,5 +10,5 @@ import (
 
 // AttachToContainer fails: CCI has exec and logs only.
 func (p *provider) AttachToContainer(ctx context.Context, namespace, name, _ string, _ api.AttachIO) error {
-	return p.lacks(ctx, namespace, name, "attach: use exec or logs")
+	return p.unsupportedError(ctx, namespace, name, "attach: use exec or logs")
 }

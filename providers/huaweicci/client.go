@@ -18,9 +18,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sign"
 )
 
-// access returns the client configuration for CCI. It is a Kubernetes configuration with a transport that signs
+// clientConfig returns the client configuration for CCI. It is a Kubernetes configuration with a transport that signs
 // requests and uses the names of CCI.
-func (c Config) access() (*rest.Config, error) {
+func (c Config) clientConfig() (*rest.Config, error) {
 	access := &rest.Config{
 		Host: c.Endpoint, UserAgent: "virtual-kubelet-huaweicci", QPS: float32(c.QPS), Burst: c.Burst,
 		ContentConfig:   rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"},
@@ -30,7 +30,7 @@ func (c Config) access() (*rest.Config, error) {
 	if now == nil {
 		now = time.Now
 	}
-	known, err := c.known(now)
+	known, err := c.authTransport(now)
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +43,8 @@ func (c Config) access() (*rest.Config, error) {
 	return access, nil
 }
 
-// known returns a transport that authenticates requests for the project, by a signature or by a token.
-func (c Config) known(now func() time.Time) (func(http.RoundTripper) http.RoundTripper, error) {
+// authTransport returns a transport that authenticates requests for the project, by a signature or by a token.
+func (c Config) authTransport(now func() time.Time) (func(http.RoundTripper) http.RoundTripper, error) {
 	if c.IAM.User == "" {
 		key := func(ctx context.Context) (sign.Key, error) {
 			return sign.Key{Access: c.AccessKey.Value(ctx), Secret: c.SecretKey.Value(ctx), Token: c.SecurityToken.Value(ctx)}, nil
@@ -87,8 +87,8 @@ type subnet struct {
 	ID string `json:"subnetID"`
 }
 
-// networks is the path of the networks of the namespace.
-func (p place) networks() string {
+// networksPath is the path of the networks of the namespace.
+func (p place) networksPath() string {
 	group := "yangtse/v2"
 	if p.config.API == API10 {
 		group = "networking.cci.io/v1beta1"
@@ -96,9 +96,9 @@ func (p place) networks() string {
 	return "/apis/" + group + "/namespaces/" + p.config.Namespace + "/networks"
 }
 
-// answers fails when CCI does not answer, the credentials are refused, or pods of the namespace cannot start for want of a network.
-func (p place) answers(ctx context.Context) error {
-	list, err := p.list(ctx)
+// checkNetworks fails when CCI does not answer, the credentials are refused, or pods of the namespace cannot start for want of a network.
+func (p place) checkNetworks(ctx context.Context) error {
+	list, err := p.listNetworks(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,8 +113,8 @@ func (p place) answers(ctx context.Context) error {
 	return nil
 }
 
-func (p place) list(ctx context.Context) ([]network, error) {
-	result := p.client.Discovery().RESTClient().Get().AbsPath(p.networks()).Do(ctx)
+func (p place) listNetworks(ctx context.Context) ([]network, error) {
+	result := p.client.Discovery().RESTClient().Get().AbsPath(p.networksPath()).Do(ctx)
 	if err := result.Error(); err != nil { // with the error text of CCI, unlike Raw
 		return nil, fmt.Errorf("look at the networks of namespace %s of CCI: %w", p.config.Namespace, err)
 	}
@@ -131,8 +131,8 @@ func (p place) list(ctx context.Context) ([]network, error) {
 	return list.Items, nil
 }
 
-// make creates the namespace and its network if they are missing and the configuration describes the network.
-func (p place) make(ctx context.Context) error {
+// makeNamespace creates the namespace and its network if they are missing and the configuration describes the network.
+func (p place) makeNamespace(ctx context.Context) error {
 	if p.config.Network.Name == "" {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (p place) make(ctx context.Context) error {
 	if err == nil && ns.DeletionTimestamp != nil {
 		return fmt.Errorf("namespace %s of CCI is being deleted", p.config.Namespace)
 	}
-	list, err := p.list(ctx)
+	list, err := p.listNetworks(ctx)
 	if err != nil || len(list) > 0 {
 		return err
 	}
@@ -164,7 +164,7 @@ func (p place) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = p.client.Discovery().RESTClient().Post().AbsPath(p.networks()).SetHeader("Content-Type", "application/json").Body(data).Do(ctx).Error()
+	err = p.client.Discovery().RESTClient().Post().AbsPath(p.networksPath()).SetHeader("Content-Type", "application/json").Body(data).Do(ctx).Error()
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make network %s of namespace %s of CCI: %w", n.Metadata.Name, p.config.Namespace, err)
 	}

@@ -128,8 +128,8 @@ func endpointOf(service, region string) string {
 	return "https://" + service + "." + region + "." + domain
 }
 
-// complete fills the defaults of c and refuses invalid configurations. The error lists every problem.
-func (c Config) complete() (Config, error) {
+// completeConfig fills the defaults of c and refuses invalid configurations. The error lists every problem.
+func (c Config) completeConfig() (Config, error) {
 	problems := config.Problems{Provider: "huaweicci"}
 	problem := problems.Add
 	if c.Endpoint == "" && c.Region != "" {
@@ -217,7 +217,7 @@ func (c *Config) completeSizes(problem func(string, ...any)) {
 	}
 	if s := sizing.Of(c.DefaultResources); len(c.DefaultResources) != 2 || s.MilliCPU <= 0 || s.Memory <= 0 {
 		problem("defaultResources: want cpu and memory, both more than 0")
-	} else if _, ok := sizing.Fit(c.sizes(), s); !ok {
+	} else if _, ok := sizing.Fit(c.sizeRows(), s); !ok {
 		problem("defaultResources: CCI has no size with %s", s)
 	}
 	if len(c.Capacity) == 0 {
@@ -231,9 +231,9 @@ func (c *Config) completeSizes(problem func(string, ...any)) {
 	c.Capacity = storage.Offer(c.Capacity, resource.MustParse(storageGiven))
 }
 
-// shows reports whether CCI gets an annotation. The provider itself writes the annotations of the size and the
+// showsAnnotation reports whether CCI gets an annotation. The provider itself writes the annotations of the size and the
 // type.
-func (c Config) shows(key string) bool {
+func (c Config) showsAnnotation(key string) bool {
 	return key != annotationSize && key != annotationType && slices.ContainsFunc(c.Annotations, func(name string) bool {
 		beginning, open := strings.CutSuffix(name, "*")
 		return name == key || open && strings.HasPrefix(key, beginning)

@@ -23,7 +23,7 @@ func smallest() Config {
 }
 
 func TestConfigRefusesWhatCannotBe(t *testing.T) {
-	if _, err := (Config{}).complete(); err == nil || strings.Count(err.Error(), "\n") < 4 {
+	if _, err := (Config{}).completeConfig(); err == nil || strings.Count(err.Error(), "\n") < 4 {
 		t.Errorf("an empty configuration: got %v, want every problem", err)
 	}
 	for want, change := range map[string]func(*Config){
@@ -54,17 +54,17 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	} {
 		c := smallest()
 		change(&c)
-		if _, err := c.complete(); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := c.completeConfig(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error about %s", err, want)
 		}
 	}
-	c, err := smallest().complete()
+	c, err := smallest().completeConfig()
 	if err != nil || c.Endpoint != "https://cci.cn-north-4.myhuaweicloud.com" || c.API != API20 || c.Namespace != "vk-home-1" || c.QPS != DefaultQPS || c.Burst != DefaultBurst {
 		t.Errorf("the smallest configuration is %+v (%v)", c, err)
 	}
 	c = smallest()
 	c.AccessKey, c.SecretKey, c.IAM = config.Secret{}, config.Secret{}, IAM{User: "node", Domain: "d", Password: config.Literal("p")}
-	if c, err = c.complete(); err != nil || c.IAM.Endpoint != "https://iam.cn-north-4.myhuaweicloud.com" {
+	if c, err = c.completeConfig(); err != nil || c.IAM.Endpoint != "https://iam.cn-north-4.myhuaweicloud.com" {
 		t.Errorf("with a user of IAM: %+v (%v)", c.IAM, err)
 	}
 }
@@ -75,7 +75,7 @@ func TestRegionWithADomainOfItsOwn(t *testing.T) {
 	c := smallest()
 	c.Region, c.AccessKey, c.SecretKey = "eu-west-101", config.Secret{}, config.Secret{}
 	c.IAM = IAM{User: "node", Domain: "d", Password: config.Literal("p")}
-	c, err := c.complete()
+	c, err := c.completeConfig()
 	if err != nil || c.Endpoint != "https://cci.eu-west-101.myhuaweicloud.eu" || c.IAM.Endpoint != "https://iam.eu-west-101.myhuaweicloud.eu" {
 		t.Errorf("got %s and %s (%v)", c.Endpoint, c.IAM.Endpoint, err)
 	}
@@ -100,7 +100,7 @@ func TestConfigOfTheReadme(t *testing.T) {
 	}
 	c, err := LoadConfig(file)
 	if err == nil {
-		c, err = c.complete()
+		c, err = c.completeConfig()
 	}
 	if err != nil || c.SecretKey.Value(t.Context()) != "hidden-secret-key" || c.Network.Name != "vk" {
 		t.Errorf("the configuration of the README is %+v (%v)", c, err)
@@ -117,11 +117,11 @@ func TestConfigOfTheReadme(t *testing.T) {
 func TestAnnotationsAreNamed(t *testing.T) {
 	c := Config{Annotations: []string{"note", "*"}}
 	for key, want := range map[string]bool{"note": true, "yangtse.io/pod-with-eip": true, annotationSize: false, annotationType: false} {
-		if got := c.shows(key); got != want {
+		if got := c.showsAnnotation(key); got != want {
 			t.Errorf("annotation %s: shown %t, want %t", key, got, want)
 		}
 	}
-	if (Config{}).shows("yangtse.io/pod-with-eip") {
+	if (Config{}).showsAnnotation("yangtse.io/pod-with-eip") {
 		t.Error("an annotation that nobody named is shown")
 	}
 }

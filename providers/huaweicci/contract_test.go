@@ -106,14 +106,14 @@ func (c *cloud) backend(ctx context.Context, env providertest.Env) (*providertes
 	if c.api == API10 { // the namespaces of both may be in one API server
 		cluster = "older-" + cluster
 	}
-	conf, err := c.config(cluster).complete()
+	conf, err := c.config(cluster).completeConfig()
 	if err == nil {
 		err = c.prepare(ctx, conf)
 	}
 	if err != nil {
 		return nil, err
 	}
-	access, err := conf.access()
+	access, err := conf.clientConfig()
 	if err != nil {
 		return nil, err
 	}

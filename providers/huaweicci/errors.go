@@ -84,7 +84,7 @@ func statusOf(answer *http.Response, data []byte, now time.Time) metav1.Status {
 	if s.RequestID != "" {
 		status.Message += ", request " + s.RequestID
 	}
-	if apart := apart(answer.Header, now); answer.StatusCode == http.StatusUnauthorized && apart != 0 {
+	if apart := clockSkew(answer.Header, now); answer.StatusCode == http.StatusUnauthorized && apart != 0 {
 		status.Message += fmt.Sprintf(": the clock of this machine is %s off that of CCI: set it, as signatures have a time", apart)
 	}
 	if seconds := retryAfter(answer.Header); seconds > 0 {
@@ -105,8 +105,8 @@ var reasons = map[int]metav1.StatusReason{
 	http.StatusInternalServerError: metav1.StatusReasonInternalError, http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
 }
 
-// apart returns the difference between the clocks of this machine and CCI, or 0 if it is small or unknown.
-func apart(h http.Header, now time.Time) time.Duration {
+// clockSkew returns the difference between the clocks of this machine and CCI, or 0 if it is small or unknown.
+func clockSkew(h http.Header, now time.Time) time.Duration {
 	there, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
 		return 0

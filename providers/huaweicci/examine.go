@@ -9,8 +9,8 @@ import (
 // Examine implements cli.Examiner. CCI has no request for checking rights, so Examine does not check the rights
 // on pods.
 func (p *provider) Examine(ctx context.Context) error {
-	err := p.place.answers(ctx)
-	if p.config.Network.Name != "" && missing(err) {
+	err := p.place.checkNetworks(ctx)
+	if p.config.Network.Name != "" && isMissing(err) {
 		return nil // both are made when the node starts
 	}
 	return err

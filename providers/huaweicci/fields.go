@@ -35,9 +35,9 @@ var alsoIn10 = map[string][]string{
 	"Container": {"imagePullPolicy"},
 }
 
-// undocumented returns the path of the first field of a pod's spec that CCI would drop in silence, or "" if
+// undocumentedField returns the path of the first field of a pod's spec that CCI would drop in silence, or "" if
 // there is none.
-func undocumented(api string, spec *corev1.PodSpec) (string, error) {
+func undocumentedField(api string, spec *corev1.PodSpec) (string, error) {
 	data, err := json.Marshal(spec)
 	if err != nil {
 		return "", err
@@ -46,14 +46,14 @@ func undocumented(api string, spec *corev1.PodSpec) (string, error) {
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return "", err
 	}
-	return strange(api, "PodSpec", "spec", fields), nil
+	return strangeField(api, "PodSpec", "spec", fields), nil
 }
 
-func strange(api, kind, path string, value any) string {
+func strangeField(api, kind, path string, value any) string {
 	switch value := value.(type) {
 	case []any:
 		for i, v := range value {
-			if p := strange(api, kind, fmt.Sprintf("%s[%d]", path, i), v); p != "" {
+			if p := strangeField(api, kind, fmt.Sprintf("%s[%d]", path, i), v); p != "" {
 				return p
 			}
 		}
@@ -66,7 +66,7 @@ func strange(api, kind, path string, value any) string {
 			if !known && (api != API10 || !slices.Contains(alsoIn10[kind], name)) {
 				return path + "." + name
 			}
-			if p := strange(api, of, path+"."+name, value[name]); p != "" {
+			if p := strangeField(api, of, path+"."+name, value[name]); p != "" {
 				return p
 			}
 		}
@@ -76,7 +76,7 @@ func strange(api, kind, path string, value any) string {
 
 // onlyDocumented refuses a pod with a field unknown to CCI.
 func onlyDocumented(api string, remote *corev1.Pod) error {
-	path, err := undocumented(api, &remote.Spec)
+	path, err := undocumentedField(api, &remote.Spec)
 	if err == nil && path != "" {
 		err = errdefs.InvalidInputf("%s: API %s of CCI has no such field, and would leave it out in silence", path, api)
 	}

@@ -42,14 +42,14 @@ func newHome(t *testing.T, c *cloud, cluster string) *home {
 // start runs the provider until stop is called, or the test ends.
 func (h *home) start() (p *provider, stop func()) {
 	h.Helper()
-	config, err := h.config.complete()
+	config, err := h.config.completeConfig()
 	if err != nil {
 		h.Fatal(err)
 	}
 	if err := h.cloud.prepare(h.Context(), config); err != nil {
 		h.Fatal(err)
 	}
-	access, err := config.access()
+	access, err := config.clientConfig()
 	if err != nil {
 		h.Fatal(err)
 	}

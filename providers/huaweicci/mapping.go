@@ -28,18 +28,18 @@ const gpuPrefix = "nvidia.com/gpu-"
 // maxContainers10 is how many containers a pod of API 1.0 may have.
 const maxContainers10 = 5
 
-// adjust changes the remote pod so that CCI accepts it, or refuses the pod.
-func (c Config) adjust(home, remote *corev1.Pod) error {
+// adjustPod changes the remote pod so that CCI accepts it, or refuses the pod.
+func (c Config) adjustPod(home, remote *corev1.Pod) error {
 	if owner := metav1.GetControllerOf(home); owner != nil && owner.Kind == "DaemonSet" {
 		return errdefs.InvalidInputf("CCI runs no pods of a DaemonSet: its nodes are not yours: let %s not tolerate this node", owner.Name)
 	}
-	if err := c.refuse(remote); err != nil {
+	if err := c.refusePod(remote); err != nil {
 		return err
 	}
 	if c.API == API20 {
 		leaveOut(&remote.Spec)
 	}
-	if err := c.buy(remote); err != nil {
+	if err := c.buySize(remote); err != nil {
 		return err
 	}
 	if c.InstanceType != "" {
@@ -82,8 +82,8 @@ func leaveOut(s *corev1.PodSpec) {
 	}
 }
 
-// refuse refuses settings that the fields of CCI allow but CCI rejects.
-func (c Config) refuse(remote *corev1.Pod) error {
+// refusePod refuses settings that the fields of CCI allow but CCI rejects.
+func (c Config) refusePod(remote *corev1.Pod) error {
 	s := &remote.Spec
 	empty := map[string]bool{}
 	for _, v := range s.Volumes {
@@ -134,19 +134,19 @@ func (c Config) onlyKnownResources(k *corev1.Container) error {
 	return nil
 }
 
-// buy sets the size of the pod, and equal requests and limits.
-func (c Config) buy(remote *corev1.Pod) error {
+// buySize sets the size of the pod, and equal requests and limits.
+func (c Config) buySize(remote *corev1.Pod) error {
 	s := &remote.Spec
 	if c.API == API10 { // containers of this API share no resources
-		c.defaults(s.InitContainers)
-		c.defaults(s.Containers)
+		c.setDefaults(s.InitContainers)
+		c.setDefaults(s.Containers)
 	}
 	var sum, most sizing.Size
 	for i := range s.InitContainers {
-		most = most.Most(c.level(&s.InitContainers[i]))
+		most = most.Most(c.levelContainer(&s.InitContainers[i]))
 	}
 	for i := range s.Containers {
-		sum = sum.Add(c.level(&s.Containers[i]))
+		sum = sum.Add(c.levelContainer(&s.Containers[i]))
 	}
 	asked := sum.Most(most)
 	whole := sizing.Of(c.DefaultResources)
@@ -156,20 +156,20 @@ func (c Config) buy(remote *corev1.Pod) error {
 	if asked.Memory == 0 {
 		asked.Memory = whole.Memory
 	}
-	bought, ok := sizing.Fit(c.sizes(), asked)
+	bought, ok := sizing.Fit(c.sizeRows(), asked)
 	if !ok {
 		return errdefs.InvalidInputf("the pod needs %s: CCI has no size so large, or none of such proportions", asked)
 	}
 	if c.API == API10 { // pods of this API have no size of their own: the size is the sum of the containers
-		fill(s.Containers, bought, sum)
+		fillFirst(s.Containers, bought, sum)
 	} else {
-		remote.Annotations[annotationSize] = spec(bought)
+		remote.Annotations[annotationSize] = formatSize(bought)
 	}
 	return nil
 }
 
-// level makes requests and limits of a container the same, the limit going before, and returns them. With API 1.0 they are a size of a container.
-func (c Config) level(k *corev1.Container) sizing.Size {
+// levelContainer makes requests and limits of a container the same, the limit going before, and returns them. With API 1.0 they are a size of a container.
+func (c Config) levelContainer(k *corev1.Container) sizing.Size {
 	both := corev1.ResourceList{}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		if q, ok := k.Resources.Limits[name]; ok {
@@ -198,8 +198,8 @@ func (c Config) level(k *corev1.Container) sizing.Size {
 	return asked
 }
 
-// defaults gives the configured CPU or memory to containers without a request and a limit for it.
-func (c Config) defaults(containers []corev1.Container) {
+// setDefaults gives the configured CPU or memory to containers without a request and a limit for it.
+func (c Config) setDefaults(containers []corev1.Container) {
 	for i := range containers {
 		r := &containers[i].Resources
 		for name, q := range c.DefaultResources {
@@ -214,8 +214,8 @@ func (c Config) defaults(containers []corev1.Container) {
 	}
 }
 
-// fill gives the rest of the bought size to the first container.
-func fill(containers []corev1.Container, bought, sum sizing.Size) {
+// fillFirst gives the rest of the bought size to the first container.
+func fillFirst(containers []corev1.Container, bought, sum sizing.Size) {
 	r := &containers[0].Resources
 	for name, left := range map[corev1.ResourceName]*resource.Quantity{
 		corev1.ResourceCPU:    resource.NewMilliQuantity(bought.MilliCPU-sum.MilliCPU, resource.DecimalSI),
@@ -227,8 +227,8 @@ func fill(containers []corev1.Container, bought, sum sizing.Size) {
 	}
 }
 
-// sizes returns the sizes of the configured API.
-func (c Config) sizes() []sizing.Row {
+// sizeRows returns the sizes of the configured API.
+func (c Config) sizeRows() []sizing.Row {
 	if c.API == API10 {
 		return sizes10
 	}

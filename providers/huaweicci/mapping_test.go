@@ -52,7 +52,7 @@ func ofAPI(api string) Config {
 // adjusted returns the remote pod for a spec.
 func adjusted(c Config, spec corev1.PodSpec) (*corev1.Pod, error) {
 	remote := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}, Spec: spec}
-	return remote, c.adjust(&corev1.Pod{}, remote)
+	return remote, c.adjustPod(&corev1.Pod{}, remote)
 }
 
 func written(list []corev1.Container) (out []string) {
@@ -113,8 +113,8 @@ func TestEverySizeIsSold(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s: no size", asked)
 			}
-			if why := wrongSize(spec(got), float64(milli)/1000, float64(memory)/float64(sizing.Gi)); why != "" {
-				t.Errorf("%s: got %s: %s", asked, spec(got), why)
+			if why := wrongSize(formatSize(got), float64(milli)/1000, float64(memory)/float64(sizing.Gi)); why != "" {
+				t.Errorf("%s: got %s: %s", asked, formatSize(got), why)
 			}
 			if got, ok = sizing.Fit(sizes10, asked); !ok || wrongSum(float64(got.MilliCPU)/1000, float64(got.Memory)/float64(sizing.Gi)) != "" || got.MilliCPU < milli || got.Memory < memory {
 				t.Errorf("%s: API 1.0: got %s, %t", asked, got, ok)
@@ -174,7 +174,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	home := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}}}
-	if err := ofAPI(API20).adjust(home, &corev1.Pod{Spec: corev1.PodSpec{Containers: containers(resources("", ""))}}); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "agent") {
+	if err := ofAPI(API20).adjustPod(home, &corev1.Pod{Spec: corev1.PodSpec{Containers: containers(resources("", ""))}}); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "agent") {
 		t.Errorf("a pod of a DaemonSet: got %v", err)
 	}
 }

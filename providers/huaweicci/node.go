@@ -32,7 +32,7 @@ func (p *provider) Ping(ctx context.Context) error {
 		return err
 	}
 	err = p.Cluster.Ping(ctx)
-	if missing(err) { // another client removed the namespace or network
+	if isMissing(err) { // another client removed the namespace or network
 		select {
 		case p.gone <- struct{}{}:
 		default:
@@ -41,5 +41,5 @@ func (p *provider) Ping(ctx context.Context) error {
 	return err
 }
 
-// missing reports whether pods cannot run because the namespace or its network is missing.
-func missing(err error) bool { return apierrors.IsNotFound(err) || errors.Is(err, errNoNetwork) }
+// isMissing reports whether pods cannot run because the namespace or its network is missing.
+func isMissing(err error) bool { return apierrors.IsNotFound(err) || errors.Is(err, errNoNetwork) }

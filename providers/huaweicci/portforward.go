@@ -9,5 +9,5 @@ import (
 
 // PortForward fails: CCI has no such request.
 func (p *provider) PortForward(ctx context.Context, namespace, name string, _ int32, _ io.ReadWriteCloser) error {
-	return p.lacks(ctx, namespace, name, "port-forward: reach the pod by its address in the VPC")
+	return p.unsupportedError(ctx, namespace, name, "port-forward: reach the pod by its address in the VPC")
 }

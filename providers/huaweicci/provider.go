@@ -35,10 +35,10 @@ func Provider() cli.Provider {
 			if err != nil {
 				return nil, err
 			}
-			if config, err = config.complete(); err != nil {
+			if config, err = config.completeConfig(); err != nil {
 				return nil, err
 			}
-			access, err := config.access()
+			access, err := config.clientConfig()
 			if err != nil {
 				return nil, err
 			}
@@ -50,8 +50,8 @@ func Provider() cli.Provider {
 		},
 		Check: func(path string) (func(*corev1.Pod) error, error) {
 			config, err := LoadConfig(path)
-			config, _ = config.complete() // the node reports missing settings
-			return remotecluster.Config{Namespace: config.Namespace, Adjust: config.adjust}.Check, err
+			config, _ = config.completeConfig() // the node reports missing settings
+			return remotecluster.Config{Namespace: config.Namespace, Adjust: config.adjustPod}.Check, err
 		},
 	}
 }
@@ -89,7 +89,7 @@ func newProvider(in cli.ProviderInput, config Config, access *rest.Config) (*pro
 	p := &provider{config: config, place: place{config, client}, tried: make(chan struct{}), gone: make(chan struct{}, 1)}
 	p.Cluster, err = remotecluster.New(remotecluster.Config{
 		Home: remotecluster.Home{Cluster: config.ClusterName, Node: in.Node.Name}, REST: access, Namespace: config.Namespace,
-		Annotations: config.shows, Adjust: config.adjust, Answers: p.place.answers, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed,
+		Annotations: config.showsAnnotation, Adjust: config.adjustPod, Answers: p.place.checkNetworks, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed,
 		Claim: true, RefreshEvery: config.refreshEvery,
 	})
 	if err != nil {
@@ -132,7 +132,7 @@ func (p *provider) untilMade(ctx context.Context, tried func()) bool {
 	defer ticker.Stop()
 	for {
 		bounded, cancel := context.WithTimeout(ctx, makeTimeout)
-		err := p.place.make(bounded)
+		err := p.place.makeNamespace(bounded)
 		cancel()
 		p.mu.Lock()
 		p.makeErr = err
@@ -152,9 +152,9 @@ func (p *provider) untilMade(ctx context.Context, tried func()) bool {
 	}
 }
 
-// lacks returns the error of a request that CCI does not support. If the pod does not exist, the error is
+// unsupportedError returns the error of a request that CCI does not support. If the pod does not exist, the error is
 // not-found.
-func (p *provider) lacks(ctx context.Context, namespace, name, what string) error {
+func (p *provider) unsupportedError(ctx context.Context, namespace, name, what string) error {
 	if _, err := p.GetPod(ctx, namespace, name); err != nil {
 		return err
 	}

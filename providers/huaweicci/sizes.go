@@ -45,7 +45,7 @@ func containerSize10(asked sizing.Size) sizing.Size {
 	return sizing.Size{MilliCPU: max(1, (asked.MilliCPU+quarter-1)/quarter) * quarter, Memory: max(asked.Memory, least+1)}
 }
 
-// spec returns a size in the format of CCI's annotation, such as 2.00_4.0.
-func spec(s sizing.Size) string {
+// formatSize returns a size in the format of CCI's annotation, such as 2.00_4.0.
+func formatSize(s sizing.Size) string {
 	return fmt.Sprintf("%.2f_%.1f", float64(s.MilliCPU)/1000, float64(s.Memory)/float64(sizing.Gi))
 }

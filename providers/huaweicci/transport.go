@@ -70,7 +70,7 @@ func (t renamed) RoundTrip(r *http.Request) (*http.Response, error) {
 	data, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
 	if err == nil {
-		data, err = rename(data, cciVersion, coreVersion)
+		data, err = renameVersion(data, cciVersion, coreVersion)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the answer of CCI to %s %s: %w", r.Method, r.URL.Path, err)
@@ -87,7 +87,7 @@ func renameRequest(r *http.Request) error {
 	data, err := io.ReadAll(r.Body)
 	_ = r.Body.Close()
 	if err == nil {
-		data, err = rename(data, coreVersion, cciVersion)
+		data, err = renameVersion(data, coreVersion, cciVersion)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s %s for CCI: %w", r.Method, r.URL.Path, err)
@@ -104,14 +104,14 @@ func setBody(answer *http.Response, data []byte) {
 	answer.Header.Set("Content-Length", strconv.Itoa(len(data)))
 }
 
-// rename rewrites the version of an object, or of a list and its items. A Status has the version of Kubernetes
+// renameVersion rewrites the version of an object, or of a list and its items. A Status has the version of Kubernetes
 // in both APIs.
-func rename(data []byte, from, to string) ([]byte, error) {
+func renameVersion(data []byte, from, to string) ([]byte, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil {
 		return nil, err
 	}
-	if kind(object) != "Status" {
+	if kindOf(object) != "Status" {
 		renameObject(object, from, to)
 	}
 	var items []map[string]json.RawMessage
@@ -119,7 +119,7 @@ func rename(data []byte, from, to string) ([]byte, error) {
 		for _, item := range items {
 			renameObject(item, from, to)
 		}
-		if err := set(object, "items", items); err != nil {
+		if err := setField(object, "items", items); err != nil {
 			return nil, err
 		}
 	}
@@ -127,20 +127,20 @@ func rename(data []byte, from, to string) ([]byte, error) {
 }
 
 func renameObject(object map[string]json.RawMessage, from, to string) {
-	if text(object, "apiVersion") == from {
-		_ = set(object, "apiVersion", to) // of a string: never fails
+	if textField(object, "apiVersion") == from {
+		_ = setField(object, "apiVersion", to) // of a string: never fails
 	}
 }
 
-func kind(object map[string]json.RawMessage) string { return text(object, "kind") }
+func kindOf(object map[string]json.RawMessage) string { return textField(object, "kind") }
 
-// text returns the string value of a field, or "" if the field is missing or has another type.
-func text(object map[string]json.RawMessage, field string) (value string) {
+// textField returns the string value of a field, or "" if the field is missing or has another type.
+func textField(object map[string]json.RawMessage, field string) (value string) {
 	_ = json.Unmarshal(object[field], &value)
 	return value
 }
 
-func set(object map[string]json.RawMessage, field string, value any) error {
+func setField(object map[string]json.RawMessage, field string, value any) error {
 	data, err := json.Marshal(value)
 	if err == nil {
 		object[field] = data
@@ -163,7 +163,7 @@ func (e *renamedEvents) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		if object := event["object"]; object != nil {
-			data, err := rename(object, cciVersion, coreVersion)
+			data, err := renameVersion(object, cciVersion, coreVersion)
 			if err != nil {
 				return 0, fmt.Errorf("read an event of CCI: %w", err)
 			}

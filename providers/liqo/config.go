@@ -84,8 +84,8 @@ var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKU
 // LoadConfig reads no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// complete fills the defaults of c and refuses invalid configurations.
-func (c Config) complete() (Config, error) {
+// completeConfig fills the defaults of c and refuses invalid configurations.
+func (c Config) completeConfig() (Config, error) {
 	for _, id := range []struct{ field, value string }{{"clusterName", c.ClusterName}, {"foreignClusterID", c.ForeignClusterID}} {
 		if problems := validation.IsDNS1123Label(id.value); len(problems) > 0 {
 			return c, fmt.Errorf("liqo provider: %s: %q: want Liqo's name of the cluster, from liqoctl info: %s", id.field, id.value, problems[0])
@@ -111,9 +111,9 @@ func (c Config) complete() (Config, error) {
 		return c, errors.New("liqo provider: tenantNamespace: is missing: set it for the NamespaceMap of Liqo, or name the remote namespaces under namespaces")
 	case c.TenantNamespace == "" && c.HomeKubeconfig != "":
 		return c, errors.New("liqo provider: homeKubeconfig: reads the NamespaceMap, which needs tenantNamespace")
-	case c.Services && c.only() != "":
+	case c.Services && c.onlyNamespace() != "":
 		return c, errors.New("liqo provider: services: is not for one namespace alone, whose rights do not show Services: set tenantNamespace")
-	case c.Capacity == nil && c.only() != "":
+	case c.Capacity == nil && c.onlyNamespace() != "":
 		return c, errors.New("liqo provider: capacity: is required with one namespace alone, as its rights do not show nodes")
 	case c.QPS < 0 || c.Burst < 0:
 		return c, fmt.Errorf("liqo provider: qps and burst are %d and %d, want 0 for the default, or more", c.QPS, c.Burst)
@@ -126,8 +126,8 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// only returns the single remote namespace for pods, or "" if there may be several.
-func (c Config) only() string {
+// onlyNamespace returns the single remote namespace for pods, or "" if there may be several.
+func (c Config) onlyNamespace() string {
 	if c.TenantNamespace == "" && len(c.Namespaces) == 1 {
 		for _, remote := range c.Namespaces {
 			return remote
@@ -136,8 +136,8 @@ func (c Config) only() string {
 	return ""
 }
 
-// access returns the access to the remote cluster.
-func (c Config) access() (*rest.Config, error) {
+// remoteAccess returns the access to the remote cluster.
+func (c Config) remoteAccess() (*rest.Config, error) {
 	if c.Kubeconfig == "" {
 		return nil, errors.New("liqo provider: kubeconfig: is missing: set it in the file of --provider-config or in VKUBELET_LIQO_KUBECONFIG")
 	}
@@ -169,8 +169,8 @@ func (c Config) homeAccess() (*rest.Config, error) {
 	return access, nil
 }
 
-// shows reports whether the remote cluster sees an annotation.
-func (c Config) shows(key string) bool {
+// showsAnnotation reports whether the remote cluster sees an annotation.
+func (c Config) showsAnnotation(key string) bool {
 	return slices.ContainsFunc(c.Annotations, func(name string) bool {
 		beginning, open := strings.CutSuffix(name, "*")
 		return name == key || open && strings.HasPrefix(key, beginning)

@@ -30,15 +30,15 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 		"capacity cpu is -1, want":               with(func(c *Config) { c.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("-1")} }),
 		"qps":                                    with(func(c *Config) { c.QPS = -1 }),
 	} {
-		if _, err := c.complete(); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := c.completeConfig(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v, want an error about %s", c, err, want)
 		}
 	}
-	c, err := with(func(*Config) {}).complete()
+	c, err := with(func(*Config) {}).completeConfig()
 	if err != nil || c.QPS != DefaultQPS || c.Burst != DefaultBurst {
 		t.Errorf("the smallest configuration is %+v (%v)", c, err)
 	}
-	if _, err := c.access(); err == nil || !strings.Contains(err.Error(), "kubeconfig") {
+	if _, err := c.remoteAccess(); err == nil || !strings.Contains(err.Error(), "kubeconfig") {
 		t.Errorf("without a kubeconfig: got %v", err)
 	}
 	if _, err := c.homeAccess(); err == nil || !strings.Contains(err.Error(), "homeKubeconfig") {
@@ -49,7 +49,7 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 func TestAnnotationsAreNamed(t *testing.T) {
 	c := Config{Annotations: []string{"note", "example.com/*"}}
 	for key, want := range map[string]bool{"note": true, "notes": false, "example.com/a": true, "iam.example.com/role": false} {
-		if got := c.shows(key); got != want {
+		if got := c.showsAnnotation(key); got != want {
 			t.Errorf("annotation %s: shown %t, want %t", key, got, want)
 		}
 	}

@@ -11,5 +11,5 @@ func (p *provider) Examine(ctx context.Context) error {
 	if err := p.Cluster.Examine(ctx); err != nil {
 		return err
 	}
-	return p.namespaces.examine(ctx)
+	return p.namespaces.examineMaps(ctx)
 }

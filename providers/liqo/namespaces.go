@@ -59,27 +59,27 @@ func newNamespaces(config Config, home *rest.Config) (*namespaces, error) {
 	return n, nil
 }
 
-// run watches until ctx ends.
-func (n *namespaces) run(ctx context.Context) {
+// watchMaps watches until ctx ends.
+func (n *namespaces) watchMaps(ctx context.Context) {
 	if n.maps != nil {
 		n.maps.RunWithContext(ctx)
 	}
 }
 
-// unlisted is why the NamespaceMaps are not known; nil if they are.
-func (n *namespaces) unlisted() error {
+// unlistedError is why the NamespaceMaps are not known; nil if they are.
+func (n *namespaces) unlistedError() error {
 	if n.maps == nil || n.maps.HasSynced() {
 		return nil
 	}
 	if err := n.failures.Of(""); err != nil {
-		return n.unread(err)
+		return n.unreadError(err)
 	}
 	return fmt.Errorf("the NamespaceMap in namespace %s of the home cluster was not read yet", n.config.TenantNamespace)
 }
 
-// check fails while the NamespaceMaps are not known, or not read any more.
-func (n *namespaces) check(ctx context.Context) error {
-	if err := n.unlisted(); err != nil {
+// checkMaps fails while the NamespaceMaps are not known, or not read any more.
+func (n *namespaces) checkMaps(ctx context.Context) error {
+	if err := n.unlistedError(); err != nil {
 		return err
 	}
 	err := n.failures.Check(ctx, func(ctx context.Context, _ string, one metav1.ListOptions) error {
@@ -87,26 +87,26 @@ func (n *namespaces) check(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return n.unread(err)
+		return n.unreadError(err)
 	}
 	return nil
 }
 
-func (n *namespaces) unread(err error) error {
+func (n *namespaces) unreadError(err error) error {
 	return fmt.Errorf("read the NamespaceMap in namespace %s of the home cluster: %w", n.config.TenantNamespace, err)
 }
 
-// examine returns an error if no pod would find its namespace. It needs nothing in the background.
-func (n *namespaces) examine(ctx context.Context) error {
+// examineMaps returns an error if no pod would find its namespace. It needs nothing in the background.
+func (n *namespaces) examineMaps(ctx context.Context) error {
 	if n.client == nil {
 		return nil
 	}
 	list, err := n.client.List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return n.unread(err)
+		return n.unreadError(err)
 	}
 	if !slices.ContainsFunc(list.Items, func(m unstructured.Unstructured) bool { return n.isOf(&m) }) {
-		return n.unpeered()
+		return n.unpeeredError()
 	}
 	return nil
 }
@@ -117,17 +117,17 @@ func (n *namespaces) isOf(m metav1.Object) bool {
 	return to == "" || to == n.config.ForeignClusterID
 }
 
-func (n *namespaces) unpeered() error {
+func (n *namespaces) unpeeredError() error {
 	return errdefs.NotFoundf("the namespace %s has no NamespaceMap of the cluster %s: is it peered?", n.config.TenantNamespace, n.config.ForeignClusterID)
 }
 
-// of returns the remote namespace of a home namespace. If there is none, the error is of the kind not-found and
+// remoteOf returns the remote namespace of a home namespace. If there is none, the error is of the kind not-found and
 // names the remedy.
-func (n *namespaces) of(home string) (string, error) {
+func (n *namespaces) remoteOf(home string) (string, error) {
 	if remote := n.config.Namespaces[home]; remote != "" {
 		return remote, nil
 	}
-	if err := n.unlisted(); err != nil {
+	if err := n.unlistedError(); err != nil {
 		return "", err
 	}
 	if n.maps == nil {
@@ -140,7 +140,7 @@ func (n *namespaces) of(home string) (string, error) {
 			continue
 		}
 		said++
-		name, phase := mapped(m, home)
+		name, phase := mappedNamespace(m, home)
 		switch {
 		case name == "":
 		case phase == phaseAccepted:
@@ -150,15 +150,15 @@ func (n *namespaces) of(home string) (string, error) {
 		}
 	}
 	if said == 0 {
-		return "", fmt.Errorf("namespace %s is not offloaded: %w", home, n.unpeered())
+		return "", fmt.Errorf("namespace %s is not offloaded: %w", home, n.unpeeredError())
 	}
 	return "", errdefs.NotFoundf("namespace %s is not offloaded to the cluster %s: liqoctl offload namespace %s", home, n.config.ForeignClusterID, home)
 }
 
 func labelOf(m metav1.Object) string { return m.GetLabels()[labelRemote] }
 
-// mapped returns the remote namespace of a home namespace in a NamespaceMap, and its phase.
-func mapped(m *unstructured.Unstructured, home string) (name, phase string) {
+// mappedNamespace returns the remote namespace of a home namespace in a NamespaceMap, and its phase.
+func mappedNamespace(m *unstructured.Unstructured, home string) (name, phase string) {
 	found, _, _ := unstructured.NestedFieldNoCopy(m.Object, "status", "currentMapping") // a value of another type comes from another version of Liqo: no namespace is mapped
 	current, _ := found.(map[string]any)
 	entry, _ := current[home].(map[string]any)

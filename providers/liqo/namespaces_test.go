@@ -47,18 +47,18 @@ func TestLostRightToNamespaceMapsIsSaid(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { n.run(ctx); close(done) }()
+		go func() { n.watchMaps(ctx); close(done) }()
 		time.Sleep(time.Second)
-		if err := n.check(ctx); err != nil {
+		if err := n.checkMaps(ctx); err != nil {
 			t.Errorf("with the right: %v", err)
 		}
 		s.forbids.Store(true)
 		time.Sleep(3 * time.Minute)
-		if err := n.check(ctx); err == nil || !strings.Contains(err.Error(), "cannot list") {
+		if err := n.checkMaps(ctx); err == nil || !strings.Contains(err.Error(), "cannot list") {
 			t.Errorf("without the right: got %v", err)
 		}
 		s.forbids.Store(false)
-		if err := n.check(ctx); err != nil {
+		if err := n.checkMaps(ctx); err != nil {
 			t.Errorf("with the right again: %v", err)
 		}
 		cancel()

@@ -40,5 +40,5 @@ func (p *provider) Ping(ctx context.Context) error {
 	if err := p.Cluster.Ping(ctx); err != nil {
 		return err
 	}
-	return p.namespaces.check(ctx)
+	return p.namespaces.checkMaps(ctx)
 }

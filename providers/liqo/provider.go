@@ -33,7 +33,7 @@ func Provider() cli.Provider {
 			if err != nil {
 				return nil, err
 			}
-			access, err := config.access()
+			access, err := config.remoteAccess()
 			if err != nil {
 				return nil, err
 			}
@@ -95,7 +95,7 @@ type provider struct {
 // newProvider makes the provider with access to the remote cluster. home is the access to the home cluster, or
 // nil if there is none.
 func newProvider(in cli.ProviderInput, config Config, access, home *rest.Config) (*provider, error) {
-	config, err := config.complete()
+	config, err := config.completeConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -109,10 +109,10 @@ func newProvider(in cli.ProviderInput, config Config, access, home *rest.Config)
 	}
 	p.Cluster, err = remotecluster.New(remotecluster.Config{
 		Home: remotecluster.Home{Cluster: config.ClusterName, Node: in.Node.Name}, REST: access, Owner: &shadowPods,
-		Namespace: config.only(), NamespaceOf: p.namespaces.of, ServiceAccount: config.ServiceAccount,
+		Namespace: config.onlyNamespace(), NamespaceOf: p.namespaces.remoteOf, ServiceAccount: config.ServiceAccount,
 		Labels: map[string]string{labelOrigin: config.ClusterName, labelDestination: config.ForeignClusterID},
-		Place:  func(*corev1.Pod) (remotecluster.Placement, error) { return config.Placement, nil }, Annotations: config.shows,
-		Claim: true, Global: config.reflected(), Recorder: in.Recorder, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed, RefreshEvery: config.refreshEvery,
+		Place:  func(*corev1.Pod) (remotecluster.Placement, error) { return config.Placement, nil }, Annotations: config.showsAnnotation,
+		Claim: true, Global: config.selectReflected(), Recorder: in.Recorder, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed, RefreshEvery: config.refreshEvery,
 	})
 	if err != nil {
 		return nil, err
@@ -129,14 +129,14 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wg.Go(func() { p.namespaces.run(ctx) })
+	wg.Go(func() { p.namespaces.watchMaps(ctx) })
 	return p.Cluster.RunInBackground(ctx)
 }
 
 // CreatePod creates the ShadowPod and the objects that the pod needs. If Liqo does not accept the pod, the error
 // has the reason that users of Liqo know.
 func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
-	if _, err := p.namespaces.of(pod.Namespace); err != nil {
+	if _, err := p.namespaces.remoteOf(pod.Namespace); err != nil {
 		return fmt.Errorf("%s: %s", reasonBackOff, err.Error()) // its kind is about the namespace
 	}
 	err := p.Cluster.CreatePod(ctx, pod)

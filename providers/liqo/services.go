@@ -11,9 +11,9 @@ import (
 // annotationSkip is the annotation of objects that Liqo does not reflect. Any value other than false counts.
 const annotationSkip = "liqo.io/skip-reflection"
 
-// reflected returns a function that selects the Services to copy to the remote cluster, or nil if none are
+// selectReflected returns a function that selects the Services to copy to the remote cluster, or nil if none are
 // copied.
-func (c Config) reflected() func(*corev1.Service) bool {
+func (c Config) selectReflected() func(*corev1.Service) bool {
 	if !c.Services {
 		return nil
 	}

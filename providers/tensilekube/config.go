@@ -84,8 +84,8 @@ var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKU
 // LoadConfig reads no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// complete fills the defaults of c and refuses invalid configurations.
-func (c Config) complete() (Config, error) {
+// completeConfig fills the defaults of c and refuses invalid configurations.
+func (c Config) completeConfig() (Config, error) {
 	if problems := validation.IsDNS1123Label(c.ClusterName); len(problems) > 0 {
 		return c, fmt.Errorf("tensilekube provider: clusterName: %q: want a name for the upper cluster, such as upper-1: set it in the file of --provider-config or in VKUBELET_TENSILEKUBE_CLUSTER_NAME: %s", c.ClusterName, problems[0])
 	}
@@ -135,16 +135,16 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// global returns a function that selects the Services to copy to the lower cluster, or nil if none are copied.
-func (c Config) global() func(*corev1.Service) bool {
+// selectGlobal returns a function that selects the Services to copy to the lower cluster, or nil if none are copied.
+func (c Config) selectGlobal() func(*corev1.Service) bool {
 	if !c.GlobalServices {
 		return nil
 	}
 	return remotecluster.MarkedGlobal
 }
 
-// access returns the access to the lower cluster.
-func (c Config) access() (*rest.Config, error) {
+// lowerAccess returns the access to the lower cluster.
+func (c Config) lowerAccess() (*rest.Config, error) {
 	if c.Kubeconfig == "" {
 		return nil, errors.New("tensilekube provider: kubeconfig: is missing: set it in the file of --provider-config or in VKUBELET_TENSILEKUBE_KUBECONFIG")
 	}
@@ -157,8 +157,8 @@ func (c Config) access() (*rest.Config, error) {
 	return access, nil
 }
 
-// shows reports whether the lower cluster sees an annotation.
-func (c Config) shows(key string) bool {
+// showsAnnotation reports whether the lower cluster sees an annotation.
+func (c Config) showsAnnotation(key string) bool {
 	return slices.ContainsFunc(c.Annotations, func(name string) bool {
 		beginning, open := strings.CutSuffix(name, "*")
 		return name == key || open && strings.HasPrefix(key, beginning)

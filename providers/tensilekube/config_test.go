@@ -29,42 +29,42 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 		"capacity: is":        {ClusterName: "a", Namespace: "x"},
 		"qps":                 {ClusterName: "a", QPS: -1},
 	} {
-		if _, err := c.complete(); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := c.completeConfig(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v, want an error about %s", c, err, want)
 		}
 	}
-	c, err := Config{ClusterName: "a"}.complete()
+	c, err := Config{ClusterName: "a"}.completeConfig()
 	if err != nil || c.QPS != DefaultQPS || c.Burst != DefaultBurst || len(c.ClusterSelector) != 3 {
 		t.Errorf("the smallest configuration is %+v (%v)", c, err)
 	}
-	if _, err := c.access(); err == nil || !strings.Contains(err.Error(), "kubeconfig") {
+	if _, err := c.lowerAccess(); err == nil || !strings.Contains(err.Error(), "kubeconfig") {
 		t.Errorf("without a kubeconfig: got %v", err)
 	}
 }
 
 func TestClusterSelector(t *testing.T) {
 	c, err := Config{ClusterName: "a", Placement: remotecluster.Placement{
-		NodeSelector: map[string]string{"pool": "bursts"}, Tolerations: []corev1.Toleration{{Key: "bursts"}}}}.complete()
+		NodeSelector: map[string]string{"pool": "bursts"}, Tolerations: []corev1.Toleration{{Key: "bursts"}}}}.completeConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
 	pod := func(says string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationSelector: says}}}
 	}
-	if got, err := c.place(pod("")); err != nil || got.NodeSelector["pool"] != "bursts" {
+	if got, err := c.podPlacement(pod("")); err != nil || got.NodeSelector["pool"] != "bursts" {
 		t.Errorf("a pod that says nothing: got %v, %v", got, err)
 	}
-	got, err := c.place(pod(`{"nodeSelector":{"disk":"ssd"}}`))
+	got, err := c.podPlacement(pod(`{"nodeSelector":{"disk":"ssd"}}`))
 	if err != nil || got.NodeSelector["disk"] != "ssd" || got.NodeSelector["pool"] != "" || len(got.Tolerations) != 1 {
 		t.Errorf("a pod that selects nodes: got %v, %v", got, err)
 	}
 	for _, refused := range []string{`{"nodeName":"n"}`, `no JSON`} {
-		if _, err := c.place(pod(refused)); !errdefs.IsInvalidInput(err) {
+		if _, err := c.podPlacement(pod(refused)); !errdefs.IsInvalidInput(err) {
 			t.Errorf("%s: got %v, want an error of the kind invalid-input", refused, err)
 		}
 	}
 	c.ClusterSelector = []string{fieldNodeSelector, fieldAffinity}
-	if _, err := c.place(pod(`{"tolerations":[{"operator":"Exists"}]}`)); !errdefs.IsInvalidInput(err) {
+	if _, err := c.podPlacement(pod(`{"tolerations":[{"operator":"Exists"}]}`)); !errdefs.IsInvalidInput(err) {
 		t.Errorf("tolerations that are not allowed: got %v, want an error of the kind invalid-input", err)
 	}
 }
@@ -73,11 +73,11 @@ func TestClusterSelector(t *testing.T) {
 // README.md ("webhook").
 func TestPublishedD7TolerationsOfTheWebhookAreObeyed(t *testing.T) {
 	c, err := Config{ClusterName: "a", Placement: remotecluster.Placement{
-		NodeSelector: map[string]string{"pool": "bursts"}, Tolerations: []corev1.Toleration{{Key: "bursts", Operator: corev1.TolerationOpExists}}}}.complete()
+		NodeSelector: map[string]string{"pool": "bursts"}, Tolerations: []corev1.Toleration{{Key: "bursts", Operator: corev1.TolerationOpExists}}}}.completeConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.place(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationSelector: `{"tolerations":[` +
+	got, err := c.podPlacement(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationSelector: `{"tolerations":[` +
 		`{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute"},` +
 		`{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute"},` +
 		`{"key":"test","operator":"Exists","effect":"NoExecute"}]}`}}})
@@ -97,11 +97,11 @@ func TestPublishedD7TolerationsOfTheWebhookAreObeyed(t *testing.T) {
 func TestAnnotationsAreNamed(t *testing.T) {
 	c := Config{Annotations: []string{"note", "example.com/*"}}
 	for key, want := range map[string]bool{"note": true, "notes": false, "example.com/a": true, "iam.example.com/role": false} {
-		if got := c.shows(key); got != want {
+		if got := c.showsAnnotation(key); got != want {
 			t.Errorf("annotation %s: shown %t, want %t", key, got, want)
 		}
 	}
-	if (Config{}).shows("note") {
+	if (Config{}).showsAnnotation("note") {
 		t.Error("an annotation that nobody named is shown")
 	}
 }

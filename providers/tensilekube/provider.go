@@ -30,7 +30,7 @@ func Provider() cli.Provider {
 			if err != nil {
 				return nil, err
 			}
-			access, err := config.access()
+			access, err := config.lowerAccess()
 			if err != nil {
 				return nil, err
 			}
@@ -42,7 +42,7 @@ func Provider() cli.Provider {
 		},
 		Check: func(path string) (func(*corev1.Pod) error, error) {
 			config, err := LoadConfig(path)
-			return remotecluster.Config{Place: config.place, StorageClasses: config.StorageClasses}.Check, err
+			return remotecluster.Config{Place: config.podPlacement, StorageClasses: config.StorageClasses}.Check, err
 		},
 	}
 }
@@ -71,7 +71,7 @@ type provider struct {
 }
 
 func newProvider(in cli.ProviderInput, config Config, access *rest.Config) (*provider, error) {
-	config, err := config.complete()
+	config, err := config.completeConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func newProvider(in cli.ProviderInput, config Config, access *rest.Config) (*pro
 	cluster, err := remotecluster.New(remotecluster.Config{
 		Home: remotecluster.Home{Cluster: config.ClusterName, Node: in.Node.Name}, REST: access,
 		Namespace: config.Namespace, Namespaces: config.Namespaces, ServiceAccount: config.ServiceAccount,
-		Place: config.place, Annotations: config.shows, StorageClasses: config.StorageClasses, Global: config.global(), Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed,
+		Place: config.podPlacement, Annotations: config.showsAnnotation, StorageClasses: config.StorageClasses, Global: config.selectGlobal(), Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed,
 		Claim: true, Recorder: in.Recorder, RefreshEvery: config.refreshEvery,
 	})
 	if err != nil {

@@ -24,10 +24,10 @@ const (
 	fieldTolerations  = "tolerations"
 )
 
-// place returns where a pod may run in the lower cluster. The configuration supplies the fields that the pod
+// podPlacement returns where a pod may run in the lower cluster. The configuration supplies the fields that the pod
 // leaves open. Tolerations of the pod are added to those of the configuration, because nodes selected by the
 // configuration may have taints unknown to the pod.
-func (c Config) place(pod *corev1.Pod) (remotecluster.Placement, error) {
+func (c Config) podPlacement(pod *corev1.Pod) (remotecluster.Placement, error) {
 	place := c.Placement
 	text := pod.Annotations[annotationSelector]
 	if text == "" {
