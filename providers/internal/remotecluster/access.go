@@ -35,13 +35,13 @@ func Access(kubeconfig, named string) (*rest.Config, error) {
 	}
 	t.seen = t.file.Value(context.Background())
 	if loaded, err := clientcmd.Load([]byte(t.seen)); err == nil {
-		t.server, _ = t.in(loaded)
+		t.server, _ = t.tokenIn(loaded)
 	}
 	access.BearerToken = ""
 	access.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			r = r.Clone(r.Context())
-			r.Header.Set("Authorization", "Bearer "+t.current(r.Context()))
+			r.Header.Set("Authorization", "Bearer "+t.currentToken(r.Context()))
 			return next.RoundTrip(r)
 		})
 	})
@@ -59,7 +59,7 @@ type keptToken struct {
 	token string // guarded by mu; the last usable token
 }
 
-func (t *keptToken) current(ctx context.Context) string {
+func (t *keptToken) currentToken(ctx context.Context) string {
 	content := t.file.Value(ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,7 +72,7 @@ func (t *keptToken) current(ctx context.Context) string {
 		log.G(ctx).Warn("The kubeconfig of the remote cluster is not understood any more: its last token stays in use")
 		return t.token
 	}
-	switch server, token := t.in(loaded); {
+	switch server, token := t.tokenIn(loaded); {
 	case server != t.server: // no other server may get the token
 		log.G(ctx).Warn("The kubeconfig of the remote cluster has another server now: restart the node to use it; its last token stays in use")
 	case token == "":
@@ -83,8 +83,8 @@ func (t *keptToken) current(ctx context.Context) string {
 	return t.token
 }
 
-// in returns the server and the token of a kubeconfig, or "".
-func (t *keptToken) in(loaded *clientcmdapi.Config) (server, token string) {
+// tokenIn returns the server and the token of a kubeconfig, or "".
+func (t *keptToken) tokenIn(loaded *clientcmdapi.Config) (server, token string) {
 	name := t.context
 	if name == "" {
 		name = loaded.CurrentContext

@@ -12,7 +12,7 @@ import (
 
 // AttachToContainer connects to the main process of a container.
 func (c *Cluster) AttachToContainer(ctx context.Context, namespace, name, container string, io api.AttachIO) error {
-	return c.session(ctx, namespace, name, container, "attach", &corev1.PodAttachOptions{
+	return c.runSession(ctx, namespace, name, container, "attach", &corev1.PodAttachOptions{
 		Container: container, Stdin: io.Stdin() != nil, Stdout: io.Stdout() != nil, Stderr: io.Stderr() != nil, TTY: io.TTY(),
 	}, io)
 }

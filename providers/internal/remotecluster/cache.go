@@ -45,9 +45,9 @@ func newCache(client kubernetes.Interface, home Home, namespace string, of *owne
 		secrets: f.Core().V1().Secrets().Informer(), namespace: namespace, selector: home.Selector(), of: of,
 	}
 	if of != nil {
-		of.cache, c.owners = c, of.informer(namespace, home.Selector())
+		of.cache, c.owners = c, of.newInformer(namespace, home.Selector())
 	}
-	for kind, informer := range c.informers() {
+	for kind, informer := range c.allInformers() {
 		_ = informer.SetTransform(withoutManagedFields)
 		_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { c.failures.Note(kind, err) })
 	}
@@ -58,7 +58,7 @@ func newCache(client kubernetes.Interface, home Home, namespace string, of *owne
 			return []string{at.String()}, nil
 		},
 		byCopy: func(o any) (keys []string, _ error) {
-			for _, copied := range named(o.(*corev1.Pod)) {
+			for _, copied := range namedObjects(o.(*corev1.Pod)) {
 				keys = append(keys, copied.String())
 			}
 			return keys, nil
@@ -68,7 +68,7 @@ func newCache(client kubernetes.Interface, home Home, namespace string, of *owne
 	_ = c.pods.AddIndexers(indexers)
 	if of != nil {
 		_ = c.owners.AddIndexers(indexers)
-		_ = c.owners.SetTransform(of.pod)
+		_ = c.owners.SetTransform(of.convertObject)
 	}
 	return c
 }
@@ -78,8 +78,8 @@ func indexUID(o any) ([]string, error) {
 	return []string{string(uid)}, nil
 }
 
-// informers returns the informers of the cache, by the kind of their objects.
-func (c *remoteCache) informers() map[string]cache.SharedIndexInformer {
+// allInformers returns the informers of the cache, by the kind of their objects.
+func (c *remoteCache) allInformers() map[string]cache.SharedIndexInformer {
 	all := map[string]cache.SharedIndexInformer{"pods": c.pods, "configmaps": c.configMaps, "secrets": c.secrets}
 	if c.owners != nil {
 		all["owners"] = c.owners
@@ -104,14 +104,14 @@ func (c *remoteCache) run(ctx context.Context) {
 	c.factory.Shutdown()
 }
 
-func (c *remoteCache) synced() bool {
+func (c *remoteCache) hasSynced() bool {
 	return c.pods.HasSynced() && c.configMaps.HasSynced() && c.secrets.HasSynced() && (c.owners == nil || c.owners.HasSynced())
 }
 
-// unlisted returns why the cache was not listed yet, or nil if it was.
-func (c *remoteCache) unlisted() error {
+// unlistedError returns why the cache was not listed yet, or nil if it was.
+func (c *remoteCache) unlistedError() error {
 	var errs []error
-	for kind, informer := range c.informers() {
+	for kind, informer := range c.allInformers() {
 		if !informer.HasSynced() {
 			errs = append(errs, c.failures.Of(kind))
 		}
@@ -119,9 +119,9 @@ func (c *remoteCache) unlisted() error {
 	return errors.Join(errs...)
 }
 
-// refusal returns the refusal of the remote API server if it forbids a list that is still missing, or nil.
-func (c *remoteCache) refusal() error {
-	for kind, informer := range c.informers() {
+// listRefusal returns the refusal of the remote API server if it forbids a list that is still missing, or nil.
+func (c *remoteCache) listRefusal() error {
+	for kind, informer := range c.allInformers() {
 		if err := c.failures.Of(kind); !informer.HasSynced() && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)) {
 			return err
 		}
@@ -129,8 +129,8 @@ func (c *remoteCache) refusal() error {
 	return nil
 }
 
-// list requests the objects of an informer.
-func (c *remoteCache) list(ctx context.Context, kind string, one metav1.ListOptions) (err error) {
+// listKind requests the objects of an informer.
+func (c *remoteCache) listKind(ctx context.Context, kind string, one metav1.ListOptions) (err error) {
 	one.LabelSelector = c.selector
 	switch core := c.client.CoreV1(); kind {
 	case "pods":
@@ -140,21 +140,21 @@ func (c *remoteCache) list(ctx context.Context, kind string, one metav1.ListOpti
 	case "secrets":
 		_, err = core.Secrets(c.namespace).List(ctx, one)
 	default:
-		_, err = c.of.api(c.namespace).List(ctx, one)
+		_, err = c.of.resourceClient(c.namespace).List(ctx, one)
 	}
 	return err
 }
 
-// find returns the remote pods of an index, and the owner objects without a pod. They are shared.
-func (c *remoteCache) find(index, key string) []*corev1.Pod {
-	return c.merged(func(from cache.SharedIndexInformer) []any {
+// findPods returns the remote pods of an index, and the owner objects without a pod. They are shared.
+func (c *remoteCache) findPods(index, key string) []*corev1.Pod {
+	return c.mergePods(func(from cache.SharedIndexInformer) []any {
 		objects, _ := from.GetIndexer().ByIndex(index, key) // fails only for an unknown index
 		return objects
 	})
 }
 
-// makers returns the home clusters that made remote pods, with "" for pods that do not name theirs.
-func (c *remoteCache) makers() []string {
+// podMakers returns the home clusters that made remote pods, with "" for pods that do not name theirs.
+func (c *remoteCache) podMakers() []string {
 	makers := c.pods.GetIndexer().ListIndexFuncValues(byMaker)
 	if c.owners != nil {
 		makers = append(makers, c.owners.GetIndexer().ListIndexFuncValues(byMaker)...)
@@ -162,12 +162,12 @@ func (c *remoteCache) makers() []string {
 	return makers
 }
 
-// all returns all remote pods, and the owner objects without a pod. They are shared.
-func (c *remoteCache) all() []*corev1.Pod {
-	return c.merged(func(from cache.SharedIndexInformer) []any { return from.GetStore().List() })
+// allPods returns all remote pods, and the owner objects without a pod. They are shared.
+func (c *remoteCache) allPods() []*corev1.Pod {
+	return c.mergePods(func(from cache.SharedIndexInformer) []any { return from.GetStore().List() })
 }
 
-func (c *remoteCache) merged(list func(cache.SharedIndexInformer) []any) (pods []*corev1.Pod) {
+func (c *remoteCache) mergePods(list func(cache.SharedIndexInformer) []any) (pods []*corev1.Pod) {
 	var without []any // listed first: a pod that moves meanwhile is in both lists, rather than in neither
 	if c.owners != nil {
 		without = list(c.owners)
@@ -175,21 +175,23 @@ func (c *remoteCache) merged(list func(cache.SharedIndexInformer) []any) (pods [
 	listed := map[string]bool{} // not the current content of the cache: a pod that came since is in neither list
 	for _, o := range list(c.pods) {
 		pod := o.(*corev1.Pod)
-		pods, listed[key(pod)] = append(pods, pod), true
+		pods, listed[podKey(pod)] = append(pods, pod), true
 	}
 	for _, o := range without {
-		if owner := o.(*corev1.Pod); !listed[key(owner)] {
+		if owner := o.(*corev1.Pod); !listed[podKey(owner)] {
 			pods = append(pods, owner)
 		}
 	}
 	return pods
 }
 
-// pod returns a remote pod, nil if there is none. It is shared.
-func (c *remoteCache) pod(namespace, name string) *corev1.Pod { return podIn(c.pods, namespace, name) }
+// findPod returns a remote pod, nil if there is none. It is shared.
+func (c *remoteCache) findPod(namespace, name string) *corev1.Pod {
+	return podIn(c.pods, namespace, name)
+}
 
-// owner returns the owner object of a remote pod, or nil. It is shared.
-func (c *remoteCache) owner(namespace, name string) *corev1.Pod {
+// findOwner returns the owner object of a remote pod, or nil. It is shared.
+func (c *remoteCache) findOwner(namespace, name string) *corev1.Pod {
 	if c.owners == nil {
 		return nil
 	}
@@ -216,7 +218,7 @@ func (c *remoteCache) remove(ctx context.Context, there *corev1.Pod, grace int64
 	if there.DeletionTimestamp != nil && ptr.Deref(there.DeletionGracePeriodSeconds, 0) <= grace {
 		return nil
 	}
-	options := exactly(there.UID)
+	options := deleteByUID(there.UID)
 	options.GracePeriodSeconds = &grace
 	return c.client.CoreV1().Pods(there.Namespace).Delete(ctx, there.Name, options)
 }
@@ -227,8 +229,8 @@ func (c *remoteCache) anyIn(namespace string) bool {
 	return len(pods) > 0
 }
 
-// secret returns a Secret of the node, nil if there is none. It is shared.
-func (c *remoteCache) secret(namespace, name string) *corev1.Secret {
+// findSecret returns a Secret of the node, nil if there is none. It is shared.
+func (c *remoteCache) findSecret(namespace, name string) *corev1.Secret {
 	o, found, err := c.secrets.GetStore().GetByKey(types.NamespacedName{Namespace: namespace, Name: name}.String())
 	if err != nil || !found {
 		return nil
@@ -245,10 +247,10 @@ func (c *remoteCache) configMap(namespace, name string) *corev1.ConfigMap {
 	return o.(*corev1.ConfigMap)
 }
 
-// copied is a ConfigMap or Secret of the node, nil if there is none. It is shared.
-func (c *remoteCache) copied(o object) metav1.Object {
+// findCopy is a ConfigMap or Secret of the node, nil if there is none. It is shared.
+func (c *remoteCache) findCopy(o object) metav1.Object {
 	if o.kind == KindSecret {
-		if s := c.secret(o.namespace, o.name); s != nil {
+		if s := c.findSecret(o.namespace, o.name); s != nil {
 			return s
 		}
 	} else if m := c.configMap(o.namespace, o.name); m != nil {

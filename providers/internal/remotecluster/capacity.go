@@ -45,20 +45,20 @@ func newNodeWatch(client kubernetes.Interface, home Home) *nodeWatch {
 			o.FieldSelector, o.LabelSelector = runningSelector, selector
 		}))
 		pods := running.Core().V1().Pods().Informer()
-		w.prepare(pods, selector)
+		w.prepareInformer(pods, selector)
 		w.factories, w.others = append(w.factories, running), append(w.others, pods)
 	}
-	w.prepare(w.nodes, "")
+	w.prepareInformer(w.nodes, "")
 	return w
 }
 
-func (w *nodeWatch) prepare(informer cache.SharedIndexInformer, of string) {
+func (w *nodeWatch) prepareInformer(informer cache.SharedIndexInformer, of string) {
 	_ = informer.SetTransform(onlyRequests) // none of these fails before the informer runs
 	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { w.failures.Note(of, err) })
 }
 
-// list requests the objects of an informer.
-func (w *nodeWatch) list(ctx context.Context, of string, one metav1.ListOptions) (err error) {
+// listKind requests the objects of an informer.
+func (w *nodeWatch) listKind(ctx context.Context, of string, one metav1.ListOptions) (err error) {
 	if of == "" {
 		_, err = w.client.CoreV1().Nodes().List(ctx, one)
 		return err
@@ -97,23 +97,23 @@ func (w *nodeWatch) run(ctx context.Context) {
 	}
 }
 
-func (w *nodeWatch) synced() bool {
+func (w *nodeWatch) hasSynced() bool {
 	return w.nodes.HasSynced() && !slices.ContainsFunc(w.others, func(pods cache.SharedIndexInformer) bool { return !pods.HasSynced() })
 }
 
-// check returns why no pod can run in the remote cluster, or why this is unknown. It returns nil if pods can
+// checkRoom returns why no pod can run in the remote cluster, or why this is unknown. It returns nil if pods can
 // run.
-func (w *nodeWatch) check(ctx context.Context) error {
+func (w *nodeWatch) checkRoom(ctx context.Context) error {
 	var err error
-	if w.synced() {
-		err = w.failures.Check(ctx, w.list)
+	if w.hasSynced() {
+		err = w.failures.Check(ctx, w.listKind)
 	} else if err = w.failures.Any(); err == nil {
 		return errors.New("the nodes and pods of the remote cluster were not listed yet")
 	}
 	if err != nil {
 		return fmt.Errorf("look for room in the remote cluster: %w", err)
 	}
-	nodes := w.all()
+	nodes := w.allNodes()
 	notReady := NotReady(nodes)
 	switch {
 	case len(nodes) == 0:
@@ -124,7 +124,7 @@ func (w *nodeWatch) check(ctx context.Context) error {
 	return nil
 }
 
-func (w *nodeWatch) all() (nodes []*corev1.Node) {
+func (w *nodeWatch) allNodes() (nodes []*corev1.Node) {
 	for _, o := range w.nodes.GetStore().List() {
 		nodes = append(nodes, o.(*corev1.Node))
 	}
@@ -159,20 +159,20 @@ func Room(nodes []*corev1.Node, pods []*corev1.Pod, home Home) corev1.ResourceLi
 		}
 		counts[n.Name] = true
 		for name, q := range n.Status.Allocatable {
-			add(room, name, q, 1)
+			addQuantity(room, name, q, 1)
 		}
 	}
 	for _, pod := range pods {
-		if !counts[pod.Spec.NodeName] || home.owns(pod) {
+		if !counts[pod.Spec.NodeName] || home.ownsObject(pod) {
 			continue
 		}
 		for name, q := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
 			if _, has := room[name]; has {
-				add(room, name, q, -1)
+				addQuantity(room, name, q, -1)
 			}
 		}
 		if _, has := room[corev1.ResourcePods]; has {
-			add(room, corev1.ResourcePods, *resource.NewQuantity(1, resource.DecimalSI), -1)
+			addQuantity(room, corev1.ResourcePods, *resource.NewQuantity(1, resource.DecimalSI), -1)
 		}
 	}
 	for name, q := range room {
@@ -183,7 +183,7 @@ func Room(nodes []*corev1.Node, pods []*corev1.Pod, home Home) corev1.ResourceLi
 	return room
 }
 
-func add(to corev1.ResourceList, name corev1.ResourceName, q resource.Quantity, sign int) {
+func addQuantity(to corev1.ResourceList, name corev1.ResourceName, q resource.Quantity, sign int) {
 	sum, has := to[name]
 	if !has {
 		sum = *resource.NewQuantity(0, q.Format)
@@ -208,8 +208,8 @@ func (c *Cluster) setRoom(n *corev1.Node) {
 	room := storage.Offer(c.config.Capacity, resource.MustParse(storagePerPod))
 	if c.nodes != nil {
 		room = corev1.ResourceList{}
-		if c.nodes.synced() {
-			nodes := c.nodes.all()
+		if c.nodes.hasSynced() {
+			nodes := c.nodes.allNodes()
 			var pods []*corev1.Pod
 			for _, others := range c.nodes.others {
 				for _, o := range others.GetStore().List() {
@@ -246,7 +246,7 @@ func withNodes(conditions []corev1.NodeCondition, notReady []string, now metav1.
 
 // tellNode reports the room in the remote cluster if it changed.
 func (c *Cluster) tellNode() {
-	if c.nodes == nil || !c.nodes.synced() {
+	if c.nodes == nil || !c.nodes.hasSynced() {
 		return
 	}
 	c.mu.Lock()

@@ -40,10 +40,10 @@ type claim struct {
 // errNoClaim is the error if no home cluster has the name.
 var errNoClaim = errors.New("not claimed")
 
-// check returns an error if another home cluster has the name: its pods would be taken for the pods of this
-// cluster. With take, check claims a name without an owner. If the UID of home or the claim cannot be read,
-// nothing is known, and check refuses nothing.
-func (c *claim) check(ctx context.Context, take bool) error {
+// checkClaim returns an error if another home cluster has the name: its pods would be taken for the pods of this
+// cluster. With take, checkClaim claims a name without an owner. If the UID of home or the claim cannot be read,
+// nothing is known, and checkClaim refuses nothing.
+func (c *claim) checkClaim(ctx context.Context, take bool) error {
 	if !c.of.config.Claim {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (c *claim) check(ctx context.Context, take bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	has, at, err := c.read(ctx)
+	has, at, err := c.readClaim(ctx)
 	if errors.Is(err, errNoClaim) {
 		if !take {
 			return nil
@@ -77,8 +77,8 @@ func (c *claim) check(ctx context.Context, take bool) error {
 		if err := c.of.isNotHome(ctx); err != nil {
 			return err
 		}
-		if err = c.write(ctx, home); apierrors.IsAlreadyExists(err) { // another node was faster
-			has, at, err = c.read(ctx)
+		if err = c.writeClaim(ctx, home); apierrors.IsAlreadyExists(err) { // another node was faster
+			has, at, err = c.readClaim(ctx)
 		} else {
 			has = home
 		}
@@ -111,23 +111,23 @@ func (c *claim) byPods() bool { return c.of.config.Claim && c.of.config.Namespac
 // checkPods fails if another home cluster made a remote pod of this name and node. A remote pod with the UID of
 // a pod at home belongs to this home, whose Service was recreated.
 func (c *claim) checkPods(home types.UID) error {
-	for _, maker := range c.of.cache.makers() {
+	for _, maker := range c.of.cache.podMakers() {
 		if maker == "" || maker == string(home) {
 			continue
 		}
-		for _, remote := range c.of.cache.find(byMaker, maker) {
+		for _, remote := range c.of.cache.findPods(byMaker, maker) {
 			at, uid := homeOf(remote)
 			if has := c.of.homePod(at.Namespace, at.Name); has == nil || has.UID != uid {
 				return fmt.Errorf("another home cluster has the name %s in the remote cluster, and made pod %s there: give this one, or its node, another name, or delete that pod if its cluster is no more",
-					c.of.config.Home.Cluster, key(remote))
+					c.of.config.Home.Cluster, podKey(remote))
 			}
 		}
 	}
 	return nil
 }
 
-// read returns the home cluster with the name, and the place of the claim.
-func (c *claim) read(ctx context.Context) (uid types.UID, at string, err error) {
+// readClaim returns the home cluster with the name, and the place of the claim.
+func (c *claim) readClaim(ctx context.Context) (uid types.UID, at string, err error) {
 	name, namespace := c.of.config.Home.claimName(), c.of.config.Namespace
 	if namespace == "" {
 		ns, err := c.of.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
@@ -152,8 +152,8 @@ func (c *claim) read(ctx context.Context) (uid types.UID, at string, err error) 
 	return types.UID(list.Items[i].Annotations[annotationHome]), "ConfigMap " + namespace + "/" + name, nil
 }
 
-// write takes the name.
-func (c *claim) write(ctx context.Context, home types.UID) error {
+// writeClaim takes the name.
+func (c *claim) writeClaim(ctx context.Context, home types.UID) error {
 	meta := metav1.ObjectMeta{
 		Name: c.of.config.Home.claimName(), Labels: map[string]string{LabelCluster: labelValue(c.of.config.Home.Cluster)},
 		Annotations: map[string]string{annotationHome: string(home)},
@@ -170,7 +170,7 @@ func (c *claim) write(ctx context.Context, home types.UID) error {
 // hasPodsOfHome reports whether a remote pod has the UID of a pod at home. No other home has that UID, so the
 // Service of this home was recreated.
 func (c *Cluster) hasPodsOfHome() bool {
-	for _, remote := range c.cache.all() {
+	for _, remote := range c.cache.allPods() {
 		at, uid := homeOf(remote)
 		if home := c.homePod(at.Namespace, at.Name); home != nil && home.UID == uid {
 			return true

@@ -179,7 +179,7 @@ func New(c Config) (*Cluster, error) {
 	if cl.writer = cl.cache; cl.owners != nil {
 		cl.writer = cl.owners
 	}
-	seen.restored = cl.restored
+	seen.restored = cl.recheckWritten
 	cl.copies.init(cl)
 	cl.namespaces.of, cl.claim.of, cl.runs.of = cl, cl, cl
 	if c.Capacity == nil {
@@ -221,15 +221,15 @@ func (c *Cluster) RunInBackground(ctx context.Context) error {
 	if c.nodes != nil {
 		wg.Go(func() { c.nodes.run(ctx) })
 		wg.Go(func() {
-			if cache.WaitForCacheSync(ctx.Done(), c.cache.synced, c.nodes.synced) {
-				c.copies.soon() // the node has room now
+			if cache.WaitForCacheSync(ctx.Done(), c.cache.hasSynced, c.nodes.hasSynced) {
+				c.copies.checkAll() // the node has room now
 			}
 		})
 	}
 	if c.events != nil {
 		wg.Go(func() {
-			if cache.WaitForCacheSync(ctx.Done(), c.cache.synced) {
-				c.events.run(ctx)
+			if cache.WaitForCacheSync(ctx.Done(), c.cache.hasSynced) {
+				c.events.watchEvents(ctx)
 			}
 		})
 	}
@@ -247,12 +247,12 @@ func (c *Cluster) RunInBackground(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if !c.cache.synced() || c.claim.check(ctx, true) != nil { // Ping reports the problem
+		if !c.cache.hasSynced() || c.claim.checkClaim(ctx, true) != nil { // Ping reports the problem
 			continue
 		}
 		if due {
 			c.lookForMade(ctx)
-			c.refresh(ctx)
+			c.refreshNeeds(ctx)
 			c.tellLate()
 		}
 		c.keepUp(ctx, c.copies.everything.Swap(false) || due)
@@ -262,45 +262,45 @@ func (c *Cluster) RunInBackground(ctx context.Context) error {
 // keepUp removes objects that no pod needs. With everything it also updates the objects that do not belong to
 // single pods.
 func (c *Cluster) keepUp(ctx context.Context, everything bool) {
-	c.copies.collect(ctx, everything)
+	c.copies.collectUnneeded(ctx, everything)
 	if !everything {
 		return
 	}
 	if c.globals != nil {
 		bounded, cancel := context.WithTimeout(ctx, globalsTimeout) // tokens are replaced by this loop too
-		c.globals.sync(bounded)
+		c.globals.syncServices(bounded)
 		cancel()
 	}
 	if c.owners != nil {
-		c.owners.sweep(ctx, c.runs.keeps)
+		c.owners.sweepLost(ctx, c.runs.keepsObject)
 	}
 	c.tellNode()
 }
 
-// restored requests another look at objects that are written once: a remote cluster from a backup may lack them.
-func (c *Cluster) restored() {
+// recheckWritten requests another look at objects that are written once: a remote cluster from a backup may lack them.
+func (c *Cluster) recheckWritten() {
 	c.claim.doubted.Store(true)
-	c.namespaces.forget()
-	c.copies.soon() // looks at the claim
+	c.namespaces.forgetAll()
+	c.copies.checkAll() // looks at the claim
 }
 
-// ready waits for the first list of the remote cluster, and until its objects are known to belong to this home.
-func (c *Cluster) ready(ctx context.Context) error {
-	if err := c.listed(ctx); err != nil {
+// awaitReady waits for the first list of the remote cluster, and until its objects are known to belong to this home.
+func (c *Cluster) awaitReady(ctx context.Context) error {
+	if err := c.awaitList(ctx); err != nil {
 		return err
 	}
-	return c.claim.check(ctx, true)
+	return c.claim.checkClaim(ctx, true)
 }
 
-// listed waits for the first list of the remote cluster, or for its refusal: a caller without a right learns
+// awaitList waits for the first list of the remote cluster, or for its refusal: a caller without a right learns
 // which right it lacks, instead of a timeout.
-func (c *Cluster) listed(ctx context.Context) error {
-	if c.cache.synced() {
+func (c *Cluster) awaitList(ctx context.Context) error {
+	if c.cache.hasSynced() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := wait.PollUntilContextCancel(ctx, listedEvery, true, func(context.Context) (bool, error) { return c.cache.synced(), c.cache.refusal() })
+	err := wait.PollUntilContextCancel(ctx, listedEvery, true, func(context.Context) (bool, error) { return c.cache.hasSynced(), c.cache.listRefusal() })
 	switch {
 	case err == nil:
 		return nil
@@ -309,7 +309,7 @@ func (c *Cluster) listed(ctx context.Context) error {
 	case !c.config.Listed():
 		return fmt.Errorf("the pods and services of the home cluster were not listed yet: %w", ctx.Err())
 	}
-	return fmt.Errorf("the remote cluster was not listed yet: %w", errors.Join(ctx.Err(), c.cache.unlisted()))
+	return fmt.Errorf("the remote cluster was not listed yet: %w", errors.Join(ctx.Err(), c.cache.unlistedError()))
 }
 
 // homeLabels returns the labels of every object of the node, and more.

@@ -42,31 +42,31 @@ func (c *copies) init(of *Cluster) {
 	c.pending, c.removing, c.released = map[object]int{}, map[object]chan struct{}{}, map[object]bool{}
 }
 
-// soon requests a check of all copies.
-func (c *copies) soon() {
+// checkAll requests a check of all copies.
+func (c *copies) checkAll() {
 	c.everything.Store(true)
-	c.rouse()
+	c.wakeUp()
 }
 
-func (c *copies) rouse() {
+func (c *copies) wakeUp() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
-// release allows the removal of objects that a gone pod named, if no other pod names them.
-func (c *copies) release(pod *corev1.Pod) {
+// releaseObjects allows the removal of objects that a gone pod named, if no other pod names them.
+func (c *copies) releaseObjects(pod *corev1.Pod) {
 	c.mu.Lock()
-	for _, o := range named(pod) {
+	for _, o := range namedObjects(pod) {
 		c.released[o] = true
 	}
 	c.mu.Unlock()
-	c.rouse()
+	c.wakeUp()
 }
 
-// hold keeps objects from removal until release is called. It waits for the end of a removal in progress.
-func (c *copies) hold(all []object) (release func()) {
+// holdObjects keeps objects from removal until release is called. It waits for the end of a removal in progress.
+func (c *copies) holdObjects(all []object) (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := 0; i < len(all); i++ {
@@ -91,9 +91,9 @@ func (c *copies) hold(all []object) (release func()) {
 	}
 }
 
-// put writes the objects of a pod that differ from the remote objects, except for those in done, and adds to
+// putObjects writes the objects of a pod that differ from the remote objects, except for those in done, and adds to
 // done. A nil done means none.
-func (c *copies) put(ctx context.Context, home *corev1.Pod, n need, done map[object]bool) error {
+func (c *copies) putObjects(ctx context.Context, home *corev1.Pod, n need, done map[object]bool) error {
 	for _, r := range n.refs {
 		o := object{r.Kind, n.namespace, c.of.config.Home.CopyName(r.Kind, r.Namespace, r.Name)}
 		if done[o] {
@@ -106,7 +106,7 @@ func (c *copies) put(ctx context.Context, home *corev1.Pod, n need, done map[obj
 			done[o] = true
 		}
 	}
-	return c.files(ctx, home, n)
+	return c.writeFiles(ctx, home, n)
 }
 
 // copyOf writes the copy of an object at home. As in a kubelet, the copy of a deleted object stays while pods
@@ -121,23 +121,23 @@ func (c *copies) copyOf(ctx context.Context, home *corev1.Pod, namespace string,
 		var from *corev1.ConfigMap
 		if from, err = c.of.objects.ConfigMap(ctx, home, r.Name); err == nil {
 			err = c.putConfigMap(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: from.Data, BinaryData: from.BinaryData})
-			return describe(err, "copy", r)
+			return describeError(err, "copy", r)
 		}
 	} else {
 		var from *corev1.Secret
 		if from, err = c.of.objects.Secret(ctx, home, r.Name); err == nil {
 			err = c.putSecret(ctx, &corev1.Secret{ObjectMeta: meta, Data: from.Data, Type: typeOf(from.Type)})
-			return describe(err, "copy", r)
+			return describeError(err, "copy", r)
 		}
 	}
-	there := c.of.cache.configMap(namespace, meta.Name) != nil || c.of.cache.secret(namespace, meta.Name) != nil
+	there := c.of.cache.configMap(namespace, meta.Name) != nil || c.of.cache.findSecret(namespace, meta.Name) != nil
 	if apierrors.IsNotFound(err) && (r.Optional || there) {
 		return nil
 	}
-	return describe(err, "read", r)
+	return describeError(err, "read", r)
 }
 
-func describe(err error, doing string, r Ref) error {
+func describeError(err error, doing string, r Ref) error {
 	if err == nil {
 		return nil
 	}
@@ -156,29 +156,29 @@ func typeOf(t corev1.SecretType) corev1.SecretType {
 func (c *copies) putConfigMap(ctx context.Context, want *corev1.ConfigMap) error {
 	api, o := c.of.client.CoreV1().ConfigMaps(want.Namespace), object{KindConfigMap, want.Namespace, want.Name}
 	cached := c.of.cache.configMap(want.Namespace, want.Name)
-	have := latest(&c.written, o, cached)
-	if have != nil && equal(have.Data, want.Data) && equal(have.BinaryData, want.BinaryData) {
+	have := latestCopy(&c.written, o, cached)
+	if have != nil && equalMaps(have.Data, want.Data) && equalMaps(have.BinaryData, want.BinaryData) {
 		return nil
 	}
 	if have == nil {
 		made, err := api.Create(ctx, want, metav1.CreateOptions{})
 		if !apierrors.IsAlreadyExists(err) {
-			return wrote(&c.written, o, cached, made, err)
+			return recordWritten(&c.written, o, cached, made, err)
 		}
 	}
 	made, err := api.Update(ctx, want, metav1.UpdateOptions{})
-	return wrote(&c.written, o, cached, made, err)
+	return recordWritten(&c.written, o, cached, made, err)
 }
 
 func (c *copies) putSecret(ctx context.Context, want *corev1.Secret) error {
 	api, o := c.of.client.CoreV1().Secrets(want.Namespace), object{KindSecret, want.Namespace, want.Name}
-	cached := c.of.cache.secret(want.Namespace, want.Name)
-	have := latest(&c.written, o, cached)
-	if have != nil && equal(have.Data, want.Data) && have.Type == want.Type && have.Annotations[annotationRefresh] == want.Annotations[annotationRefresh] {
+	cached := c.of.cache.findSecret(want.Namespace, want.Name)
+	have := latestCopy(&c.written, o, cached)
+	if have != nil && equalMaps(have.Data, want.Data) && have.Type == want.Type && have.Annotations[annotationRefresh] == want.Annotations[annotationRefresh] {
 		return nil
 	}
 	if have != nil && have.Type != want.Type { // the type of a Secret cannot be changed
-		if err := api.Delete(ctx, want.Name, exactly(have.UID)); err != nil && !apierrors.IsNotFound(err) {
+		if err := api.Delete(ctx, want.Name, deleteByUID(have.UID)); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 		have = nil
@@ -186,77 +186,77 @@ func (c *copies) putSecret(ctx context.Context, want *corev1.Secret) error {
 	if have == nil {
 		made, err := api.Create(ctx, want, metav1.CreateOptions{})
 		if !apierrors.IsAlreadyExists(err) {
-			return wrote(&c.written, o, cached, made, err)
+			return recordWritten(&c.written, o, cached, made, err)
 		}
 	}
 	made, err := api.Update(ctx, want, metav1.UpdateOptions{})
-	return wrote(&c.written, o, cached, made, err)
+	return recordWritten(&c.written, o, cached, made, err)
 }
 
-// equal reports whether two maps are equal; an empty map equals nil.
-func equal[V any](a, b map[string]V) bool {
+// equalMaps reports whether two maps are equal; an empty map equals nil.
+func equalMaps[V any](a, b map[string]V) bool {
 	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
 }
 
-// exactly deletes the object of a UID and no other.
-func exactly(uid types.UID) metav1.DeleteOptions {
+// deleteByUID deletes the object of a UID and no other.
+func deleteByUID(uid types.UID) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 }
 
-// collect removes objects that no pod names, until the remote cluster does not answer: objects that gone pods
+// collectUnneeded removes objects that no pod names, until the remote cluster does not answer: objects that gone pods
 // named, or with everything all such objects, because a pod may have gone unseen. A look at everything takes
 // time in proportion to the pods, so it does not happen for every gone pod.
-func (c *copies) collect(ctx context.Context, everything bool) {
+func (c *copies) collectUnneeded(ctx context.Context, everything bool) {
 	c.mu.Lock()
 	released := c.released
 	c.released = map[object]bool{}
 	c.mu.Unlock()
 	if !everything {
 		for o := range released {
-			if there := c.of.cache.copied(o); there != nil && !c.remove(ctx, o, there) {
+			if there := c.of.cache.findCopy(o); there != nil && !c.removeCopy(ctx, o, there) {
 				return
 			}
 		}
 		return
 	}
-	c.written.prune(func(o object) string {
-		if there := c.of.cache.copied(o); there != nil {
+	c.written.pruneShown(func(o object) string {
+		if there := c.of.cache.findCopy(o); there != nil {
 			return there.GetResourceVersion()
 		}
 		return ""
 	})
 	for _, o := range c.of.cache.secrets.GetStore().List() {
 		s := o.(*corev1.Secret)
-		if !c.remove(ctx, object{KindSecret, s.Namespace, s.Name}, s) {
+		if !c.removeCopy(ctx, object{KindSecret, s.Namespace, s.Name}, s) {
 			return
 		}
 	}
 	for _, o := range c.of.cache.configMaps.GetStore().List() {
 		m := o.(*corev1.ConfigMap)
-		if !c.remove(ctx, object{KindConfigMap, m.Namespace, m.Name}, m) {
+		if !c.removeCopy(ctx, object{KindConfigMap, m.Namespace, m.Name}, m) {
 			return
 		}
 	}
 }
 
-// remove removes an object that no pod names, and reports whether the remote cluster answers. Meanwhile no
+// removeCopy removes an object that no pod names, and reports whether the remote cluster answers. Meanwhile no
 // create begins that needs the object; other creates do.
-func (c *copies) remove(ctx context.Context, o object, there metav1.Object) bool {
-	if c.of.names(o) {
+func (c *copies) removeCopy(ctx context.Context, o object, there metav1.Object) bool {
+	if c.of.namesCopy(o) {
 		return true
 	}
-	if !c.take(o) {
+	if !c.beginRemoval(o) {
 		return true
 	}
-	defer c.leave(o)
+	defer c.endRemoval(o)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	defer c.written.removed(o, there.GetResourceVersion())
+	defer c.written.recordRemoved(o, there.GetResourceVersion())
 	var err error
 	if o.kind == KindSecret {
-		err = c.of.client.CoreV1().Secrets(o.namespace).Delete(ctx, o.name, exactly(there.GetUID()))
+		err = c.of.client.CoreV1().Secrets(o.namespace).Delete(ctx, o.name, deleteByUID(there.GetUID()))
 	} else {
-		err = c.of.client.CoreV1().ConfigMaps(o.namespace).Delete(ctx, o.name, exactly(there.GetUID()))
+		err = c.of.client.CoreV1().ConfigMaps(o.namespace).Delete(ctx, o.name, deleteByUID(there.GetUID()))
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		log.G(ctx).WithError(err).WithField("name", o.namespace+"/"+o.name).Warn("A copy that no pod needs is still in the remote cluster")
@@ -265,27 +265,27 @@ func (c *copies) remove(ctx context.Context, o object, there metav1.Object) bool
 	return true
 }
 
-// take begins the removal of one, if no pod needs it: one may have been made meanwhile.
-func (c *copies) take(o object) bool {
+// beginRemoval begins the removal of one, if no pod needs it: one may have been made meanwhile.
+func (c *copies) beginRemoval(o object) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pending[o] > 0 || c.of.names(o) {
+	if c.pending[o] > 0 || c.of.namesCopy(o) {
 		return false
 	}
 	c.removing[o] = make(chan struct{})
 	return true
 }
 
-// leave ends the removal of one.
-func (c *copies) leave(o object) {
+// endRemoval ends the removal of one.
+func (c *copies) endRemoval(o object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	close(c.removing[o])
 	delete(c.removing, o)
 }
 
-// named returns the objects that a remote pod names.
-func named(pod *corev1.Pod) (all []object) {
+// namedObjects returns the objects that a remote pod names.
+func namedObjects(pod *corev1.Pod) (all []object) {
 	add := func(kind, name string) { all = append(all, object{kind, pod.Namespace, name}) }
 	for i := range pod.Spec.Volumes {
 		switch v := &pod.Spec.Volumes[i]; {

@@ -40,10 +40,10 @@ func TestWhatAPodLeavesIsRemoved(t *testing.T) {
 	}
 	removed := func(everything bool) []string {
 		r.asked()
-		c.copies.collect(t.Context(), everything)
+		c.copies.collectUnneeded(t.Context(), everything)
 		return r.asked()
 	}
-	c.copies.release(pod("goes", "only", "shared", "never-seen"))
+	c.copies.releaseObjects(pod("goes", "only", "shared", "never-seen"))
 	if got, want := removed(false), []string{"DELETE /api/v1/namespaces/r/secrets/only"}; !slices.Equal(got, want) {
 		t.Errorf("after a pod has gone: asked %q, want %q", got, want)
 	}
@@ -72,7 +72,7 @@ func TestNobodyWaitsForASlowRemoval(t *testing.T) {
 	c.NotifyPods(t.Context(), func(pod *corev1.Pod) { told <- pod.Name })
 	go func() {
 		defer close(collected)
-		c.copies.collect(t.Context(), true)
+		c.copies.collectUnneeded(t.Context(), true)
 	}()
 	patience, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -80,12 +80,12 @@ func TestNobodyWaitsForASlowRemoval(t *testing.T) {
 		runtime.Gosched()
 	}
 	go func() { // like an event of the watch
-		c.gone(&r.pods.Items[0])
-		c.seen(&r.pods.Items[1])
-		c.copies.hold([]object{{KindSecret, "r", "other"}})()
+		c.recordGone(&r.pods.Items[0])
+		c.recordSeen(&r.pods.Items[1])
+		c.copies.holdObjects([]object{{KindSecret, "r", "other"}})()
 		told <- "held"
 		defer close(held)
-		c.copies.hold([]object{{KindSecret, "r", "other"}, slow})()
+		c.copies.holdObjects([]object{{KindSecret, "r", "other"}, slow})()
 	}()
 	for _, want := range []string{"web-1", "held"} {
 		select {
@@ -150,7 +150,7 @@ func TestRefreshDoesTheSameOnce(t *testing.T) {
 	}
 	refresh := func() (times, read int) {
 		translated, from.read = 0, 0
-		c.refresh(t.Context())
+		c.refreshNeeds(t.Context())
 		return translated, from.read
 	}
 	for i := range pods {

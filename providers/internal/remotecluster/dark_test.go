@@ -89,15 +89,15 @@ func TestClaimIsLookedAtAfterARestore(t *testing.T) {
 	check := func() int {
 		t.Helper()
 		r.asked()
-		if err := c.claim.write(t.Context(), "here"); err != nil {
+		if err := c.claim.writeClaim(t.Context(), "here"); err != nil {
 			t.Fatal(err)
 		}
-		_ = c.claim.check(t.Context(), true) // the claim of this test's remote cluster belongs to no home
+		_ = c.claim.checkClaim(t.Context(), true) // the claim of this test's remote cluster belongs to no home
 		return len(r.asked())
 	}
 	c.claim.held = true
 	held := check()
-	if c.restored(); check() <= held {
+	if c.recheckWritten(); check() <= held {
 		t.Error("after a restore the claim was not looked at")
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// dial connects to ports of a pod until ctx ends, over a websocket, or over SPDY if the server has none. The
+// dialPod connects to ports of a pod until ctx ends, over a websocket, or over SPDY if the server has none. The
 // libraries take no context for it: a silent API server must not keep a client that has left.
-func dial(ctx context.Context, access *rest.Config, to *url.URL) (httpstream.Connection, error) {
-	dialer, err := dialerFor(until(ctx, access), to)
+func dialPod(ctx context.Context, access *rest.Config, to *url.URL) (httpstream.Connection, error) {
+	dialer, err := dialerFor(accessUntil(ctx, access), to)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +41,8 @@ func dial(ctx context.Context, access *rest.Config, to *url.URL) (httpstream.Con
 	}
 }
 
-// until returns an access whose requests end with ctx, together with their connections.
-func until(ctx context.Context, access *rest.Config) *rest.Config {
+// accessUntil returns an access whose requests end with ctx, together with their connections.
+func accessUntil(ctx context.Context, access *rest.Config) *rest.Config {
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		context.AfterFunc(ctx, func() { _ = got.Conn.Close() })
 	}})

@@ -30,7 +30,7 @@ func TestDialEndsWithItsCaller(t *testing.T) {
 			defer leave()
 			ended := make(chan error, 1)
 			go func() {
-				_, err := dial(ctx, &rest.Config{Host: "http://" + listener.Addr().String()}, &url.URL{Scheme: "http", Host: listener.Addr().String(), Path: "/"})
+				_, err := dialPod(ctx, &rest.Config{Host: "http://" + listener.Addr().String()}, &url.URL{Scheme: "http", Host: listener.Addr().String(), Path: "/"})
 				ended <- err
 			}()
 			for i := range refusals + 1 {

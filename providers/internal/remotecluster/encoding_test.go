@@ -44,7 +44,7 @@ func TestMetricsAreReadAsJSON(t *testing.T) {
 		}
 		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader([]byte(text))), Request: r}, nil
 	})
-	got := c.usage(t.Context())["r/web/main"]
+	got := c.podUsage(t.Context())["r/web/main"]
 	if got.cpu.MilliValue() != 250 || got.memory.Value() != 3<<20 {
 		t.Errorf("it uses %s, want 250 m of CPU and 3 MiB", fmt.Sprint(got.cpu.String(), " ", got.memory.String()))
 	}

@@ -16,8 +16,8 @@ import (
 // requestTimeout bounds a request other than a stream.
 const requestTimeout = 30 * time.Second
 
-// kind gives an error of the remote API server its kind for the node, in a request for an existing pod.
-func kind(err error) error {
+// classifyError gives an error of the remote API server its kind for the node, in a request for an existing pod.
+func classifyError(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -26,7 +26,7 @@ func kind(err error) error {
 	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err):
 		return errdefs.AsInvalidInput(err)
 	}
-	return later(err)
+	return withDelay(err)
 }
 
 // createKind is kind for a create: there, not-found is about the namespace, and passes.
@@ -34,7 +34,7 @@ func createKind(err error) error {
 	if apierrors.IsInvalid(err) {
 		return errdefs.AsInvalidInput(err)
 	}
-	return later(err)
+	return withDelay(err)
 }
 
 // noAnswer reports whether an error means that the server does not answer, or not now, so another request would
@@ -55,8 +55,8 @@ func noAnswer(err error) bool {
 	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || code == http.StatusUnauthorized
 }
 
-// later adds the time for the next try to the error, if the API server named one.
-func later(err error) error {
+// withDelay adds the time for the next try to the error, if the API server named one.
+func withDelay(err error) error {
 	if seconds, says := apierrors.SuggestsClientDelay(err); says && seconds > 0 {
 		return errdefs.RetryAfter(err, time.Duration(seconds)*time.Second)
 	}

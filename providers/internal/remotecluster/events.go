@@ -57,8 +57,8 @@ type saying struct {
 	pod   *corev1.Pod
 }
 
-// run watches until ctx ends. Without the right to it pods go on, and events of them stay where they are.
-func (e *remoteEvents) run(ctx context.Context) {
+// watchEvents watches until ctx ends. Without the right to it pods go on, and events of them stay where they are.
+func (e *remoteEvents) watchEvents(ctx context.Context) {
 	of := e.of.client.CoreV1().Events(e.of.config.Namespace)
 	only := func(o *metav1.ListOptions) {
 		o.FieldSelector = "involvedObject.kind=Pod"
@@ -79,9 +79,9 @@ func (e *remoteEvents) run(ctx context.Context) {
 // Add implements cache.ReflectorStore.
 func (e *remoteEvents) Add(o any) error {
 	e.mu.Lock()
-	said := e.news(o.(*corev1.Event))
+	said := e.recordNews(o.(*corev1.Event))
 	e.mu.Unlock()
-	e.tell(said)
+	e.recordEvents(said)
 	return nil
 }
 
@@ -104,7 +104,7 @@ func (e *remoteEvents) Replace(all []any, _ string) error {
 	for _, o := range all {
 		event := o.(*corev1.Event)
 		there[event.UID] = true
-		news = append(news, e.news(event)...)
+		news = append(news, e.recordNews(event)...)
 	}
 	if !e.listed {
 		e.of.mu.Lock()
@@ -114,17 +114,17 @@ func (e *remoteEvents) Replace(all []any, _ string) error {
 	maps.DeleteFunc(e.told, func(uid types.UID, _ int32) bool { return !there[uid] })
 	e.listed = true
 	e.mu.Unlock()
-	e.tell(news)
+	e.recordEvents(news)
 	return nil
 }
 
 // Resync implements cache.ReflectorStore.
 func (*remoteEvents) Resync() error { return nil }
 
-// news records an event, and returns it if it must be passed on. The caller holds mu.
-func (e *remoteEvents) news(event *corev1.Event) []saying {
+// recordNews records an event, and returns it if it must be passed on. The caller holds mu.
+func (e *remoteEvents) recordNews(event *corev1.Event) []saying {
 	about := event.InvolvedObject
-	if !e.of.namespaces.used(about.Namespace) || e.told[event.UID] >= countOf(event) {
+	if !e.of.namespaces.isUsed(about.Namespace) || e.told[event.UID] >= countOf(event) {
 		return nil
 	}
 	pod := e.of.remotePod(about.Namespace, about.Name)
@@ -144,22 +144,22 @@ func (e *remoteEvents) news(event *corev1.Event) []saying {
 	return []saying{{event, pod}}
 }
 
-// seen repeats the events of a pod from before the watch showed it.
-func (e *remoteEvents) seen(pod *corev1.Pod) {
+// repeatEarly repeats the events of a pod from before the watch showed it.
+func (e *remoteEvents) repeatEarly(pod *corev1.Pod) {
 	at := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	e.mu.Lock()
 	early := e.early[at]
 	delete(e.early, at)
 	var news []saying
 	for _, event := range early {
-		news = append(news, e.news(event)...)
+		news = append(news, e.recordNews(event)...)
 	}
 	e.mu.Unlock()
-	e.tell(news)
+	e.recordEvents(news)
 }
 
-// tell records events about pods at home. The recorder counts repetitions, and limits the events of a pod.
-func (e *remoteEvents) tell(news []saying) {
+// recordEvents records events about pods at home. The recorder counts repetitions, and limits the events of a pod.
+func (e *remoteEvents) recordEvents(news []saying) {
 	for _, n := range news {
 		at, uid := homeOf(n.pod)
 		home := e.of.homePod(at.Namespace, at.Name)

@@ -113,8 +113,8 @@ func TestEventsMayBeAheadOfPods(t *testing.T) {
 	if err := c.cache.pods.GetStore().Add(remote); err != nil {
 		t.Fatal(err)
 	}
-	c.seen(remote)
-	c.seen(remote)
+	c.recordSeen(remote)
+	c.recordSeen(remote)
 	if got := h.since(); len(got) != 1 {
 		t.Errorf("told %q, want one event", got)
 	}
@@ -176,7 +176,7 @@ func TestFirstListOfEvents(t *testing.T) {
 			if err := c.cache.pods.GetStore().Add(remote); err != nil {
 				t.Fatal(err)
 			}
-			c.events.seen(remote)
+			c.events.repeatEarly(remote)
 		}
 		if !tt.late {
 			show()

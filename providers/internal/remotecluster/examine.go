@@ -12,19 +12,19 @@ import (
 // another home by this name, or denies this identity a needed right. Examine changes nothing, and needs nothing
 // in the background.
 func (c *Cluster) Examine(ctx context.Context) error {
-	if err := c.answers(ctx); err != nil {
+	if err := c.checkAnswers(ctx); err != nil {
 		return err
 	}
 	if err := c.isNotHome(ctx); err != nil {
 		return err
 	}
-	if err := c.claim.check(ctx, false); err != nil {
+	if err := c.claim.checkClaim(ctx, false); err != nil {
 		return err
 	}
 	var missing []string
 	for _, right := range c.config.Rights() {
 		for _, resource := range right.Resources {
-			verbs, err := c.lacks(ctx, right, resource)
+			verbs, err := c.lackedVerbs(ctx, right, resource)
 			if err != nil {
 				return fmt.Errorf("ask the remote cluster for the rights on %s: %w", resource, err)
 			}
@@ -35,7 +35,7 @@ func (c *Cluster) Examine(ctx context.Context) error {
 	}
 	if len(missing) > 0 {
 		return fmt.Errorf("the kubeconfig of the remote cluster may not %s%s: give its identity the role that the page of the provider has",
-			strings.Join(missing, "; "), c.where())
+			strings.Join(missing, "; "), c.namespaceSuffix())
 	}
 	return nil
 }

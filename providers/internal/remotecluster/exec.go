@@ -19,14 +19,14 @@ import (
 
 // RunInContainer runs a command in a container.
 func (c *Cluster) RunInContainer(ctx context.Context, namespace, name, container string, command []string, io api.AttachIO) error {
-	return c.session(ctx, namespace, name, container, "exec", &corev1.PodExecOptions{
+	return c.runSession(ctx, namespace, name, container, "exec", &corev1.PodExecOptions{
 		Container: container, Command: command, Stdin: io.Stdin() != nil, Stdout: io.Stdout() != nil, Stderr: io.Stderr() != nil, TTY: io.TTY(),
 	}, io)
 }
 
-// session is an exec or an attach, over a websocket, or over SPDY where there is none.
-func (c *Cluster) session(ctx context.Context, namespace, name, container, kindOf string, options runtime.Object, with api.AttachIO) error {
-	remote, err := c.container(ctx, namespace, name, container)
+// runSession is an exec or an attach, over a websocket, or over SPDY where there is none.
+func (c *Cluster) runSession(ctx context.Context, namespace, name, container, kindOf string, options runtime.Object, with api.AttachIO) error {
+	remote, err := c.podOfContainer(ctx, namespace, name, container)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (c *Cluster) session(ctx context.Context, namespace, name, container, kindO
 	if err == nil || errors.As(err, &exit) {
 		return err
 	}
-	return fmt.Errorf("%s in container %s of pod %s/%s: %w", kindOf, container, namespace, name, kind(err))
+	return fmt.Errorf("%s in container %s of pod %s/%s: %w", kindOf, container, namespace, name, classifyError(err))
 }
 
 // notSpoken reports whether the other side does not speak the protocol.

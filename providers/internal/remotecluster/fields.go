@@ -23,25 +23,25 @@ func fieldOf(pod *corev1.Pod, path string) (string, error) {
 	case "metadata.uid":
 		return string(pod.UID), nil
 	case "metadata.labels":
-		return lines(pod.Labels), nil
+		return labelLines(pod.Labels), nil
 	case "metadata.annotations":
-		return lines(pod.Annotations), nil
+		return labelLines(pod.Annotations), nil
 	case "spec.nodeName":
 		return pod.Spec.NodeName, nil
 	case "spec.serviceAccountName":
 		return pod.Spec.ServiceAccountName, nil
 	}
-	if key, ok := subscript(path, "metadata.labels"); ok {
+	if key, ok := subscriptKey(path, "metadata.labels"); ok {
 		return pod.Labels[key], nil
 	}
-	if key, ok := subscript(path, "metadata.annotations"); ok {
+	if key, ok := subscriptKey(path, "metadata.annotations"); ok {
 		return pod.Annotations[key], nil
 	}
 	return "", errdefs.InvalidInputf("field %q is not one of the downward API", path)
 }
 
-// subscript returns KEY of field['KEY'].
-func subscript(path, field string) (string, bool) {
+// subscriptKey returns KEY of field['KEY'].
+func subscriptKey(path, field string) (string, bool) {
 	rest, ok := strings.CutPrefix(path, field+"['")
 	if !ok {
 		return "", false
@@ -49,8 +49,8 @@ func subscript(path, field string) (string, bool) {
 	return strings.CutSuffix(rest, "']")
 }
 
-// lines writes labels as the files of a kubelet have them.
-func lines(m map[string]string) string {
+// labelLines writes labels as the files of a kubelet have them.
+func labelLines(m map[string]string) string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		out = append(out, fmt.Sprintf("%v=%q", k, m[k]))

@@ -16,15 +16,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// files writes the Secret with the tokens and the downward API of a pod, if it has any. A token that is there is kept until it is
+// writeFiles writes the Secret with the tokens and the downward API of a pod, if it has any. A token that is there is kept until it is
 // to be replaced, also after a restart.
-func (c *copies) files(ctx context.Context, home *corev1.Pod, n need) error {
+func (c *copies) writeFiles(ctx context.Context, home *corev1.Pod, n need) error {
 	if len(n.files)+len(n.tokens) == 0 {
 		return nil
 	}
 	name := c.of.config.Home.filesName(home)
 	data := maps.Clone(n.files)
-	have := c.of.cache.secret(n.namespace, name)
+	have := c.of.cache.findSecret(n.namespace, name)
 	refresh := keptUntil(have, n)
 	if len(n.tokens) > 0 && time.Now().After(refresh) {
 		refresh = time.Time{}
@@ -91,8 +91,8 @@ type need struct {
 	tokens    map[string]*corev1.ServiceAccountTokenProjection
 }
 
-// needs returns the needs of a translated pod.
-func (tr *Translation) needs(home *corev1.Pod) need {
+// podNeed returns the needs of a translated pod.
+func (tr *Translation) podNeed(home *corev1.Pod) need {
 	return need{
 		generation: home.Generation, labels: home.Labels, annotations: home.Annotations,
 		namespace: tr.Pod.Namespace, refs: tr.Refs, files: tr.Files, tokens: tr.Tokens,
@@ -113,7 +113,7 @@ func (c *Cluster) needOf(home, there *corev1.Pod) (need, error) {
 	if err != nil {
 		return need{}, err
 	}
-	n = tr.needs(home)
+	n = tr.podNeed(home)
 	n.there = there.UID
 	c.mu.Lock()
 	if _, is := c.tracked[home.UID]; is { // the pod is still tracked
@@ -123,10 +123,10 @@ func (c *Cluster) needOf(home, there *corev1.Pod) (need, error) {
 	return n, nil
 }
 
-// refresh updates the needs of the node's pods, shared needs once. If one side does not answer, it tries one pod
+// refreshNeeds updates the needs of the node's pods, shared needs once. If one side does not answer, it tries one pod
 // at a time instead of all: a dark remote cluster must not cost home a token for each pod. The order changes
 // each time.
-func (c *Cluster) refresh(ctx context.Context) {
+func (c *Cluster) refreshNeeds(ctx context.Context) {
 	c.mu.Lock()
 	tracked := maps.Clone(c.tracked)
 	c.mu.Unlock()
@@ -136,7 +136,7 @@ func (c *Cluster) refresh(ctx context.Context) {
 			return
 		}
 		remote := c.findUID(uid)
-		if remote == nil || terminal(remote.Status.Phase) {
+		if remote == nil || isTerminal(remote.Status.Phase) {
 			continue // the node makes the pod again, or an ended pod needs no copies
 		}
 		now := c.homePod(at.Namespace, at.Name)
@@ -147,7 +147,7 @@ func (c *Cluster) refresh(ctx context.Context) {
 		n, err := c.needOf(now, remote)
 		dark := false
 		if err == nil {
-			err = errors.Join(c.copies.put(bounded, now, n, done), c.markNamespace(bounded, now, remote))
+			err = errors.Join(c.copies.putObjects(bounded, now, n, done), c.markNamespace(bounded, now, remote))
 			dark = err != nil && noAnswer(err)
 		}
 		cancel()

@@ -68,7 +68,7 @@ func (c *Cluster) UseEndpointSlices(slices discoverylisters.EndpointSliceLister)
 	c.mu.Lock()
 	c.homeSlices = slices
 	c.mu.Unlock()
-	c.copies.soon()
+	c.copies.checkAll()
 }
 
 // MarkedGlobal is a Config.Global for services with the mark as a label or an annotation.
@@ -96,8 +96,8 @@ func (g *globals) isGlobal(s *corev1.Service) bool {
 	return g.of.config.Global(s) && (s.Namespace != metav1.NamespaceDefault || s.Name != serviceOfAPI)
 }
 
-// sync brings services and EndpointSlices in the remote cluster up to date. Before home was listed nothing is known.
-func (g *globals) sync(ctx context.Context) {
+// syncServices brings services and EndpointSlices in the remote cluster up to date. Before home was listed nothing is known.
+func (g *globals) syncServices(ctx context.Context) {
 	g.of.mu.Lock()
 	home := g.of.homeSlices
 	g.of.mu.Unlock()
@@ -106,17 +106,17 @@ func (g *globals) sync(ctx context.Context) {
 	}
 	all, _ := g.of.config.Services.List(labels.Everything()) // of a cache: never fails
 	for _, s := range all {
-		namespace, _ := g.of.namespaces.name(s.Namespace)
-		if !g.isGlobal(s) || s.DeletionTimestamp != nil || !g.of.namespaces.used(namespace) {
+		namespace, _ := g.of.namespaces.remoteName(s.Namespace)
+		if !g.isGlobal(s) || s.DeletionTimestamp != nil || !g.of.namespaces.isUsed(namespace) {
 			continue
 		}
-		there := g.put(ctx, g.service(s, namespace))
+		there := g.putService(ctx, g.remoteService(s, namespace))
 		if there == nil {
 			continue
 		}
 		behind, _ := home.EndpointSlices(s.Namespace).List(labels.Set{discoveryv1.LabelServiceName: s.Name}.AsSelector()) // as above
 		for _, slice := range behind {
-			if want := g.slice(slice, there); want != nil {
+			if want := g.remoteSlice(slice, there); want != nil {
 				g.putSlice(ctx, want)
 			}
 		}
@@ -129,19 +129,19 @@ func (g *globals) sync(ctx context.Context) {
 		at, _ := homeOf(there)
 		s, err := g.of.config.Services.Services(at.Namespace).Get(at.Name)
 		if at.Name != "" && (err != nil || !g.isGlobal(s)) {
-			g.end(ctx, there, g.of.client.CoreV1().Services(there.Namespace).Delete(ctx, there.Name, exactly(there.UID)))
+			g.recordWrite(ctx, there, g.of.client.CoreV1().Services(there.Namespace).Delete(ctx, there.Name, deleteByUID(there.UID)))
 		}
 	}
 	for _, o := range g.slices.GetStore().List() {
 		there := o.(*discoveryv1.EndpointSlice)
-		if there.Labels[discoveryv1.LabelManagedBy] == managedBy && !g.wanted(home, there) {
-			g.end(ctx, there, g.of.client.DiscoveryV1().EndpointSlices(there.Namespace).Delete(ctx, there.Name, exactly(there.UID)))
+		if there.Labels[discoveryv1.LabelManagedBy] == managedBy && !g.isWanted(home, there) {
+			g.recordWrite(ctx, there, g.of.client.DiscoveryV1().EndpointSlices(there.Namespace).Delete(ctx, there.Name, deleteByUID(there.UID)))
 		}
 	}
 }
 
-// service is a Service as the remote cluster gets it: with the selector, for pods of its namespace at home, and an address of its own.
-func (g *globals) service(s *corev1.Service, namespace string) *corev1.Service {
+// remoteService is a Service as the remote cluster gets it: with the selector, for pods of its namespace at home, and an address of its own.
+func (g *globals) remoteService(s *corev1.Service, namespace string) *corev1.Service {
 	from := s.DeepCopy().Spec
 	spec := corev1.ServiceSpec{
 		Type: corev1.ServiceTypeClusterIP, Ports: from.Ports, Selector: g.of.config.Home.narrowSelector(s.Namespace, from.Selector), PublishNotReadyAddresses: from.PublishNotReadyAddresses,
@@ -155,11 +155,11 @@ func (g *globals) service(s *corev1.Service, namespace string) *corev1.Service {
 	} else if from.ClusterIP == corev1.ClusterIPNone {
 		spec.ClusterIP = corev1.ClusterIPNone
 	}
-	return &corev1.Service{ObjectMeta: g.meta(s, namespace, s.Name, nil), Spec: spec}
+	return &corev1.Service{ObjectMeta: g.remoteMeta(s, namespace, s.Name, nil), Spec: spec}
 }
 
-// meta returns the metadata of an object in the remote cluster, with the labels of the original and more.
-func (g *globals) meta(home metav1.Object, namespace, name string, more map[string]string) metav1.ObjectMeta {
+// remoteMeta returns the metadata of an object in the remote cluster, with the labels of the original and more.
+func (g *globals) remoteMeta(home metav1.Object, namespace, name string, more map[string]string) metav1.ObjectMeta {
 	l := maps.Clone(home.GetLabels())
 	maps.DeleteFunc(l, func(k, _ string) bool { return strings.HasPrefix(k, prefix) })
 	if l == nil {
@@ -171,10 +171,10 @@ func (g *globals) meta(home metav1.Object, namespace, name string, more map[stri
 		Annotations: map[string]string{AnnotationNamespace: home.GetNamespace(), AnnotationName: home.GetName()}}
 }
 
-// put writes a Service if it differs from the existing one, and returns it. The result is nil if the Service
+// putService writes a Service if it differs from the existing one, and returns it. The result is nil if the Service
 // does not exist or is not known yet. A Service of another owner, or of another namespace at home, stays as it
 // is.
-func (g *globals) put(ctx context.Context, want *corev1.Service) *corev1.Service {
+func (g *globals) putService(ctx context.Context, want *corev1.Service) *corev1.Service {
 	api := g.of.client.CoreV1().Services(want.Namespace)
 	o, there, _ := g.services.GetStore().GetByKey(want.Namespace + "/" + want.Name) // fails only for an invalid key
 	key := want.Namespace + "/" + want.Name
@@ -184,7 +184,7 @@ func (g *globals) put(ctx context.Context, want *corev1.Service) *corev1.Service
 			g.late[key] = true // this node or another node may have just made the Service; the second time it counts as a foreign one
 			return nil
 		}
-		if g.end(ctx, want, err); err != nil {
+		if g.recordWrite(ctx, want, err); err != nil {
 			return nil
 		}
 		return made
@@ -193,7 +193,7 @@ func (g *globals) put(ctx context.Context, want *corev1.Service) *corev1.Service
 	have := o.(*corev1.Service)
 	at, _ := homeOf(want)
 	if of, _ := homeOf(have); of != at {
-		g.end(ctx, want, apierrors.NewAlreadyExists(corev1.Resource("services"), want.Name))
+		g.recordWrite(ctx, want, apierrors.NewAlreadyExists(corev1.Resource("services"), want.Name))
 		return nil
 	}
 	next := have.DeepCopy()
@@ -208,12 +208,12 @@ func (g *globals) put(ctx context.Context, want *corev1.Service) *corev1.Service
 		return have
 	}
 	_, err := api.Update(ctx, next, metav1.UpdateOptions{})
-	g.end(ctx, want, err)
+	g.recordWrite(ctx, want, err)
 	return have
 }
 
-// end logs once why an object in the remote cluster could not be written. The next sync tries again.
-func (g *globals) end(ctx context.Context, o metav1.Object, err error) {
+// recordWrite logs once why an object in the remote cluster could not be written. The next sync tries again.
+func (g *globals) recordWrite(ctx context.Context, o metav1.Object, err error) {
 	key := o.GetNamespace() + "/" + o.GetName()
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // a later round looks at the object again
 		delete(g.said, key)

@@ -29,12 +29,12 @@ func TestHooksOfProviders(t *testing.T) {
 		t.Fatal(err)
 	}
 	home := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "u"}}
-	tr, err := c.translate(home, nil)
+	tr, err := c.translatePod(home, nil)
 	if err != nil || tr.Pod.Annotations["size"] != "web-0" || len(home.Annotations) > 0 {
 		t.Errorf("the remote pod is %v (%v), that at home has %v", tr, err, home.Annotations)
 	}
 	c.config.Adjust = func(_, _ *corev1.Pod) error { return down }
-	if _, err := c.translate(home, nil); !errors.Is(err, down) {
+	if _, err := c.translatePod(home, nil); !errors.Is(err, down) {
 		t.Errorf("a pod that is refused: got %v", err)
 	}
 	if err := c.Ping(t.Context()); !errors.Is(err, down) {

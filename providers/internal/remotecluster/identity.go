@@ -59,15 +59,15 @@ func (h Home) othersSelectors() []string {
 	return []string{LabelCluster + "!=" + cluster, LabelCluster + "=" + cluster + "," + LabelNode + "!=" + node}
 }
 
-// owns reports whether an object is the node's.
-func (h Home) owns(o metav1.Object) bool {
+// ownsObject reports whether an object is the node's.
+func (h Home) ownsObject(o metav1.Object) bool {
 	l := o.GetLabels()
 	return l[LabelCluster] == labelValue(h.Cluster) && l[LabelNode] == labelValue(h.Node)
 }
 
 // PodName is the name of a pod in the remote cluster. A pod of the same name with another UID has another one.
 func (h Home) PodName(pod *corev1.Pod) string {
-	return shorten(pod.Name, 52) + "-" + hash(h.Cluster, h.Node, pod.Namespace, pod.Name, string(pod.UID))
+	return shortenName(pod.Name, 52) + "-" + shortHash(h.Cluster, h.Node, pod.Namespace, pod.Name, string(pod.UID))
 }
 
 // filesName is the name of the Secret with the tokens and the downward API of a pod.
@@ -75,23 +75,23 @@ func (h Home) filesName(pod *corev1.Pod) string { return h.PodName(pod) + "-file
 
 // CopyName returns the name of the copy of a ConfigMap or Secret, which all pods of the node share.
 func (h Home) CopyName(kind, namespace, name string) string {
-	return shorten(name, 200) + "-" + hash(h.Cluster, h.Node, kind, namespace, name)
+	return shortenName(name, 200) + "-" + shortHash(h.Cluster, h.Node, kind, namespace, name)
 }
 
 // NamespaceName returns the remote namespace for a namespace of the home cluster, which all nodes of the home
 // share.
 func (h Home) NamespaceName(namespace string) string {
-	return strings.ToLower(shorten(h.Cluster+"-"+namespace, 52)) + "-" + hash(h.Cluster, namespace)
+	return strings.ToLower(shortenName(h.Cluster+"-"+namespace, 52)) + "-" + shortHash(h.Cluster, namespace)
 }
 
 // claimName returns the name of the claim. No namespace at home has the name "".
 func (h Home) claimName() string { return h.NamespaceName("") }
 
-// shorten cuts a long name, so that a hyphen and more can follow.
-func shorten(s string, n int) string { return strings.TrimRight(s[:min(len(s), n)], "-._") }
+// shortenName cuts a long name, so that a hyphen and more can follow.
+func shortenName(s string, n int) string { return strings.TrimRight(s[:min(len(s), n)], "-._") }
 
-// hash returns ten hexadecimal digits for the parts, which cannot run into each other.
-func hash(parts ...string) string {
+// shortHash returns ten hexadecimal digits for the parts, which cannot run into each other.
+func shortHash(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:5])
 }
@@ -101,7 +101,7 @@ func labelValue(s string) string {
 	if len(s) <= 63 {
 		return s
 	}
-	return shorten(s, 52) + "-" + hash(s)
+	return shortenName(s, 52) + "-" + shortHash(s)
 }
 
 // homeOf returns where a remote pod is at home.
@@ -110,7 +110,7 @@ func homeOf(remote metav1.Object) (types.NamespacedName, types.UID) {
 	return types.NamespacedName{Namespace: a[AnnotationNamespace], Name: a[AnnotationName]}, types.UID(remote.GetLabels()[LabelUID])
 }
 
-func key(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+func podKey(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
 func nameOf(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}

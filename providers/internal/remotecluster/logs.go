@@ -15,13 +15,13 @@ import (
 
 // GetContainerLogs returns the log of a container from the remote API server.
 func (c *Cluster) GetContainerLogs(ctx context.Context, namespace, name, container string, o api.ContainerLogOpts) (io.ReadCloser, error) {
-	remote, err := c.container(ctx, namespace, name, container)
+	remote, err := c.podOfContainer(ctx, namespace, name, container)
 	if err != nil {
 		return nil, err
 	}
 	log, err := c.client.CoreV1().Pods(remote.Namespace).GetLogs(remote.Name, logOptions(container, o)).Stream(ctx)
 	if err != nil {
-		return nil, kind(err)
+		return nil, classifyError(err)
 	}
 	return log, nil
 }

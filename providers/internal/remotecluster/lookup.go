@@ -17,17 +17,17 @@ import (
 // watchPods reports the changes that the watch shows.
 func (c *Cluster) watchPods() error {
 	handler := cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { c.seen(o.(*corev1.Pod)) },
+		AddFunc: func(o any) { c.recordSeen(o.(*corev1.Pod)) },
 		UpdateFunc: func(before, o any) {
 			c.noteRemoval(before.(*corev1.Pod), o.(*corev1.Pod))
-			c.seen(o.(*corev1.Pod))
+			c.recordSeen(o.(*corev1.Pod))
 		},
 		DeleteFunc: func(o any) {
 			if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = last.Obj
 			}
 			if pod, ok := o.(*corev1.Pod); ok {
-				c.gone(pod)
+				c.recordGone(pod)
 			}
 		},
 	}
@@ -43,7 +43,7 @@ func (c *Cluster) watchPods() error {
 
 // noteRemoval records a removal of a pod that home did not request.
 func (c *Cluster) noteRemoval(before, remote *corev1.Pod) {
-	if before.DeletionTimestamp != nil || remote.DeletionTimestamp == nil || c.asked(remote) {
+	if before.DeletionTimestamp != nil || remote.DeletionTimestamp == nil || c.stopRequested(remote) {
 		return
 	}
 	_, uid := homeOf(remote)
@@ -52,39 +52,39 @@ func (c *Cluster) noteRemoval(before, remote *corev1.Pod) {
 	c.removed[uid] = true
 }
 
-func (c *Cluster) seen(remote *corev1.Pod) {
+func (c *Cluster) recordSeen(remote *corev1.Pod) {
 	_, uid := homeOf(remote)
 	c.mu.Lock()
 	delete(c.made, uid)
 	delete(c.perhaps, uid)
 	c.mu.Unlock()
-	c.runs.saw(remote)
-	if isOwner(remote) && (!c.cache.pods.HasSynced() || c.cache.pod(remote.Namespace, remote.Name) != nil) {
+	c.runs.recordPod(remote)
+	if isOwner(remote) && (!c.cache.pods.HasSynced() || c.cache.findPod(remote.Namespace, remote.Name) != nil) {
 		return // the pod itself has the state
 	}
-	if isOwner(remote) && remote.DeletionTimestamp != nil && !c.remade() && c.asked(remote) {
+	if isOwner(remote) && remote.DeletionTimestamp != nil && !c.remakesPods() && c.stopRequested(remote) {
 		return // the pod has reported its end, and its owner may be late
 	}
 	if c.events != nil {
-		c.events.seen(remote)
+		c.events.repeatEarly(remote)
 	}
-	c.tell(remote)
+	c.reportPod(remote)
 }
 
-// gone reports the end of a pod whose stop home requested. The node finds by itself that any other pod is lost.
-func (c *Cluster) gone(remote *corev1.Pod) {
+// recordGone reports the end of a pod whose stop home requested. The node finds by itself that any other pod is lost.
+func (c *Cluster) recordGone(remote *corev1.Pod) {
 	_, uid := homeOf(remote)
-	if c.asked(remote) && terminal(remote.Status.Phase) && !(isOwner(remote) && c.remade()) {
-		c.tell(remote)
+	if c.stopRequested(remote) && isTerminal(remote.Status.Phase) && !(isOwner(remote) && c.remakesPods()) {
+		c.reportPod(remote)
 	}
-	owner := c.cache.owner(remote.Namespace, remote.Name)
-	if isOwner(remote) && c.cache.pod(remote.Namespace, remote.Name) != nil || !isOwner(remote) && owner != nil { // the pod or the owner object is still there
+	owner := c.cache.findOwner(remote.Namespace, remote.Name)
+	if isOwner(remote) && c.cache.findPod(remote.Namespace, remote.Name) != nil || !isOwner(remote) && owner != nil { // the pod or the owner object is still there
 		if owner != nil && owner.DeletionTimestamp == nil {
-			c.copies.soon() // sweeps
+			c.copies.checkAll() // sweeps
 		}
-		c.runs.saw(remote)
-		if owner != nil && c.remade() {
-			c.tell(owner)
+		c.runs.recordPod(remote)
+		if owner != nil && c.remakesPods() {
+			c.reportPod(owner)
 		}
 		return
 	}
@@ -98,17 +98,17 @@ func (c *Cluster) gone(remote *corev1.Pod) {
 	delete(c.needs, uid)
 	delete(c.born, uid)
 	c.mu.Unlock()
-	c.runs.forget(uid)
-	c.copies.release(remote)
+	c.runs.forgetPod(uid)
+	c.copies.releaseObjects(remote)
 }
 
-func (c *Cluster) tell(remote *corev1.Pod) {
+func (c *Cluster) reportPod(remote *corev1.Pod) {
 	if c.notify == nil {
 		return
 	}
-	pod := c.show(remote)
+	pod := c.podAtHome(remote)
 	c.mu.Lock()
-	silent := remote.DeletionTimestamp == nil && !c.told[pod.UID] && waits(pod, c.homePod(pod.Namespace, pod.Name))
+	silent := remote.DeletionTimestamp == nil && !c.told[pod.UID] && isOnlyWaiting(pod, c.homePod(pod.Namespace, pod.Name))
 	c.told[pod.UID] = !silent
 	c.mu.Unlock()
 	if !silent {
@@ -116,9 +116,9 @@ func (c *Cluster) tell(remote *corev1.Pod) {
 	}
 }
 
-// waits reports whether a pod is only known not to be started, and home shows the same already. A report would
+// isOnlyWaiting reports whether a pod is only known not to be started, and home shows the same already. A report would
 // then be written for nothing. The active deadline of a pod begins with its first report.
-func waits(pod, home *corev1.Pod) bool {
+func isOnlyWaiting(pod, home *corev1.Pod) bool {
 	return home != nil && home.UID == pod.UID && home.Spec.ActiveDeadlineSeconds == nil &&
 		isBlank(&pod.Status) && len(pod.Status.Conditions) == 0 && isBlank(&home.Status)
 }
@@ -129,8 +129,8 @@ func isBlank(s *corev1.PodStatus) bool {
 		len(s.InitContainerStatuses)+len(s.ContainerStatuses) == 0
 }
 
-// asked reports whether home is known to have asked for the stop of a pod.
-func (c *Cluster) asked(remote *corev1.Pod) bool {
+// stopRequested reports whether home is known to have asked for the stop of a pod.
+func (c *Cluster) stopRequested(remote *corev1.Pod) bool {
 	at, uid := homeOf(remote)
 	c.mu.Lock()
 	stopping := c.stopping[uid]
@@ -139,11 +139,11 @@ func (c *Cluster) asked(remote *corev1.Pod) bool {
 	return stopping || home != nil && home.UID == uid && home.DeletionTimestamp != nil
 }
 
-// show is a remote pod as the node sees it.
-func (c *Cluster) show(remote *corev1.Pod) *corev1.Pod {
+// podAtHome is a remote pod as the node sees it.
+func (c *Cluster) podAtHome(remote *corev1.Pod) *corev1.Pod {
 	at, uid := homeOf(remote)
 	by := byHome
-	if remote.DeletionTimestamp != nil && !c.asked(remote) {
+	if remote.DeletionTimestamp != nil && !c.stopRequested(remote) {
 		c.mu.Lock()
 		by = byNobodyKnows // the deletion is older than this process
 		if c.removed[uid] {
@@ -151,17 +151,17 @@ func (c *Cluster) show(remote *corev1.Pod) *corev1.Pod {
 		}
 		c.mu.Unlock()
 	}
-	if c.remade() {
-		remote, by = c.runs.view(remote, by)
-	} else if lost(remote) && !c.asked(remote) {
+	if c.remakesPods() {
+		remote, by = c.runs.viewPod(remote, by)
+	} else if hasLostPod(remote) && !c.stopRequested(remote) {
 		by = bySomebody // the last status does not show the outcome of the work
 	}
-	return shown(remote, c.homePod(at.Namespace, at.Name), c.config.Home.Node, by)
+	return homeView(remote, c.homePod(at.Namespace, at.Name), c.config.Home.Node, by)
 }
 
 // findUID returns the remote pod of a UID at home, nil if there is none. It is shared.
 func (c *Cluster) findUID(uid types.UID) *corev1.Pod {
-	if pods := c.cache.find(byUID, string(uid)); len(pods) > 0 {
+	if pods := c.cache.findPods(byUID, string(uid)); len(pods) > 0 {
 		return pods[0]
 	}
 	c.mu.Lock()
@@ -171,7 +171,7 @@ func (c *Cluster) findUID(uid types.UID) *corev1.Pod {
 
 // everyPod returns all remote pods, including pods that the watch has not shown yet. They are shared.
 func (c *Cluster) everyPod() []*corev1.Pod {
-	return c.withUnseen(c.cache.all, func(*corev1.Pod) bool { return true })
+	return c.withUnseen(c.cache.allPods, func(*corev1.Pod) bool { return true })
 }
 
 // withUnseen adds pods that were created but are not in the watch cache yet, if is selects them. It reads the
@@ -196,18 +196,18 @@ func (c *Cluster) withUnseen(shown func() []*corev1.Pod, is func(*corev1.Pod) bo
 	return append(pods, slices.DeleteFunc(unseen, func(pod *corev1.Pod) bool { return there[pod.UID] })...)
 }
 
-// names reports whether a remote pod, existing or possible, names a copy.
-func (c *Cluster) names(o object) bool {
+// namesCopy reports whether a remote pod, existing or possible, names a copy.
+func (c *Cluster) namesCopy(o object) bool {
 	c.mu.Lock()
 	for _, m := range c.perhaps {
-		if slices.Contains(named(m.pod), o) {
+		if slices.Contains(namedObjects(m.pod), o) {
 			c.mu.Unlock()
 			return true
 		}
 	}
 	c.mu.Unlock()
-	return len(c.withUnseen(func() []*corev1.Pod { return c.cache.find(byCopy, o.String()) },
-		func(pod *corev1.Pod) bool { return slices.Contains(named(pod), o) })) > 0
+	return len(c.withUnseen(func() []*corev1.Pod { return c.cache.findPods(byCopy, o.String()) },
+		func(pod *corev1.Pod) bool { return slices.Contains(namedObjects(pod), o) })) > 0
 }
 
 // remotePod returns a pod of the node by its name in the remote cluster, nil if there is none. It is shared.
@@ -227,12 +227,12 @@ func (c *Cluster) remotePod(namespace, name string) *corev1.Pod {
 
 // findName returns the remote pod of a name at home; while an older pod of the name stops, the newest.
 func (c *Cluster) findName(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	if err := c.ready(ctx); err != nil {
+	if err := c.awaitReady(ctx); err != nil {
 		return nil, fmt.Errorf("look for pod %s/%s: %w", namespace, name, err)
 	}
 	var found *corev1.Pod
 	at := types.NamespacedName{Namespace: namespace, Name: name}
-	for _, pod := range c.withUnseen(func() []*corev1.Pod { return c.cache.find(byName, at.String()) }, func(pod *corev1.Pod) bool { is, _ := homeOf(pod); return is == at }) {
+	for _, pod := range c.withUnseen(func() []*corev1.Pod { return c.cache.findPods(byName, at.String()) }, func(pod *corev1.Pod) bool { is, _ := homeOf(pod); return is == at }) {
 		if found == nil || pod.CreationTimestamp.After(found.CreationTimestamp.Time) || found.DeletionTimestamp != nil && pod.DeletionTimestamp == nil {
 			found = pod
 		}
@@ -249,7 +249,7 @@ func (c *Cluster) GetPod(ctx context.Context, namespace, name string) (*corev1.P
 	if err != nil {
 		return nil, err
 	}
-	return c.show(remote), nil
+	return c.podAtHome(remote), nil
 }
 
 // GetPodStatus returns the status of a pod.
@@ -263,21 +263,21 @@ func (c *Cluster) GetPodStatus(ctx context.Context, namespace, name string) (*co
 
 // GetPods returns all pods of the node, as the watch has them. While the remote cluster does not answer it is an error.
 func (c *Cluster) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
-	if err := c.ready(ctx); err != nil {
+	if err := c.awaitReady(ctx); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
-	if err := c.cache.failures.Check(ctx, c.cache.list); err != nil {
+	if err := c.cache.failures.Check(ctx, c.cache.listKind); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err) // the last seen state may be out of date
 	}
 	var pods []*corev1.Pod
 	for _, remote := range c.everyPod() {
-		pods = append(pods, c.show(remote))
+		pods = append(pods, c.podAtHome(remote))
 	}
 	return pods, nil
 }
 
-// container returns the remote pod of a container.
-func (c *Cluster) container(ctx context.Context, namespace, name, container string) (*corev1.Pod, error) {
+// podOfContainer returns the remote pod of a container.
+func (c *Cluster) podOfContainer(ctx context.Context, namespace, name, container string) (*corev1.Pod, error) {
 	remote, err := c.findName(ctx, namespace, name)
 	if err != nil {
 		return nil, err

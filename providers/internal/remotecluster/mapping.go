@@ -78,7 +78,7 @@ type Translation struct {
 // Translate returns the pod as the remote cluster gets it. Nothing is changed.
 func Translate(pod *corev1.Pod, t Target) (*Translation, error) {
 	tr := &translator{home: pod, target: t, out: &Translation{Files: map[string][]byte{}, Tokens: map[string]*corev1.ServiceAccountTokenProjection{}}}
-	if err := tr.translate(); err != nil {
+	if err := tr.translatePod(); err != nil {
 		return nil, err
 	}
 	return tr.out, nil
@@ -90,12 +90,12 @@ type translator struct {
 	out    *Translation
 }
 
-func (t *translator) translate() error {
+func (t *translator) translatePod() error {
 	in := t.home.Spec.DeepCopy()
 	spec := corev1.PodSpec{
 		RestartPolicy: in.RestartPolicy, TerminationGracePeriodSeconds: in.TerminationGracePeriodSeconds,
 		DNSPolicy: in.DNSPolicy, DNSConfig: in.DNSConfig, HostAliases: in.HostAliases,
-		Hostname: t.hostname(), Subdomain: in.Subdomain, SetHostnameAsFQDN: in.SetHostnameAsFQDN, HostnameOverride: in.HostnameOverride,
+		Hostname: t.homeHostname(), Subdomain: in.Subdomain, SetHostnameAsFQDN: in.SetHostnameAsFQDN, HostnameOverride: in.HostnameOverride,
 		SecurityContext: in.SecurityContext, ShareProcessNamespace: in.ShareProcessNamespace, HostUsers: in.HostUsers,
 		OS: in.OS, Resources: in.Resources,
 
@@ -109,7 +109,7 @@ func (t *translator) translate() error {
 		}
 	}
 	for i := range in.Volumes {
-		v, err := t.volume(&in.Volumes[i])
+		v, err := t.rewriteVolume(&in.Volumes[i])
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (t *translator) translate() error {
 			if hostProcess(in.SecurityContext, c.SecurityContext) {
 				return errdefs.InvalidInputf("container %q: windowsOptions.hostProcess: pods get nothing of the nodes of the remote cluster", c.Name)
 			}
-			if err := t.environment(&c); err != nil {
+			if err := t.rewriteEnv(&c); err != nil {
 				return err
 			}
 			*list.to = append(*list.to, c)
@@ -132,10 +132,10 @@ func (t *translator) translate() error {
 	}
 	for _, s := range in.ImagePullSecrets {
 		if s.Name != "" {
-			spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: t.ref(KindSecret, s.Name, true)})
+			spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: t.addRef(KindSecret, s.Name, true)})
 		}
 	}
-	t.out.Pod = &corev1.Pod{ObjectMeta: t.metadata(), Spec: spec}
+	t.out.Pod = &corev1.Pod{ObjectMeta: t.remoteMetadata(), Spec: spec}
 	return nil
 }
 
@@ -145,11 +145,11 @@ func hostProcess(pod *corev1.PodSecurityContext, c *corev1.SecurityContext) bool
 	return pod != nil && asks(pod.WindowsOptions) || c != nil && asks(c.WindowsOptions)
 }
 
-// hostname keeps the host name of the pod at home, which programs see.
-func (t *translator) hostname() string {
+// homeHostname keeps the host name of the pod at home, which programs see.
+func (t *translator) homeHostname() string {
 	name := t.home.Spec.Hostname
 	if name == "" {
-		name = shorten(t.home.Name, 63)
+		name = shortenName(t.home.Name, 63)
 	}
 	if len(validation.IsDNS1123Label(name)) > 0 || t.home.Spec.HostnameOverride != nil {
 		return t.home.Spec.Hostname
@@ -171,12 +171,12 @@ func sentOf(remote *corev1.Pod) (s sent) {
 	return s
 }
 
-func (s sent) text() string {
+func (s sent) jsonText() string {
 	text, _ := json.Marshal(s) // of strings: never fails
 	return string(text)
 }
 
-func (t *translator) metadata() metav1.ObjectMeta {
+func (t *translator) remoteMetadata() metav1.ObjectMeta {
 	foreign := func(in map[string]string) map[string]string {
 		out := maps.Clone(in)
 		maps.DeleteFunc(out, func(k, _ string) bool {
@@ -194,7 +194,7 @@ func (t *translator) metadata() metav1.ObjectMeta {
 		Namespace: t.target.Namespace, Name: t.target.Home.PodName(t.home),
 		Labels: map[string]string{LabelUID: string(t.home.UID)},
 		Annotations: map[string]string{
-			AnnotationNamespace: t.home.Namespace, AnnotationName: t.home.Name, annotationSent: keys.text(),
+			AnnotationNamespace: t.home.Namespace, AnnotationName: t.home.Name, annotationSent: keys.jsonText(),
 		},
 	}
 	maps.Copy(o.Labels, labels)
@@ -212,8 +212,8 @@ func (t *translator) metadata() metav1.ObjectMeta {
 	return o
 }
 
-// ref records that the pod needs an object, and returns the name of its copy.
-func (t *translator) ref(kind, name string, optional bool) string {
+// addRef records that the pod needs an object, and returns the name of its copy.
+func (t *translator) addRef(kind, name string, optional bool) string {
 	r := Ref{Kind: kind, Namespace: t.home.Namespace, Name: name, Optional: optional}
 	i := slices.IndexFunc(t.out.Refs, func(o Ref) bool { return o.Kind == r.Kind && o.Name == r.Name })
 	if i < 0 {
@@ -224,15 +224,15 @@ func (t *translator) ref(kind, name string, optional bool) string {
 	return t.target.Home.CopyName(kind, t.home.Namespace, name)
 }
 
-// environment rewrites the variables of a container: references to objects become references to copies, and
+// rewriteEnv rewrites the variables of a container: references to objects become references to copies, and
 // fields of the pod keep their values at home.
-func (t *translator) environment(c *corev1.Container) error {
+func (t *translator) rewriteEnv(c *corev1.Container) error {
 	for i := range c.EnvFrom {
 		switch from := &c.EnvFrom[i]; {
 		case from.ConfigMapRef != nil:
-			from.ConfigMapRef.Name = t.ref(KindConfigMap, from.ConfigMapRef.Name, ptr.Deref(from.ConfigMapRef.Optional, false))
+			from.ConfigMapRef.Name = t.addRef(KindConfigMap, from.ConfigMapRef.Name, ptr.Deref(from.ConfigMapRef.Optional, false))
 		case from.SecretRef != nil:
-			from.SecretRef.Name = t.ref(KindSecret, from.SecretRef.Name, ptr.Deref(from.SecretRef.Optional, false))
+			from.SecretRef.Name = t.addRef(KindSecret, from.SecretRef.Name, ptr.Deref(from.SecretRef.Optional, false))
 		}
 	}
 	for i := range c.Env {
@@ -240,44 +240,44 @@ func (t *translator) environment(c *corev1.Container) error {
 		switch from := e.ValueFrom; {
 		case from == nil:
 		case from.ConfigMapKeyRef != nil:
-			from.ConfigMapKeyRef.Name = t.ref(KindConfigMap, from.ConfigMapKeyRef.Name, ptr.Deref(from.ConfigMapKeyRef.Optional, false))
+			from.ConfigMapKeyRef.Name = t.addRef(KindConfigMap, from.ConfigMapKeyRef.Name, ptr.Deref(from.ConfigMapKeyRef.Optional, false))
 		case from.SecretKeyRef != nil:
-			from.SecretKeyRef.Name = t.ref(KindSecret, from.SecretKeyRef.Name, ptr.Deref(from.SecretKeyRef.Optional, false))
+			from.SecretKeyRef.Name = t.addRef(KindSecret, from.SecretKeyRef.Name, ptr.Deref(from.SecretKeyRef.Optional, false))
 		case from.FieldRef != nil && !strings.HasPrefix(from.FieldRef.FieldPath, "status."): // fields of the status are addresses in the remote cluster
 			value, err := fieldOf(t.home, from.FieldRef.FieldPath)
 			if err != nil {
 				return err
 			}
-			e.Value, e.ValueFrom = literal(value), nil
+			e.Value, e.ValueFrom = escapeLiteral(value), nil
 		}
 	}
 	var services []corev1.EnvVar
 	for _, e := range t.target.Services[c.Name] {
-		services = append(services, corev1.EnvVar{Name: e.Name, Value: literal(e.Value)})
+		services = append(services, corev1.EnvVar{Name: e.Name, Value: escapeLiteral(e.Value)})
 	}
 	c.Env = append(services, c.Env...)
 	return nil
 }
 
-// literal escapes a value so that a kubelet expands no variables in it.
-func literal(value string) string { return strings.ReplaceAll(value, "$", "$$") }
+// escapeLiteral escapes a value so that a kubelet expands no variables in it.
+func escapeLiteral(value string) string { return strings.ReplaceAll(value, "$", "$$") }
 
-// volume rewrites a volume.
-func (t *translator) volume(v *corev1.Volume) (corev1.Volume, error) {
+// rewriteVolume rewrites a volume.
+func (t *translator) rewriteVolume(v *corev1.Volume) (corev1.Volume, error) {
 	switch {
 	case v.ConfigMap != nil:
-		v.ConfigMap.Name = t.ref(KindConfigMap, v.ConfigMap.Name, ptr.Deref(v.ConfigMap.Optional, false))
+		v.ConfigMap.Name = t.addRef(KindConfigMap, v.ConfigMap.Name, ptr.Deref(v.ConfigMap.Optional, false))
 	case v.Secret != nil:
-		v.Secret.SecretName = t.ref(KindSecret, v.Secret.SecretName, ptr.Deref(v.Secret.Optional, false))
+		v.Secret.SecretName = t.addRef(KindSecret, v.Secret.SecretName, ptr.Deref(v.Secret.Optional, false))
 	case v.DownwardAPI != nil:
 		p := &corev1.ProjectedVolumeSource{DefaultMode: v.DownwardAPI.DefaultMode}
 		var err error
-		p.Sources, err = t.downward(v.Name, 0, v.DownwardAPI.Items)
+		p.Sources, err = t.downwardSources(v.Name, 0, v.DownwardAPI.Items)
 		return corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{Projected: p}}, err
 	case v.Projected != nil:
 		p := &corev1.ProjectedVolumeSource{DefaultMode: v.Projected.DefaultMode}
 		for i := range v.Projected.Sources {
-			sources, err := t.source(v.Name, i, v.Projected.Sources[i])
+			sources, err := t.rewriteSource(v.Name, i, v.Projected.Sources[i])
 			if err != nil {
 				return corev1.Volume{}, err
 			}
@@ -297,27 +297,27 @@ func (t *translator) volume(v *corev1.Volume) (corev1.Volume, error) {
 	return *v, nil
 }
 
-// source rewrites a source of a projected volume.
-func (t *translator) source(volume string, i int, s corev1.VolumeProjection) ([]corev1.VolumeProjection, error) {
+// rewriteSource rewrites a source of a projected volume.
+func (t *translator) rewriteSource(volume string, i int, s corev1.VolumeProjection) ([]corev1.VolumeProjection, error) {
 	switch {
 	case s.ConfigMap != nil:
-		s.ConfigMap.Name = t.ref(KindConfigMap, s.ConfigMap.Name, ptr.Deref(s.ConfigMap.Optional, false))
+		s.ConfigMap.Name = t.addRef(KindConfigMap, s.ConfigMap.Name, ptr.Deref(s.ConfigMap.Optional, false))
 	case s.Secret != nil:
-		s.Secret.Name = t.ref(KindSecret, s.Secret.Name, ptr.Deref(s.Secret.Optional, false))
+		s.Secret.Name = t.addRef(KindSecret, s.Secret.Name, ptr.Deref(s.Secret.Optional, false))
 	case s.DownwardAPI != nil:
-		return t.downward(volume, i, s.DownwardAPI.Items)
+		return t.downwardSources(volume, i, s.DownwardAPI.Items)
 	case s.ServiceAccountToken != nil:
 		key := fileKey(volume, i, 0)
 		t.out.Tokens[key] = s.ServiceAccountToken
-		return []corev1.VolumeProjection{t.files([]corev1.KeyToPath{{Key: key, Path: s.ServiceAccountToken.Path}})}, nil
+		return []corev1.VolumeProjection{t.filesSource([]corev1.KeyToPath{{Key: key, Path: s.ServiceAccountToken.Path}})}, nil
 	default:
 		return nil, errdefs.InvalidInputf("volume %q: projected sources of this kind are not taken to another cluster", volume)
 	}
 	return []corev1.VolumeProjection{s}, nil
 }
 
-// downward gives the fields of the pod at home. The resources of containers are the same in both clusters.
-func (t *translator) downward(volume string, i int, items []corev1.DownwardAPIVolumeFile) ([]corev1.VolumeProjection, error) {
+// downwardSources gives the fields of the pod at home. The resources of containers are the same in both clusters.
+func (t *translator) downwardSources(volume string, i int, items []corev1.DownwardAPIVolumeFile) ([]corev1.VolumeProjection, error) {
 	var fields []corev1.KeyToPath
 	var resources []corev1.DownwardAPIVolumeFile
 	for j := range items {
@@ -336,7 +336,7 @@ func (t *translator) downward(volume string, i int, items []corev1.DownwardAPIVo
 	}
 	var out []corev1.VolumeProjection
 	if len(fields) > 0 {
-		out = append(out, t.files(fields))
+		out = append(out, t.filesSource(fields))
 	}
 	if len(resources) > 0 {
 		out = append(out, corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{Items: resources}})
@@ -344,8 +344,8 @@ func (t *translator) downward(volume string, i int, items []corev1.DownwardAPIVo
 	return out, nil
 }
 
-// files returns a source with keys of the pod's Secret.
-func (t *translator) files(items []corev1.KeyToPath) corev1.VolumeProjection {
+// filesSource returns a source with keys of the pod's Secret.
+func (t *translator) filesSource(items []corev1.KeyToPath) corev1.VolumeProjection {
 	name := t.target.Home.filesName(t.home)
 	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: items}}
 }

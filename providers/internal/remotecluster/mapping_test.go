@@ -208,7 +208,7 @@ func TestReservedLabelsAreOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !testHome.owns(tr.Pod) || tr.Pod.Annotations[AnnotationName] != "p" || tr.Pod.Labels["app"] != "web" {
+	if !testHome.ownsObject(tr.Pod) || tr.Pod.Annotations[AnnotationName] != "p" || tr.Pod.Labels["app"] != "web" {
 		t.Errorf("labels %v and annotations %v, want those of the node", tr.Pod.Labels, tr.Pod.Annotations)
 	}
 }

@@ -26,11 +26,11 @@ type namespaces struct {
 	there map[string]time.Time // guarded by mu; when this process made the namespace, or zero for an existing one
 }
 
-// name is the remote namespace for one at home, "" if there is none, and whether it is ours to make.
-func (n *namespaces) name(home string) (name string, ours bool) {
+// remoteName is the remote namespace for one at home, "" if there is none, and whether it is ours to make.
+func (n *namespaces) remoteName(home string) (name string, ours bool) {
 	c := n.of.config
 	if c.NamespaceOf != nil {
-		name, _ = c.NamespaceOf(home) // ensure reports why there is no name
+		name, _ = c.NamespaceOf(home) // ensureNamespace reports why there is no name
 		return name, false
 	}
 	if c.Namespace != "" {
@@ -42,8 +42,8 @@ func (n *namespaces) name(home string) (name string, ours bool) {
 	return c.Home.NamespaceName(home), true
 }
 
-// used reports whether pods of the node may be in a remote namespace.
-func (n *namespaces) used(name string) bool {
+// isUsed reports whether pods of the node may be in a remote namespace.
+func (n *namespaces) isUsed(name string) bool {
 	c := n.of.config
 	if name == "" { // the home namespace has no remote namespace
 		return false
@@ -57,14 +57,14 @@ func (n *namespaces) used(name string) bool {
 	return there || n.of.cache.anyIn(name)
 }
 
-// ensure creates the remote namespace for a namespace at home, if it is ours to create and does not exist. It
+// ensureNamespace creates the remote namespace for a namespace at home, if it is ours to create and does not exist. It
 // refuses a namespace of another owner.
-func (n *namespaces) ensure(ctx context.Context, home string) error {
+func (n *namespaces) ensureNamespace(ctx context.Context, home string) error {
 	if of := n.of.config.NamespaceOf; of != nil {
 		_, err := of(home)
 		return err
 	}
-	name, ours := n.name(home)
+	name, ours := n.remoteName(home)
 	n.mu.Lock()
 	_, there := n.there[name]
 	n.mu.Unlock()
@@ -100,28 +100,28 @@ func (n *namespaces) ensure(ctx context.Context, home string) error {
 	return nil
 }
 
-// failed takes the error of a create in a remote namespace: a namespace that is gone or terminating is checked
+// recordFailure takes the error of a create in a remote namespace: a namespace that is gone or terminating is checked
 // again.
-func (n *namespaces) failed(home string, err error) {
+func (n *namespaces) recordFailure(home string, err error) {
 	if !apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return
 	}
-	name, _ := n.name(home)
+	name, _ := n.remoteName(home)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.there, name)
 }
 
-// forget has all namespaces be looked at again.
-func (n *namespaces) forget() {
+// forgetAll has all namespaces be looked at again.
+func (n *namespaces) forgetAll() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.there)
 }
 
-// young reports whether a create may fail because the namespace was made a moment ago.
-func (n *namespaces) young(home string) bool {
-	name, _ := n.name(home)
+// isYoung reports whether a create may fail because the namespace was made a moment ago.
+func (n *namespaces) isYoung(home string) bool {
+	name, _ := n.remoteName(home)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	made := n.there[name]

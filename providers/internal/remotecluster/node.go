@@ -47,31 +47,31 @@ func (c *Cluster) isNotHome(ctx context.Context) error {
 // Ping fails if the remote cluster does not answer, forbids use or lists, is the home cluster, knows another
 // home by this name, or has no Ready node among its nodes.
 func (c *Cluster) Ping(ctx context.Context) error {
-	if err := c.answers(ctx); err != nil {
+	if err := c.checkAnswers(ctx); err != nil {
 		return err
 	}
 	if err := c.isNotHome(ctx); err != nil {
 		return err
 	}
-	if err := c.listed(ctx); err != nil {
+	if err := c.awaitList(ctx); err != nil {
 		return err
 	}
-	if err := c.cache.failures.Check(ctx, c.cache.list); err != nil {
+	if err := c.cache.failures.Check(ctx, c.cache.listKind); err != nil {
 		return fmt.Errorf("see what changes in the remote cluster: %w", err)
 	}
-	if err := c.claim.check(ctx, false); err != nil {
+	if err := c.claim.checkClaim(ctx, false); err != nil {
 		return err
 	}
 	if c.nodes != nil {
-		cache.WaitForCacheSync(ctx.Done(), c.nodes.synced) // without the sync the capacity is unknown, and check reports the reason
-		return c.nodes.check(ctx)
+		cache.WaitForCacheSync(ctx.Done(), c.nodes.hasSynced) // without the sync the capacity is unknown, and checkRoom reports the reason
+		return c.nodes.checkRoom(ctx)
 	}
 	return nil
 }
 
-// answers returns an error if the remote API server does not report that it is ready. It asks once, because a
+// checkAnswers returns an error if the remote API server does not report that it is ready. It asks once, because a
 // request to try again later is a sufficient answer.
-func (c *Cluster) answers(ctx context.Context) error {
+func (c *Cluster) checkAnswers(ctx context.Context) error {
 	if c.config.Answers != nil {
 		if err := c.config.Answers(ctx); err != nil {
 			return fmt.Errorf("remote cluster: %w", err)
@@ -96,7 +96,7 @@ func (c *Cluster) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node))
 	c.mu.Lock()
 	c.notifyNode, c.base = notify, c.node.DeepCopy()
 	c.mu.Unlock()
-	c.copies.soon() // the room may be known already
+	c.copies.checkAll() // the room may be known already
 }
 
 // ConfigureNode writes the resources of the remote cluster into n, and marks n as healthy. Ping reports when it

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// change updates the owner object of a pod. Its controller passes labels and annotations on to the pod, but not
+// changeOwner updates the owner object of a pod. Its controller passes labels and annotations on to the pod, but not
 // images, so the pod is changed, too.
-func (o *owners) change(ctx context.Context, there, want *corev1.Pod) error {
-	owner := o.cache.owner(there.Namespace, there.Name)
+func (o *owners) changeOwner(ctx context.Context, there, want *corev1.Pod) error {
+	owner := o.cache.findOwner(there.Namespace, there.Name)
 	if owner == nil {
 		var err error
 		if owner, err = o.get(ctx, there.Namespace, there.Name); err != nil {
@@ -28,7 +28,7 @@ func (o *owners) change(ctx context.Context, there, want *corev1.Pod) error {
 	images := changedImages(owner, want)
 	if len(images) > 0 { // the new images are recorded once the pod has them, too
 		is.Images = was.Images
-		if annotations[annotationSent] = is.text(); is.text() == owner.Annotations[annotationSent] {
+		if annotations[annotationSent] = is.jsonText(); is.jsonText() == owner.Annotations[annotationSent] {
 			delete(annotations, annotationSent)
 		}
 	}
@@ -38,10 +38,10 @@ func (o *owners) change(ctx context.Context, there, want *corev1.Pod) error {
 			spec[field] = all // the whole list, because a merge patch cannot change single elements
 		}
 	}
-	if err := o.patch(ctx, owner, labels, annotations, spec); err != nil {
+	if err := o.patchOwner(ctx, owner, labels, annotations, spec); err != nil {
 		return err
 	}
-	pod := o.cache.pod(there.Namespace, there.Name)
+	pod := o.cache.findPod(there.Namespace, there.Name)
 	if pod == nil {
 		return nil
 	}
@@ -62,11 +62,11 @@ func (o *owners) change(ctx context.Context, there, want *corev1.Pod) error {
 	if err != nil || len(images) == 0 {
 		return err
 	}
-	return o.patch(ctx, owner, nil, map[string]any{annotationSent: sentOf(want).text()}, nil)
+	return o.patchOwner(ctx, owner, nil, map[string]any{annotationSent: sentOf(want).jsonText()}, nil)
 }
 
-// patch changes labels, annotations and fields of the spec of the pod in an object, if there are any to change.
-func (o *owners) patch(ctx context.Context, owner *corev1.Pod, labels, annotations, spec map[string]any) error {
+// patchOwner changes labels, annotations and fields of the spec of the pod in an object, if there are any to change.
+func (o *owners) patchOwner(ctx context.Context, owner *corev1.Pod, labels, annotations, spec map[string]any) error {
 	if len(labels)+len(annotations)+len(spec) == 0 {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (o *owners) patch(ctx context.Context, owner *corev1.Pod, labels, annotatio
 	}
 	text, err := json.Marshal(patch)
 	if err == nil {
-		_, err = o.api(owner.Namespace).Patch(ctx, owner.Name, types.MergePatchType, text, metav1.PatchOptions{})
+		_, err = o.resourceClient(owner.Namespace).Patch(ctx, owner.Name, types.MergePatchType, text, metav1.PatchOptions{})
 	}
 	return err
 }

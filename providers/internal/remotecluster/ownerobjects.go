@@ -105,7 +105,7 @@ func newTypedOwners(access *rest.Config, kind OwnerKind) (*typedOwners, error) {
 	return &typedOwners{client, runtime.NewParameterCodec(scheme), kind.Resource.Resource, nested}, nil
 }
 
-func (t *typedOwners) list(ctx context.Context, namespace string, o metav1.ListOptions) (runtime.Object, error) {
+func (t *typedOwners) listObjects(ctx context.Context, namespace string, o metav1.ListOptions) (runtime.Object, error) {
 	var all runtime.Object = &corev1.PodList{}
 	if t.nested {
 		all = &ownerObjects{}
@@ -113,13 +113,13 @@ func (t *typedOwners) list(ctx context.Context, namespace string, o metav1.ListO
 	return all, t.client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(t.resource).VersionedParams(&o, t.codec).Do(ctx).Into(all)
 }
 
-func (t *typedOwners) watch(ctx context.Context, namespace string, o metav1.ListOptions) (watch.Interface, error) {
+func (t *typedOwners) watchObjects(ctx context.Context, namespace string, o metav1.ListOptions) (watch.Interface, error) {
 	o.Watch = true
 	return t.client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(t.resource).VersionedParams(&o, t.codec).Watch(ctx)
 }
 
-// create makes the object of a pod.
-func (t *typedOwners) create(ctx context.Context, pod *corev1.Pod) (runtime.Object, error) {
+// createObject makes the object of a pod.
+func (t *typedOwners) createObject(ctx context.Context, pod *corev1.Pod) (runtime.Object, error) {
 	meta := metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels, Annotations: pod.Annotations}
 	var want, made runtime.Object = &corev1.Pod{ObjectMeta: meta, Spec: pod.Spec}, &corev1.Pod{}
 	if t.nested {
@@ -129,8 +129,8 @@ func (t *typedOwners) create(ctx context.Context, pod *corev1.Pod) (runtime.Obje
 	return made, err
 }
 
-// example returns an empty object of the kind.
-func (t *typedOwners) example() runtime.Object {
+// emptyObject returns an empty object of the kind.
+func (t *typedOwners) emptyObject() runtime.Object {
 	if t.nested {
 		return &ownerObject{}
 	}

@@ -66,7 +66,7 @@ func TestTypedOwners(t *testing.T) {
 		check := func(what string, object any) {
 			t.Helper()
 			for range 2 { // an informer may transform an object twice
-				if object, err = o.pod(object); err != nil {
+				if object, err = o.convertObject(object); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -76,7 +76,7 @@ func TestTypedOwners(t *testing.T) {
 				t.Errorf("%s, %s: got %v", shape, what, object)
 			}
 		}
-		list, err := typed.list(t.Context(), "", metav1.ListOptions{})
+		list, err := typed.listObjects(t.Context(), "", metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestTypedOwners(t *testing.T) {
 			t.Fatalf("%s: listed %v (%v) at %s", shape, all, err, a.asked)
 		}
 		check("listed", all[0])
-		w, err := typed.watch(t.Context(), "r", metav1.ListOptions{})
+		w, err := typed.watchObjects(t.Context(), "r", metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

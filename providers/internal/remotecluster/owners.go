@@ -30,12 +30,12 @@ type owners struct {
 // isOwner reports whether a remote pod stands for an owner object without a pod.
 func isOwner(remote *corev1.Pod) bool { return remote.Kind != "" && remote.Kind != "Pod" }
 
-func (o *owners) api(namespace string) dynamic.ResourceInterface {
+func (o *owners) resourceClient(namespace string) dynamic.ResourceInterface {
 	return o.client.Resource(o.kind.Resource).Namespace(namespace)
 }
 
-// pod converts an object to its form in the cache.
-func (o *owners) pod(object any) (any, error) {
+// convertObject converts an object to its form in the cache.
+func (o *owners) convertObject(object any) (any, error) {
 	switch from := object.(type) {
 	case *unstructured.Unstructured:
 		return o.podOf(from)
@@ -87,39 +87,39 @@ func (o *owners) podOf(u *unstructured.Unstructured) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// informer watches the objects of the node.
-func (o *owners) informer(namespace, selector string) cache.SharedIndexInformer {
+// newInformer watches the objects of the node.
+func (o *owners) newInformer(namespace, selector string) cache.SharedIndexInformer {
 	if o.typed != nil {
 		return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 				options.LabelSelector = selector
-				return o.typed.list(ctx, namespace, options)
+				return o.typed.listObjects(ctx, namespace, options)
 			},
 			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 				options.LabelSelector = selector
-				return o.typed.watch(ctx, namespace, options)
+				return o.typed.watchObjects(ctx, namespace, options)
 			},
-		}, o.client), o.typed.example(), 0, cache.Indexers{})
+		}, o.client), o.typed.emptyObject(), 0, cache.Indexers{})
 	}
 	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.LabelSelector = selector
-			return o.api(namespace).List(ctx, options)
+			return o.resourceClient(namespace).List(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.LabelSelector = selector
-			return o.api(namespace).Watch(ctx, options)
+			return o.resourceClient(namespace).Watch(ctx, options)
 		},
 	}, o.client), &unstructured.Unstructured{}, 0, cache.Indexers{})
 }
 
 func (o *owners) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	if o.typed != nil {
-		made, err := o.typed.create(ctx, pod)
+		made, err := o.typed.createObject(ctx, pod)
 		if err != nil {
 			return nil, err
 		}
-		read, err := o.pod(made)
+		read, err := o.convertObject(made)
 		if err != nil {
 			return nil, err
 		}
@@ -136,9 +136,9 @@ func (o *owners) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, erro
 		err = unstructured.SetNestedMap(u.Object, spec, o.kind.Spec...)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("write %s %s: %w", o.kind.Kind, key(pod), err)
+		return nil, fmt.Errorf("write %s %s: %w", o.kind.Kind, podKey(pod), err)
 	}
-	made, err := o.api(pod.Namespace).Create(ctx, u, metav1.CreateOptions{})
+	made, err := o.resourceClient(pod.Namespace).Create(ctx, u, metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (o *owners) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, erro
 }
 
 func (o *owners) get(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	u, err := o.api(namespace).Get(ctx, name, metav1.GetOptions{})
+	u, err := o.resourceClient(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (o *owners) get(ctx context.Context, namespace, name string) (*corev1.Pod, 
 // the pod goes first: the garbage collector, which follows the object, knows no grace period but the spec's, and
 // skips pods in deletion. The object then stays until the pod is gone.
 func (o *owners) remove(ctx context.Context, there *corev1.Pod, grace int64) error {
-	pod, object := o.cache.pod(there.Namespace, there.Name), o.cache.owner(there.Namespace, there.Name)
+	pod, object := o.cache.findPod(there.Namespace, there.Name), o.cache.findOwner(there.Namespace, there.Name)
 	if object == nil && isOwner(there) {
 		object = there
 	}
@@ -167,14 +167,14 @@ func (o *owners) remove(ctx context.Context, there *corev1.Pod, grace int64) err
 			return err
 		}
 	}
-	first := pod != nil && !o.kind.Remakes && !terminal(pod.Status.Phase) // of an ended pod, the owner object must not take over the final status
+	first := pod != nil && !o.kind.Remakes && !isTerminal(pod.Status.Phase) // of an ended pod, the owner object must not take over the final status
 	if first {
 		if err := o.cache.remove(ctx, pod, grace); err != nil && (object == nil || !apierrors.IsNotFound(err)) {
 			return err
 		}
 	}
 	if object != nil && object.DeletionTimestamp == nil {
-		if err := o.forget(ctx, object); err != nil && (pod == nil || !apierrors.IsNotFound(err) && !apierrors.IsConflict(err)) {
+		if err := o.deleteObject(ctx, object); err != nil && (pod == nil || !apierrors.IsNotFound(err) && !apierrors.IsConflict(err)) {
 			return err
 		}
 	}
@@ -188,36 +188,36 @@ func (o *owners) remove(ctx context.Context, there *corev1.Pod, grace int64) err
 	return err
 }
 
-func (o *owners) forget(ctx context.Context, object *corev1.Pod) error {
-	options := exactly(object.UID)
+func (o *owners) deleteObject(ctx context.Context, object *corev1.Pod) error {
+	options := deleteByUID(object.UID)
 	policy := metav1.DeletePropagationForeground
 	if o.kind.Remakes { // while the owner object exists, the controller would make another pod
 		policy = metav1.DeletePropagationBackground
 	}
 	options.PropagationPolicy = &policy
-	return o.api(object.Namespace).Delete(ctx, object.Name, options)
+	return o.resourceClient(object.Namespace).Delete(ctx, object.Name, options)
 }
 
-// lost reports whether an object had a pod that is not there any more.
-func lost(remote *corev1.Pod) bool {
+// hasLostPod reports whether an object had a pod that is not there any more.
+func hasLostPod(remote *corev1.Pod) bool {
 	return isOwner(remote) && remote.Status.Phase != "" && remote.DeletionTimestamp == nil
 }
 
-// sweep removes the objects whose pods are gone and will not be made again. Then the node detects that the pod
+// sweepLost removes the objects whose pods are gone and will not be made again. Then the node detects that the pod
 // is lost.
-func (o *owners) sweep(ctx context.Context, keeps func(*corev1.Pod) bool) {
-	for _, remote := range o.cache.all() {
-		if !lost(remote) || keeps(remote) {
+func (o *owners) sweepLost(ctx context.Context, keeps func(*corev1.Pod) bool) {
+	for _, remote := range o.cache.allPods() {
+		if !hasLostPod(remote) || keeps(remote) {
 			continue
 		}
 		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 		_, err := o.cache.get(bounded, remote.Namespace, remote.Name) // the watch may be late
 		if apierrors.IsNotFound(err) {
-			err = o.forget(bounded, remote)
+			err = o.deleteObject(bounded, remote)
 		}
 		cancel()
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
-			log.G(ctx).WithError(err).WithField("name", key(remote)).Warn("What a pod was made of is still in the remote cluster, without the pod")
+			log.G(ctx).WithError(err).WithField("name", podKey(remote)).Warn("What a pod was made of is still in the remote cluster, without the pod")
 			if noAnswer(err) {
 				return
 			}

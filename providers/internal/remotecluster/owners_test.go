@@ -46,7 +46,7 @@ func startOwners(t *testing.T) (*Cluster, *kubefake.Clientset, *fake.FakeDynamic
 	done := make(chan struct{})
 	go func() { c.cache.run(ctx); close(done) }()
 	t.Cleanup(func() { cancel(); <-done })
-	if err := c.ready(t.Context()); err != nil {
+	if err := c.awaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return c, pods, objects
@@ -90,7 +90,7 @@ func TestOwnerStandsInForItsPod(t *testing.T) {
 		t.Errorf("the object is %v, want the spec and the labels of the pod", u.Object)
 	}
 	eventually(t, "the object is seen", func() bool { return c.findUID("home") != nil })
-	if there := c.findUID("home"); !isOwner(there) || there.Spec.Containers[0].Image != "web" || c.show(there).Status.Phase != corev1.PodPending {
+	if there := c.findUID("home"); !isOwner(there) || there.Spec.Containers[0].Image != "web" || c.podAtHome(there).Status.Phase != corev1.PodPending {
 		t.Errorf("without a pod there is %+v, want the object, as a pod that waits", there)
 	}
 	if _, err := pods.CoreV1().Pods("r").Create(t.Context(), ofHome(corev1.PodRunning), metav1.CreateOptions{}); err != nil {
@@ -114,7 +114,7 @@ func TestOrderOfRemoval(t *testing.T) {
 		if _, err := pods.CoreV1().Pods("r").Create(t.Context(), ofHome(corev1.PodRunning), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "both are seen", func() bool { return c.cache.pod("r", "web-0-x") != nil && c.cache.owner("r", "web-0-x") != nil })
+		eventually(t, "both are seen", func() bool { return c.cache.findPod("r", "web-0-x") != nil && c.cache.findOwner("r", "web-0-x") != nil })
 		var order []string
 		note := func(a clienttesting.Action) (bool, runtime.Object, error) {
 			order = append(order, a.GetResource().Resource)
@@ -144,8 +144,8 @@ func TestFinalStatusIsThePods(t *testing.T) {
 	ended, owner := ofHome(corev1.PodFailed), ofHome(corev1.PodPending)
 	now := metav1.Now()
 	owner.Kind, owner.DeletionTimestamp = makerKind.Kind, &now
-	c.seen(ended)
-	c.seen(owner)
+	c.recordSeen(ended)
+	c.recordSeen(owner)
 	if !slices.Equal(told, []corev1.PodPhase{corev1.PodFailed}) {
 		t.Errorf("told: %v, want Failed and nothing after it", told)
 	}
@@ -170,10 +170,10 @@ func TestOwnerOfALostPod(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "the object is seen", func() bool { return c.findUID("home") != nil })
-		if got := c.show(c.findUID("home")).Status; !remakes && (got.Phase != corev1.PodRunning || !strings.Contains(got.Reason, "Removed")) {
+		if got := c.podAtHome(c.findUID("home")).Status; !remakes && (got.Phase != corev1.PodRunning || !strings.Contains(got.Reason, "Removed")) {
 			t.Errorf("a pod that is lost shows as %s %s, want nothing of its end", got.Phase, got.Reason)
 		}
-		c.owners.sweep(t.Context(), c.runs.keeps)
+		c.owners.sweepLost(t.Context(), c.runs.keepsObject)
 		_, err = objects.Resource(makerKind.Resource).Namespace("r").Get(t.Context(), "web-0-x", metav1.GetOptions{})
 		if gone := err != nil; gone == remakes {
 			t.Errorf("remakes=%v: after the sweep the object is gone: %v", remakes, gone)

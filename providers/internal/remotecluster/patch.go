@@ -77,11 +77,11 @@ func metadataChanges(have, want *corev1.Pod) (labels, annotations map[string]any
 	wanted := maps.Clone(want.Annotations)
 	delete(wanted, annotationRestarts) // this annotation has the restarts from before the pod was made
 	delete(wanted, annotationHome)     // this annotation names the maker of the pod
-	return changes(have.Labels, want.Labels, before.Labels), changes(have.Annotations, wanted, before.Annotations)
+	return mapChanges(have.Labels, want.Labels, before.Labels), mapChanges(have.Annotations, wanted, before.Annotations)
 }
 
-// changes returns the different entries, with nil for keys that came from home and are gone there.
-func changes(have, want map[string]string, came []string) map[string]any {
+// mapChanges returns the different entries, with nil for keys that came from home and are gone there.
+func mapChanges(have, want map[string]string, came []string) map[string]any {
 	out := map[string]any{}
 	for k, v := range want {
 		if has, ok := have[k]; !ok || has != v {

@@ -76,7 +76,9 @@ func TestImagesOfARemadePod(t *testing.T) {
 	if _, err := pods.CoreV1().Pods("r").Create(t.Context(), there, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "both are seen", func() bool { return c.cache.pod("r", there.Name) != nil && c.cache.owner("r", there.Name) != nil })
+	eventually(t, "both are seen", func() bool {
+		return c.cache.findPod("r", there.Name) != nil && c.cache.findOwner("r", there.Name) != nil
+	})
 	refuse := false
 	patched := 0
 	pods.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -86,7 +88,7 @@ func TestImagesOfARemadePod(t *testing.T) {
 		return false, nil, nil
 	})
 	objects.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) { patched++; return false, nil, nil })
-	change := func() error { return c.owners.change(t.Context(), there, translated(t, home)) }
+	change := func() error { return c.owners.changeOwner(t.Context(), there, translated(t, home)) }
 	if err := change(); err != nil || patched > 0 {
 		t.Errorf("nothing changed at home, and there were %d patches (%v)", patched, err)
 	}
@@ -94,16 +96,16 @@ func TestImagesOfARemadePod(t *testing.T) {
 	if err := change(); err == nil {
 		t.Error("the refusal was not told")
 	}
-	eventually(t, "the object has the image", func() bool { return imagesOf(c.cache.owner("r", there.Name))["main"] == "main:2" })
+	eventually(t, "the object has the image", func() bool { return imagesOf(c.cache.findOwner("r", there.Name))["main"] == "main:2" })
 	refuse = false
 	if err := change(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "the pod has the image", func() bool { return imagesOf(c.cache.pod("r", there.Name))["main"] == "main:2" })
-	if got := imagesOf(c.cache.pod("r", there.Name)); got["side"] != "mirror/side:1" || got["proxy"] != "proxy:1" {
+	eventually(t, "the pod has the image", func() bool { return imagesOf(c.cache.findPod("r", there.Name))["main"] == "main:2" })
+	if got := imagesOf(c.cache.findPod("r", there.Name)); got["side"] != "mirror/side:1" || got["proxy"] != "proxy:1" {
 		t.Errorf("the pod has the images %v, want one of home and the others as they were", got)
 	}
-	eventually(t, "it is noted", func() bool { return sentOf(c.cache.owner("r", there.Name)).Images["main"] == "main:2" })
+	eventually(t, "it is noted", func() bool { return sentOf(c.cache.findOwner("r", there.Name)).Images["main"] == "main:2" })
 	if patched = 0; change() != nil || patched > 0 {
 		t.Errorf("nothing changed since, and there were %d patches", patched)
 	}

@@ -19,50 +19,50 @@ import (
 
 // CreatePod makes the remote pod and its needs. An existing remote pod is adopted as it is.
 func (c *Cluster) CreatePod(ctx context.Context, home *corev1.Pod) error {
-	if err := c.ready(ctx); err != nil {
+	if err := c.awaitReady(ctx); err != nil {
 		return err
 	}
 	if err := c.isNotHome(ctx); err != nil {
 		return err
 	}
 	if there := c.findUID(home.UID); there != nil {
-		return c.adopt(home, there)
+		return c.adoptPod(home, there)
 	}
-	namespace, _ := c.namespaces.name(home.Namespace)
-	claims, err := c.claimed(ctx, home, namespace)
+	namespace, _ := c.namespaces.remoteName(home.Namespace)
+	claims, err := c.remoteClaims(ctx, home, namespace)
 	if err != nil {
 		return err
 	}
-	tr, err := c.translate(home, namesOf(claims))
+	tr, err := c.translatePod(home, namesOf(claims))
 	if err != nil {
 		return err
 	}
 	if err := c.addServices(ctx, home, tr); err != nil {
 		return err
 	}
-	if err := c.namespaces.ensure(ctx, home.Namespace); err != nil {
-		return later(err)
+	if err := c.namespaces.ensureNamespace(ctx, home.Namespace); err != nil {
+		return withDelay(err)
 	}
 	if err := c.putClaims(ctx, claims); err != nil {
-		c.namespaces.failed(home.Namespace, err)
+		c.namespaces.recordFailure(home.Namespace, err)
 		return createKind(err)
 	}
-	release := c.copies.hold(named(tr.Pod))
+	release := c.copies.holdObjects(namedObjects(tr.Pod))
 	defer release()
-	n := tr.needs(home)
-	if err := c.copies.put(ctx, home, n, nil); err != nil {
-		c.namespaces.failed(home.Namespace, err)
+	n := tr.podNeed(home)
+	if err := c.copies.putObjects(ctx, home, n, nil); err != nil {
+		c.namespaces.recordFailure(home.Namespace, err)
 		return createKind(err)
 	}
 	c.setBorn(home.UID, true)
-	made, err := c.post(ctx, home, tr.Pod)
+	made, err := c.createPod(ctx, home, tr.Pod)
 	if err != nil && (apierrors.IsAlreadyExists(err) || !noAnswer(err)) {
 		c.setBorn(home.UID, false)
 	}
 	if apierrors.IsAlreadyExists(err) {
 		made, err = c.writer.get(ctx, tr.Pod.Namespace, tr.Pod.Name)
 		if err == nil {
-			err = c.adopt(home, made)
+			err = c.adoptPod(home, made)
 		}
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *Cluster) CreatePod(ctx context.Context, home *corev1.Pod) error {
 			c.perhaps[home.UID] = madePod{tr.Pod, time.Now()}
 			c.mu.Unlock()
 		}
-		c.namespaces.failed(home.Namespace, err)
+		c.namespaces.recordFailure(home.Namespace, err)
 		return createKind(err)
 	}
 	c.mu.Lock()
@@ -79,7 +79,7 @@ func (c *Cluster) CreatePod(ctx context.Context, home *corev1.Pod) error {
 	delete(c.perhaps, home.UID)
 	n.there = made.UID
 	c.tracked[home.UID], c.needs[home.UID] = nameOf(home), n
-	if len(c.cache.find(byUID, string(home.UID))) == 0 {
+	if len(c.cache.findPods(byUID, string(home.UID))) == 0 {
 		c.made[home.UID] = madePod{made, time.Now()}
 	}
 	return nil
@@ -96,14 +96,14 @@ func (c *Cluster) setBorn(uid types.UID, is bool) {
 	}
 }
 
-// adopt takes an existing remote pod for a pod, if it is its remote pod.
-func (c *Cluster) adopt(home, there *corev1.Pod) error {
+// adoptPod takes an existing remote pod for a pod, if it is its remote pod.
+func (c *Cluster) adoptPod(home, there *corev1.Pod) error {
 	_, uid := homeOf(there)
 	switch {
-	case uid != home.UID || !c.config.Home.owns(there):
-		return fmt.Errorf("pod %s in the remote cluster is not this pod", key(there))
-	case c.leaves(there):
-		return fmt.Errorf("pod %s is being deleted in the remote cluster", key(there))
+	case uid != home.UID || !c.config.Home.ownsObject(there):
+		return fmt.Errorf("pod %s in the remote cluster is not this pod", podKey(there))
+	case c.isLeaving(there):
+		return fmt.Errorf("pod %s is being deleted in the remote cluster", podKey(there))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,14 +111,14 @@ func (c *Cluster) adopt(home, there *corev1.Pod) error {
 	return nil
 }
 
-// post makes the remote pod. In a new namespace it waits for the service account, because no pod is admitted
+// createPod makes the remote pod. In a new namespace it waits for the service account, because no pod is admitted
 // without it.
-func (c *Cluster) post(ctx context.Context, home, pod *corev1.Pod) (*corev1.Pod, error) {
+func (c *Cluster) createPod(ctx context.Context, home, pod *corev1.Pod) (*corev1.Pod, error) {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
 	for {
 		made, err := c.writer.create(ctx, pod)
-		if !apierrors.IsForbidden(err) || !c.namespaces.young(home.Namespace) {
+		if !apierrors.IsForbidden(err) || !c.namespaces.isYoung(home.Namespace) {
 			return made, err
 		}
 		select {
@@ -129,9 +129,9 @@ func (c *Cluster) post(ctx context.Context, home, pod *corev1.Pod) (*corev1.Pod,
 	}
 }
 
-// translate returns the remote form of a pod, without the variables of services. claims are the remote names of
+// translatePod returns the remote form of a pod, without the variables of services. claims are the remote names of
 // its claims.
-func (c *Cluster) translate(home *corev1.Pod, claims map[string]string) (*Translation, error) {
+func (c *Cluster) translatePod(home *corev1.Pod, claims map[string]string) (*Translation, error) {
 	var place Placement
 	if c.config.Place != nil {
 		var err error
@@ -141,7 +141,7 @@ func (c *Cluster) translate(home *corev1.Pod, claims map[string]string) (*Transl
 	}
 	tr, err := c.translateTo(home, claims, place)
 	if err == nil {
-		err = c.adjust(home, tr)
+		err = c.adjustPod(home, tr)
 	}
 	return tr, err
 }
@@ -168,8 +168,8 @@ func (c Config) Check(home *corev1.Pod) error {
 	return c.Adjust(home, tr.Pod)
 }
 
-// adjust applies the provider's own changes to a remote pod, or refuses it.
-func (c *Cluster) adjust(home *corev1.Pod, tr *Translation) error {
+// adjustPod applies the provider's own changes to a remote pod, or refuses it.
+func (c *Cluster) adjustPod(home *corev1.Pod, tr *Translation) error {
 	if c.config.Adjust == nil {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (c *Cluster) translateThere(home, there *corev1.Pod) (*Translation, error) 
 }
 
 func (c *Cluster) translateTo(home *corev1.Pod, claims map[string]string, place Placement) (*Translation, error) {
-	namespace, _ := c.namespaces.name(home.Namespace)
+	namespace, _ := c.namespaces.remoteName(home.Namespace)
 	if there := c.findUID(home.UID); there != nil { // an existing pod stays in its namespace
 		namespace = there.Namespace
 	}
@@ -202,7 +202,7 @@ func (c *Cluster) translateTo(home *corev1.Pod, claims map[string]string, place 
 
 // UpdatePod changes labels, annotations and images of the remote pod, where they differ.
 func (c *Cluster) UpdatePod(ctx context.Context, home *corev1.Pod) error {
-	if err := c.ready(ctx); err != nil {
+	if err := c.awaitReady(ctx); err != nil {
 		return err
 	}
 	there := c.findUID(home.UID)
@@ -216,54 +216,54 @@ func (c *Cluster) UpdatePod(ctx context.Context, home *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	if !terminal(there.Status.Phase) && there.DeletionTimestamp == nil {
-		if err := c.copies.put(ctx, home, tr.needs(home), nil); err != nil {
-			return later(err)
+	if !isTerminal(there.Status.Phase) && there.DeletionTimestamp == nil {
+		if err := c.copies.putObjects(ctx, home, tr.podNeed(home), nil); err != nil {
+			return withDelay(err)
 		}
 	}
-	if err := c.adjust(home, tr); err != nil {
+	if err := c.adjustPod(home, tr); err != nil {
 		return err
 	}
-	if c.remade() {
-		return kind(c.owners.change(ctx, there, tr.Pod))
+	if c.remakesPods() {
+		return classifyError(c.owners.changeOwner(ctx, there, tr.Pod))
 	}
 	patch, err := patchOf(there, tr.Pod)
 	if err == nil && patch != nil && isOwner(there) {
-		return fmt.Errorf("it is changed when the remote cluster has made it of the %s %s", there.Kind, key(there))
+		return fmt.Errorf("it is changed when the remote cluster has made it of the %s %s", there.Kind, podKey(there))
 	}
 	if err == nil && patch != nil {
 		_, err = c.client.CoreV1().Pods(there.Namespace).Patch(ctx, there.Name, patchType, patch, metav1.PatchOptions{})
 	}
-	return kind(err)
+	return classifyError(err)
 }
 
 // DeletePod asks for the stop of the remote pod, never by force. The pod is gone when the remote cluster reports
 // this.
 func (c *Cluster) DeletePod(ctx context.Context, home *corev1.Pod) error {
-	if err := c.listed(ctx); err != nil {
+	if err := c.awaitList(ctx); err != nil {
 		return err
 	}
 	if known := c.homePod(home.Namespace, home.Name); known == nil || known.UID != home.UID { // the pod may belong to another home
-		if err := c.ready(ctx); err != nil {
+		if err := c.awaitReady(ctx); err != nil {
 			return err
 		}
 	}
 	there := c.findUID(home.UID) // the UID identifies the pod of this home, whatever its name
 	if there == nil {            // the watch may be late
-		if err := c.ready(ctx); err != nil {
+		if err := c.awaitReady(ctx); err != nil {
 			return err
 		}
-		namespace, _ := c.namespaces.name(home.Namespace)
+		namespace, _ := c.namespaces.remoteName(home.Namespace)
 		if namespace == "" { // where there is no namespace, there is no pod
-			return c.namespaces.ensure(ctx, home.Namespace)
+			return c.namespaces.ensureNamespace(ctx, home.Namespace)
 		}
 		var err error
 		there, err = c.writer.get(ctx, namespace, c.config.Home.PodName(home))
 		if err != nil {
-			return kind(err)
+			return classifyError(err)
 		}
-		if _, uid := homeOf(there); uid != home.UID || !c.config.Home.owns(there) {
-			return errdefs.NotFoundf("pod %s in the remote cluster is not this pod", key(there))
+		if _, uid := homeOf(there); uid != home.UID || !c.config.Home.ownsObject(there) {
+			return errdefs.NotFoundf("pod %s in the remote cluster is not this pod", podKey(there))
 		}
 	}
 	c.mu.Lock()
@@ -276,7 +276,7 @@ func (c *Cluster) DeletePod(ctx context.Context, home *corev1.Pod) error {
 	if apierrors.IsConflict(err) { // a conflict means another UID: this pod is gone
 		return errdefs.AsNotFound(err)
 	}
-	return kind(err)
+	return classifyError(err)
 }
 
 // graceOf returns the grace period of a deleted pod. With 0, the API server would forget the pod before its

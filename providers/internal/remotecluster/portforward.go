@@ -22,12 +22,12 @@ func (c *Cluster) PortForward(ctx context.Context, namespace, name string, port 
 		return err
 	}
 	to := c.client.CoreV1().RESTClient().Post().Resource("pods").Namespace(remote.Namespace).Name(remote.Name).SubResource("portforward").URL()
-	conn, err := dial(ctx, c.streams, to)
+	conn, err := dialPod(ctx, c.streams, to)
 	if err != nil {
-		return fmt.Errorf("forward to port %d of pod %s/%s: %w", port, namespace, name, kind(err))
+		return fmt.Errorf("forward to port %d of pod %s/%s: %w", port, namespace, name, classifyError(err))
 	}
 	defer conn.Close()
-	if err := forward(conn, port, with); err != nil && ctx.Err() == nil {
+	if err := forwardPort(conn, port, with); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("forward to port %d of pod %s/%s: %w", port, namespace, name, err)
 	}
 	return ctx.Err()
@@ -36,8 +36,8 @@ func (c *Cluster) PortForward(ctx context.Context, namespace, name string, port 
 // reasonTimeout is how long the reason of an end may take when the data of a connection has ended.
 const reasonTimeout = 5 * time.Second
 
-// forward copies one connection in both directions, until the pod's side ends or reports an error.
-func forward(conn httpstream.Connection, port int32, with io.ReadWriteCloser) error {
+// forwardPort copies one connection in both directions, until the pod's side ends or reports an error.
+func forwardPort(conn httpstream.Connection, port int32, with io.ReadWriteCloser) error {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(int(port)))
 	headers.Set(corev1.PortForwardRequestIDHeader, "0")

@@ -235,7 +235,7 @@ func inMemory(t *testing.T, r *remote, pods int, listed func() bool) *Cluster {
 		if err := index.Add(home); err != nil {
 			t.Fatal(err)
 		}
-		tr, err := c.translate(home, nil)
+		tr, err := c.translatePod(home, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

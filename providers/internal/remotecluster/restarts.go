@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// missing returns the restarts that home has counted and the remote pod has not, because it is not the first
+// missingRestarts returns the restarts that home has counted and the remote pod has not, because it is not the first
 // pod.
-func missing(home *corev1.PodStatus, remote *corev1.Pod) map[string]int32 {
+func missingRestarts(home *corev1.PodStatus, remote *corev1.Pod) map[string]int32 {
 	counted := restartsBefore(remote)
 	s := Status(remote, byHome)
 	out := map[string]int32{}

@@ -53,16 +53,16 @@ func (c Config) Rights() []Right {
 	return c.whereRemade(all)
 }
 
-// where names the namespace of the rights, if there is one.
-func (c *Cluster) where() string {
+// namespaceSuffix names the namespace of the rights, if there is one.
+func (c *Cluster) namespaceSuffix() string {
 	if c.config.Namespace == "" {
 		return ""
 	}
 	return " in namespace " + c.config.Namespace
 }
 
-// lacks returns the forbidden verbs of a right on a resource.
-func (c *Cluster) lacks(ctx context.Context, right Right, resource string) (verbs []string, err error) {
+// lackedVerbs returns the forbidden verbs of a right on a resource.
+func (c *Cluster) lackedVerbs(ctx context.Context, right Right, resource string) (verbs []string, err error) {
 	resource, part, _ := strings.Cut(resource, "/")
 	namespace := c.config.Namespace
 	switch {

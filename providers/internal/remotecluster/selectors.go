@@ -79,7 +79,7 @@ func (c *Cluster) markNamespace(ctx context.Context, home, there *corev1.Pod) er
 		_, err = c.client.CoreV1().Pods(there.Namespace).Patch(ctx, there.Name, patchType, patch, metav1.PatchOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("label pod %s with its namespace at home: %w", key(there), err)
+		return fmt.Errorf("label pod %s with its namespace at home: %w", podKey(there), err)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func webIn(t *testing.T, home Home, namespace string, place Placement) *corev1.P
 // cluster's other nodes.
 func TestSecurityC7SelectorsOfNamespacesDoNotMeet(t *testing.T) {
 	g := &globals{of: &Cluster{config: Config{Home: testHome}}}
-	service := g.service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}}, "shared")
+	service := g.remoteService(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}}, "shared")
 	selectors := append(selectorsOf(t, webIn(t, testHome, "a", Placement{Affinity: affine(nil), OwnAffinity: true})), labels.SelectorFromSet(service.Spec.Selector))
 	for _, other := range []struct {
 		home      Home
@@ -87,7 +87,7 @@ func TestSecurityC7SelectorsOfNamespacesDoNotMeet(t *testing.T) {
 			}
 		}
 	}
-	if s := g.service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web"}}, "shared").Spec.Selector; len(s) > 0 {
+	if s := g.remoteService(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web"}}, "shared").Spec.Selector; len(s) > 0 {
 		t.Errorf("a Service that selects nothing at home selects %v", s)
 	}
 }
@@ -133,7 +133,7 @@ func TestPodsOfBeforeGetTheirNamespace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.refresh(t.Context())
+	c.refreshNeeds(t.Context())
 	var patched []string
 	for _, request := range r.asked() {
 		if strings.HasPrefix(request, "PATCH ") {

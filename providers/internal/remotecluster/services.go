@@ -17,7 +17,7 @@ func (c *Cluster) addServices(ctx context.Context, home *corev1.Pod, tr *Transla
 	bare := withoutVariables(home)
 	for _, list := range [][]corev1.Container{tr.Pod.Spec.InitContainers, tr.Pod.Spec.Containers} {
 		for i := range list {
-			services, err := c.services(ctx, home, bare, list[i].Name)
+			services, err := c.serviceVariables(ctx, home, bare, list[i].Name)
 			if err != nil {
 				return err
 			}
@@ -27,7 +27,7 @@ func (c *Cluster) addServices(ctx context.Context, home *corev1.Pod, tr *Transla
 	return nil
 }
 
-func (c *Cluster) services(ctx context.Context, home, bare *corev1.Pod, name string) ([]corev1.EnvVar, error) {
+func (c *Cluster) serviceVariables(ctx context.Context, home, bare *corev1.Pod, name string) ([]corev1.EnvVar, error) {
 	resolved, err := c.objects.Container(ctx, bare, name)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (c *Cluster) services(ctx context.Context, home, bare *corev1.Pod, name str
 	var out []corev1.EnvVar
 	for _, e := range resolved.Env {
 		if !own[e.Name] && e.ValueFrom == nil {
-			out = append(out, corev1.EnvVar{Name: e.Name, Value: literal(e.Value)})
+			out = append(out, corev1.EnvVar{Name: e.Name, Value: escapeLiteral(e.Value)})
 		}
 	}
 	return out, nil
@@ -71,7 +71,7 @@ func (c *Cluster) ownVariables(ctx context.Context, home *corev1.Pod, name strin
 				own[e.Name] = true
 			}
 			for _, from := range list[i].EnvFrom {
-				keys, err := c.keys(ctx, home, from)
+				keys, err := c.variableKeys(ctx, home, from)
 				if err != nil {
 					return nil, err
 				}
@@ -84,8 +84,8 @@ func (c *Cluster) ownVariables(ctx context.Context, home *corev1.Pod, name strin
 	return own, nil
 }
 
-// keys returns the keys of the object that variables come from.
-func (c *Cluster) keys(ctx context.Context, home *corev1.Pod, from corev1.EnvFromSource) (keys []string, err error) {
+// variableKeys returns the keys of the object that variables come from.
+func (c *Cluster) variableKeys(ctx context.Context, home *corev1.Pod, from corev1.EnvFromSource) (keys []string, err error) {
 	optional := false
 	switch {
 	case from.ConfigMapRef != nil:

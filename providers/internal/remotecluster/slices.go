@@ -26,9 +26,9 @@ func onlyPlace(o any) (any, error) {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels}}, nil
 }
 
-// selected reports whether the pod behind an address at home runs in a remote namespace: the remote Service has
+// isSelected reports whether the pod behind an address at home runs in a remote namespace: the remote Service has
 // its address already. Pods of this node are in its own namespace before the watch shows it.
-func (g *globals) selected(e *discoveryv1.Endpoint, namespace, own string) bool {
+func (g *globals) isSelected(e *discoveryv1.Endpoint, namespace, own string) bool {
 	if ptr.Deref(e.NodeName, "") == g.of.config.Home.Node && namespace == own {
 		return true
 	}
@@ -44,16 +44,16 @@ func (g *globals) selected(e *discoveryv1.Endpoint, namespace, own string) bool 
 	return false
 }
 
-// slice returns an EndpointSlice of home in its remote form, for the remote Service; nil without an address. It
+// remoteSlice returns an EndpointSlice of home in its remote form, for the remote Service; nil without an address. It
 // leaves out pods in the remote cluster, of any node of home: the Service selects them. It leaves out nodes and
 // zones of home, too.
-func (g *globals) slice(s *discoveryv1.EndpointSlice, service *corev1.Service) *discoveryv1.EndpointSlice {
-	endpoints := g.elsewhere(s, service.Namespace)
+func (g *globals) remoteSlice(s *discoveryv1.EndpointSlice, service *corev1.Service) *discoveryv1.EndpointSlice {
+	endpoints := g.otherEndpoints(s, service.Namespace)
 	if len(endpoints) == 0 {
 		return nil
 	}
 	out := &discoveryv1.EndpointSlice{
-		ObjectMeta: g.meta(s, service.Namespace, g.sliceName(s.Namespace, s.Name), map[string]string{
+		ObjectMeta: g.remoteMeta(s, service.Namespace, g.sliceName(s.Namespace, s.Name), map[string]string{
 			discoveryv1.LabelManagedBy: managedBy, discoveryv1.LabelServiceName: s.Labels[discoveryv1.LabelServiceName],
 		}),
 		AddressType: s.AddressType, Ports: s.Ports, Endpoints: endpoints,
@@ -64,29 +64,29 @@ func (g *globals) slice(s *discoveryv1.EndpointSlice, service *corev1.Service) *
 
 // sliceName is one for all nodes of the home.
 func (g *globals) sliceName(namespace, name string) string {
-	return shorten(name, 200) + "-" + hash(g.of.config.Home.Cluster, "EndpointSlice", namespace, name)
+	return shortenName(name, 200) + "-" + shortHash(g.of.config.Home.Cluster, "EndpointSlice", namespace, name)
 }
 
-func (g *globals) elsewhere(s *discoveryv1.EndpointSlice, namespace string) (endpoints []discoveryv1.Endpoint) {
-	own, _ := g.of.namespaces.name(s.Namespace)
+func (g *globals) otherEndpoints(s *discoveryv1.EndpointSlice, namespace string) (endpoints []discoveryv1.Endpoint) {
+	own, _ := g.of.namespaces.remoteName(s.Namespace)
 	for _, e := range s.DeepCopy().Endpoints {
-		if !g.selected(&e, namespace, own) {
+		if !g.isSelected(&e, namespace, own) {
 			endpoints = append(endpoints, discoveryv1.Endpoint{Addresses: e.Addresses, Conditions: e.Conditions, Hostname: e.Hostname})
 		}
 	}
 	return endpoints
 }
 
-// wanted reports whether a remote EndpointSlice belongs to an EndpointSlice of home with addresses for it,
+// isWanted reports whether a remote EndpointSlice belongs to an EndpointSlice of home with addresses for it,
 // behind a global Service. The namespace does not matter, because another node may map it differently.
-func (g *globals) wanted(home discoverylisters.EndpointSliceLister, there *discoveryv1.EndpointSlice) bool {
+func (g *globals) isWanted(home discoverylisters.EndpointSliceLister, there *discoveryv1.EndpointSlice) bool {
 	at, _ := homeOf(there)
 	s, err := home.EndpointSlices(at.Namespace).Get(at.Name)
 	if err != nil || there.Name != g.sliceName(at.Namespace, at.Name) || there.Labels[discoveryv1.LabelServiceName] != s.Labels[discoveryv1.LabelServiceName] {
 		return false
 	}
 	service, err := g.of.config.Services.Services(at.Namespace).Get(s.Labels[discoveryv1.LabelServiceName])
-	return err == nil && g.isGlobal(service) && len(g.elsewhere(s, there.Namespace)) > 0
+	return err == nil && g.isGlobal(service) && len(g.otherEndpoints(s, there.Namespace)) > 0
 }
 
 // putSlice writes an EndpointSlice if it differs from the existing one.
@@ -95,7 +95,7 @@ func (g *globals) putSlice(ctx context.Context, want *discoveryv1.EndpointSlice)
 	o, there, _ := g.slices.GetStore().GetByKey(want.Namespace + "/" + want.Name) // fails only for an invalid key
 	if !there {
 		if _, err := api.Create(ctx, want, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) { // otherwise another node has just made the slice
-			g.end(ctx, want, err)
+			g.recordWrite(ctx, want, err)
 		}
 		return
 	}
@@ -106,5 +106,5 @@ func (g *globals) putSlice(ctx context.Context, want *discoveryv1.EndpointSlice)
 		return
 	}
 	_, err := api.Update(ctx, next, metav1.UpdateOptions{})
-	g.end(ctx, want, err)
+	g.recordWrite(ctx, want, err)
 }

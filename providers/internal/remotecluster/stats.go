@@ -29,10 +29,10 @@ type podMetrics struct {
 
 // GetStatsSummary returns the running pods, with their usage if the remote cluster has the metrics API.
 func (c *Cluster) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summary, error) {
-	if err := c.ready(ctx); err != nil {
+	if err := c.awaitReady(ctx); err != nil {
 		return nil, fmt.Errorf("look what pods use: %w", err)
 	}
-	used := c.usage(ctx)
+	used := c.podUsage(ctx)
 	now := metav1.NewTime(time.Now())
 	s := &statsv1alpha1.Summary{Node: statsv1alpha1.NodeStats{NodeName: c.config.Home.Node, StartTime: now}}
 	for _, remote := range c.everyPod() {
@@ -46,7 +46,7 @@ func (c *Cluster) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summary, 
 			}
 			stats := statsv1alpha1.ContainerStats{Name: container.Name, StartTime: container.State.Running.StartedAt}
 			if u, ok := used[remote.Namespace+"/"+remote.Name+"/"+container.Name]; ok {
-				stats.CPU = &statsv1alpha1.CPUStats{Time: u.at, UsageNanoCores: ptr.To(nano(u.cpu))}
+				stats.CPU = &statsv1alpha1.CPUStats{Time: u.at, UsageNanoCores: ptr.To(nanoUnits(u.cpu))}
 				stats.Memory = &statsv1alpha1.MemoryStats{Time: u.at, WorkingSetBytes: ptr.To(uint64(u.memory.Value()))}
 			}
 			p.Containers = append(p.Containers, stats)
@@ -64,10 +64,10 @@ type used struct {
 	cpu, memory resource.Quantity
 }
 
-func nano(q resource.Quantity) uint64 { return uint64(q.ScaledValue(resource.Nano)) }
+func nanoUnits(q resource.Quantity) uint64 { return uint64(q.ScaledValue(resource.Nano)) }
 
-// usage asks the metrics API, by namespace, pod and container. A cluster without it has no numbers.
-func (c *Cluster) usage(ctx context.Context) map[string]used {
+// podUsage asks the metrics API, by namespace, pod and container. A cluster without it has no numbers.
+func (c *Cluster) podUsage(ctx context.Context) map[string]used {
 	path := "/apis/metrics.k8s.io/v1beta1/pods"
 	if c.config.Namespace != "" {
 		path = "/apis/metrics.k8s.io/v1beta1/namespaces/" + c.config.Namespace + "/pods"

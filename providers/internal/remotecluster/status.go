@@ -54,7 +54,7 @@ func Status(remote *corev1.Pod, by remover) corev1.PodStatus {
 	switch { // the exit code of a removed pod does not show the outcome of its work
 	case by == bySomebody:
 		s.Reason, s.Message = reasonRemoved, "somebody removes the pod in the remote cluster"
-		if terminal(s.Phase) {
+		if isTerminal(s.Phase) {
 			s.Phase = corev1.PodRunning // until the pod is gone: then the node decides
 		}
 	case by == byNobodyKnows && s.Phase == corev1.PodSucceeded:
@@ -63,7 +63,7 @@ func Status(remote *corev1.Pod, by remover) corev1.PodStatus {
 	return s
 }
 
-func terminal(p corev1.PodPhase) bool { return p == corev1.PodSucceeded || p == corev1.PodFailed }
+func isTerminal(p corev1.PodPhase) bool { return p == corev1.PodSucceeded || p == corev1.PodFailed }
 
 // restartsBefore are the restarts of containers before the remote pod was made again.
 func restartsBefore(remote *corev1.Pod) map[string]int32 {
@@ -85,10 +85,10 @@ func restartsOf(s *corev1.PodStatus) map[string]int32 {
 	return before
 }
 
-// shown returns a remote pod as the node sees it, with home's identity. home is the pod at home, or nil if it is
+// homeView returns a remote pod as the node sees it, with home's identity. home is the pod at home, or nil if it is
 // unknown. Without home, the pod still gets the name of this node, because the node never removes pods of other
 // nodes. All fields but the status are shared with remote and home, which never change.
-func shown(remote, home *corev1.Pod, node string, by remover) *corev1.Pod {
+func homeView(remote, home *corev1.Pod, node string, by remover) *corev1.Pod {
 	at, uid := homeOf(remote)
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
@@ -100,15 +100,15 @@ func shown(remote, home *corev1.Pod, node string, by remover) *corev1.Pod {
 		pod.Spec = remote.Spec
 		pod.Spec.NodeName = node
 		came := sentOf(remote)
-		pod.Labels, pod.Annotations = only(remote.Labels, came.Labels), only(remote.Annotations, came.Annotations)
+		pod.Labels, pod.Annotations = selectKeys(remote.Labels, came.Labels), selectKeys(remote.Annotations, came.Annotations)
 	}
 	pod.Generation = 0 // the remote status does not refer to a generation at home
 	pod.Status = Status(remote, by)
 	return pod
 }
 
-// only are the entries of m with the keys.
-func only(m map[string]string, keys []string) map[string]string {
+// selectKeys are the entries of m with the keys.
+func selectKeys(m map[string]string, keys []string) map[string]string {
 	out := map[string]string{}
 	for _, k := range keys {
 		if v, ok := m[k]; ok {

@@ -91,7 +91,7 @@ func TestRestartsSurviveAnotherPod(t *testing.T) {
 func TestShownHasHomesIdentity(t *testing.T) {
 	home := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "home", Generation: 2, Labels: map[string]string{"app": "web"}},
 		Spec: corev1.PodSpec{NodeName: "vk-0"}}
-	got := shown(remotePod(corev1.PodStatus{Phase: corev1.PodRunning}), home, "vk-0", byHome)
+	got := homeView(remotePod(corev1.PodStatus{Phase: corev1.PodRunning}), home, "vk-0", byHome)
 	if got.UID != "home" || got.Namespace != "default" || got.Name != "web-0" || got.Labels["app"] != "web" || got.Spec.NodeName != "vk-0" || got.Generation != 0 {
 		t.Errorf("the pod is shown as %v", got)
 	}
@@ -100,11 +100,11 @@ func TestShownHasHomesIdentity(t *testing.T) {
 	elsewhere := remotePod(corev1.PodStatus{})
 	elsewhere.Spec.NodeName = "there"
 	for _, home := range []*corev1.Pod{nil, next} { // the node would ignore a pod with the name of another node
-		if got := shown(elsewhere, home, "vk-0", byHome); got.Spec.NodeName != "vk-0" {
+		if got := homeView(elsewhere, home, "vk-0", byHome); got.Spec.NodeName != "vk-0" {
 			t.Errorf("a pod that home does not have is shown on node %s, want vk-0", got.Spec.NodeName)
 		}
 	}
-	if got := shown(elsewhere, next, "vk-0", byHome); got.UID != "home" || got.Labels["app"] == "next" {
+	if got := homeView(elsewhere, next, "vk-0", byHome); got.UID != "home" || got.Labels["app"] == "next" {
 		t.Errorf("the old pod is shown with UID %s and labels %v of the next of its name", got.UID, got.Labels)
 	}
 }

@@ -44,26 +44,26 @@ func (*Cluster) MakeVolume(_ context.Context, name string) (string, error) {
 
 // RemoveVolume removes the remote claim of a PersistentVolume at home.
 func (c *Cluster) RemoveVolume(ctx context.Context, name string) error {
-	if err := c.ready(ctx); err != nil {
+	if err := c.awaitReady(ctx); err != nil {
 		return err
 	}
 	all := c.client.CoreV1().PersistentVolumeClaims(c.config.Namespace)
 	list, err := all.List(ctx, metav1.ListOptions{LabelSelector: labels.Set(c.homeLabels(map[string]string{labelVolume: labelValue(name)})).String()})
 	if err != nil {
-		return fmt.Errorf("look in the remote cluster for the claim of volume %s: %w", name, kind(err))
+		return fmt.Errorf("look in the remote cluster for the claim of volume %s: %w", name, classifyError(err))
 	}
 	for i := range list.Items {
 		claim := &list.Items[i]
-		err := c.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name, exactly(claim.UID))
+		err := c.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name, deleteByUID(claim.UID))
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict means another UID: this claim is gone
-			return fmt.Errorf("delete claim %s/%s in the remote cluster: %w", claim.Namespace, claim.Name, kind(err))
+			return fmt.Errorf("delete claim %s/%s in the remote cluster: %w", claim.Namespace, claim.Name, classifyError(err))
 		}
 	}
 	return nil
 }
 
-// claimed returns the remote claims of a pod, by volume. A claim of the pod at home must be bound.
-func (c *Cluster) claimed(ctx context.Context, home *corev1.Pod, namespace string) (map[string]*corev1.PersistentVolumeClaim, error) {
+// remoteClaims returns the remote claims of a pod, by volume. A claim of the pod at home must be bound.
+func (c *Cluster) remoteClaims(ctx context.Context, home *corev1.Pod, namespace string) (map[string]*corev1.PersistentVolumeClaim, error) {
 	out := map[string]*corev1.PersistentVolumeClaim{}
 	for i := range home.Spec.Volumes {
 		v := &home.Spec.Volumes[i]
@@ -98,7 +98,7 @@ func (c *Cluster) claimFor(volume *corev1.PersistentVolume, namespace string) (*
 	from := volume.Spec.ClaimRef
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: shorten(from.Name, 200) + "-" + hash(c.config.Home.Cluster, c.config.Home.Node, kindClaim, from.Namespace, from.Name, string(from.UID)),
+			Namespace: namespace, Name: shortenName(from.Name, 200) + "-" + shortHash(c.config.Home.Cluster, c.config.Home.Node, kindClaim, from.Namespace, from.Name, string(from.UID)),
 			Labels:      c.homeLabels(map[string]string{LabelUID: string(from.UID), labelVolume: labelValue(volume.Name)}),
 			Annotations: map[string]string{AnnotationNamespace: from.Namespace, AnnotationName: from.Name},
 		},

@@ -24,8 +24,8 @@ func ContractImage(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	program := filepath.Join(dir, "contractprogram")
-	compile(t, "build", "-o", program, "github.com/virtual-kubelet/virtual-kubelet/providertest/program/contractprogram")
-	compile(t, "run", "../process/demo/pack", "-name", "contract", "-o", program+".tar", program)
+	compileProgram(t, "build", "-o", program, "github.com/virtual-kubelet/virtual-kubelet/providertest/program/contractprogram")
+	compileProgram(t, "run", "../process/demo/pack", "-name", "contract", "-o", program+".tar", program)
 	return dir
 }
 
@@ -34,14 +34,14 @@ func demoImage(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	program, shell := filepath.Join(dir, "demo"), filepath.Join(dir, "sh")
-	compile(t, "build", "-o", program, "../process/demo")
-	compile(t, "build", "-C", "../process/demo/shell", "-o", shell, ".")
-	compile(t, "run", "../process/demo/pack", "-name", "demo", "-sh", shell, "-o", program+".tar", program, "cat", "hello", "ls", "size", "sleep", "tar")
+	compileProgram(t, "build", "-o", program, "../process/demo")
+	compileProgram(t, "build", "-C", "../process/demo/shell", "-o", shell, ".")
+	compileProgram(t, "run", "../process/demo/pack", "-name", "demo", "-sh", shell, "-o", program+".tar", program, "cat", "hello", "ls", "size", "sleep", "tar")
 	return dir
 }
 
-// compile runs go, for programs without a C library.
-func compile(t *testing.T, args ...string) {
+// compileProgram runs go, for programs without a C library.
+func compileProgram(t *testing.T, args ...string) {
 	t.Helper()
 	build := exec.CommandContext(t.Context(), "go", args...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -28,8 +28,8 @@ type session struct {
 	ended   chan error
 }
 
-// kubectl runs kubectl to its end.
-func (s *scenario) kubectl(t *testing.T, args ...string) (out string, err error) {
+// runKubectl runs kubectl to its end.
+func (s *scenario) runKubectl(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
 	cmd := s.api.KubectlCommand(t, append([]string{"--namespace=" + s.namespace}, args...)...)
 	var stdout, stderr bytes.Buffer
@@ -40,18 +40,18 @@ func (s *scenario) kubectl(t *testing.T, args ...string) (out string, err error)
 	return stdout.String(), err
 }
 
-// must runs kubectl and fails the test if kubectl fails.
-func (s *scenario) must(t *testing.T, args ...string) (out string) {
+// mustKubectl runs kubectl and fails the test if kubectl fails.
+func (s *scenario) mustKubectl(t *testing.T, args ...string) (out string) {
 	t.Helper()
-	out, err := s.kubectl(t, args...)
+	out, err := s.runKubectl(t, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// open starts kubectl, on a terminal of 30 lines of 100 characters if terminal is set.
-func (s *scenario) open(t *testing.T, terminal bool, args ...string) *session {
+// openSession starts kubectl, on a terminal of 30 lines of 100 characters if terminal is set.
+func (s *scenario) openSession(t *testing.T, terminal bool, args ...string) *session {
 	t.Helper()
 	k := &session{T: t, command: strings.Join(args, " "), out: &testlog.Buffer{}, ended: make(chan error, 1)}
 	k.cmd = s.api.KubectlCommand(t, append([]string{"--namespace=" + s.namespace}, args...)...)
@@ -64,7 +64,7 @@ func (s *scenario) open(t *testing.T, terminal bool, args ...string) *session {
 		}
 		t.Cleanup(func() { _ = master.Close() })
 		k.master = master
-		k.resize(30, 100)
+		k.resizeTerminal(30, 100)
 		k.cmd.Stdin, k.cmd.Stdout, k.cmd.Stderr = slave, slave, slave
 		k.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 		k.cmd.Env = append(k.cmd.Env, "TERM=dumb")
@@ -88,24 +88,24 @@ func (s *scenario) open(t *testing.T, terminal bool, args ...string) *session {
 	return k
 }
 
-// say types.
-func (k *session) say(text string) {
+// typeText types.
+func (k *session) typeText(text string) {
 	k.Helper()
 	if _, err := io.WriteString(k.master, text); err != nil {
 		k.Fatalf("type into kubectl %s: %v; it wrote %q", k.command, err, k.out)
 	}
 }
 
-// hears waits until kubectl has written the text.
-func (k *session) hears(text string) {
+// awaitText waits until kubectl has written the text.
+func (k *session) awaitText(text string) {
 	k.Helper()
 	Until(k.T, fmt.Sprintf("kubectl %s has written %q", k.command, text), func() (bool, string) {
 		return k.out.Has(text), fmt.Sprintf("%q", k.out)
 	})
 }
 
-// ends waits for the end of kubectl and checks its exit code.
-func (k *session) ends(code int) {
+// awaitExit waits for the end of kubectl and checks its exit code.
+func (k *session) awaitExit(code int) {
 	k.Helper()
 	Until(k.T, fmt.Sprintf("kubectl %s ends with %d", k.command, code), func() (bool, string) {
 		select {
@@ -125,8 +125,8 @@ func (k *session) ends(code int) {
 	})
 }
 
-// resize changes the size of the terminal. The kernel informs kubectl.
-func (k *session) resize(lines, columns uint16) {
+// resizeTerminal changes the size of the terminal. The kernel informs kubectl.
+func (k *session) resizeTerminal(lines, columns uint16) {
 	k.Helper()
 	if err := unix.IoctlSetWinsize(int(k.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: lines, Col: columns}); err != nil {
 		k.Fatalf("resize the terminal: %v", err)

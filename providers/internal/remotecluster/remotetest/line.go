@@ -73,7 +73,7 @@ func (t through) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errCut
 	}
 	if answer.StatusCode != http.StatusSwitchingProtocols {
-		answer.Body = l.keep(answer.Body)
+		answer.Body = l.keepBody(answer.Body)
 	}
 	return answer, nil
 }
@@ -84,7 +84,7 @@ type body struct {
 	line *Line
 }
 
-func (l *Line) keep(b io.ReadCloser) io.ReadCloser {
+func (l *Line) keepBody(b io.ReadCloser) io.ReadCloser {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kept := &body{b, l}

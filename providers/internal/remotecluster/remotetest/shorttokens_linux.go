@@ -56,7 +56,7 @@ func shortTokens(t *testing.T, kubeconfig string) string {
 			if answer.StatusCode != http.StatusCreated || !strings.HasSuffix(answer.Request.URL.Path, "/token") {
 				return nil
 			}
-			return shorten(answer)
+			return shortenToken(answer)
 		},
 	})
 	t.Cleanup(server.Close)
@@ -69,8 +69,8 @@ func shortTokens(t *testing.T, kubeconfig string) string {
 	return path
 }
 
-// shorten shortens the reported lifetime of a token.
-func shorten(answer *http.Response) error {
+// shortenToken shortens the reported lifetime of a token.
+func shortenToken(answer *http.Response) error {
 	var token authenticationv1.TokenRequest
 	if err := json.NewDecoder(answer.Body).Decode(&token); err != nil {
 		return err

@@ -113,7 +113,7 @@ func (w Whole) Run() {
 	if err := deployments.Delete(w.Context(), "web", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}); err != nil {
 		w.Fatal(err)
 	}
-	Until(w.T, "nothing is left on both sides", w.nothing)
+	Until(w.T, "nothing is left on both sides", w.nothingLeft)
 	stop()
 }
 
@@ -141,8 +141,8 @@ func (w Whole) checkTokens() {
 	}
 }
 
-// nothing reports whether no pod is left on either side, and no Secret in the remote cluster.
-func (w Whole) nothing() (bool, string) {
+// nothingLeft reports whether no pod is left on either side, and no Secret in the remote cluster.
+func (w Whole) nothingLeft() (bool, string) {
 	here, err := w.API.Client.CoreV1().Pods(w.Namespace).List(w.Context(), metav1.ListOptions{})
 	if err != nil {
 		return false, err.Error()

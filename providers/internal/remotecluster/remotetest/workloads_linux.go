@@ -78,40 +78,40 @@ func (w Workloads) Run(t *testing.T) {
 		credentials.Kubeconfig = shortTokens(t, credentials.Kubeconfig)
 	}
 	startProgram(t, s.api, s.node, credentials, w.Env, w.Provider, w.Config(t, "scenario", s.namespace))
-	s.apply(t, strings.ReplaceAll(workloads, "PORT_OF_WEB", strconv.Itoa(s.port)))
+	s.applyObjects(t, strings.ReplaceAll(workloads, "PORT_OF_WEB", strconv.Itoa(s.port)))
 
 	first := s.awaitToken("")
-	if got := s.must(t, "get", "node", s.node, "--output=jsonpath={.status.declaredFeatures}"); !strings.Contains(got, "ExtendWebSocketsToKubelet") {
+	if got := s.mustKubectl(t, "get", "node", s.node, "--output=jsonpath={.status.declaredFeatures}"); !strings.Contains(got, "ExtendWebSocketsToKubelet") {
 		t.Errorf("the node declares %q: the API server does not hand WebSockets to it", got)
 	}
-	s.step("Deployment with probes", s.deployment)
-	s.step("StatefulSet with ConfigMap, Secret and token volumes", s.statefulSet)
-	s.step("Job with a sidecar", s.job)
-	s.step("kubectl logs -f", s.logs)
-	s.step("kubectl exec -it", s.exec)
-	s.step("kubectl cp", s.cp)
-	s.step("kubectl attach", s.attach)
-	s.step("kubectl attach -it", s.attachTerminal)
-	s.step("kubectl port-forward", s.portForward)
-	s.step("token after renewal", func(t *testing.T) { s.renewed(t, first) })
-	s.step("nothing is left in the remote cluster", s.cleared)
+	s.runStep("Deployment with probes", s.checkDeployment)
+	s.runStep("StatefulSet with ConfigMap, Secret and token volumes", s.statefulSet)
+	s.runStep("Job with a sidecar", s.checkJob)
+	s.runStep("kubectl logs -f", s.followLogs)
+	s.runStep("kubectl exec -it", s.execShell)
+	s.runStep("kubectl cp", s.copyFile)
+	s.runStep("kubectl attach", s.checkAttach)
+	s.runStep("kubectl attach -it", s.attachTerminal)
+	s.runStep("kubectl port-forward", s.portForward)
+	s.runStep("token after renewal", func(t *testing.T) { s.awaitRenewal(t, first) })
+	s.runStep("nothing is left in the remote cluster", s.clearAll)
 }
 
-// states returns the states of the pods, for the log of a failed test.
-func (s *scenario) states() string {
-	out, err := s.kubectl(s.T, "get", "pods", "--output=custom-columns=POD:.metadata.name,PHASE:.status.phase,WHY:.status.reason,MESSAGE:.status.message")
+// podStates returns the states of the pods, for the log of a failed test.
+func (s *scenario) podStates() string {
+	out, err := s.runKubectl(s.T, "get", "pods", "--output=custom-columns=POD:.metadata.name,PHASE:.status.phase,WHY:.status.reason,MESSAGE:.status.message")
 	return fmt.Sprint(out, err)
 }
 
-// step runs one step of the scenario. The step must succeed, or be refused as expected. The result is recorded.
-func (s *scenario) step(name string, do func(t *testing.T)) {
+// runStep runs one step of the scenario. The step must succeed, or be refused as expected. The result is recorded.
+func (s *scenario) runStep(name string, do func(t *testing.T)) {
 	result := "works"
 	if said := s.Refused[name]; said != "" {
 		result = "refused: " + said
 	}
 	if !s.T.Run(name, do) {
 		result = "**fails**"
-		s.Logf("the pods at home:\n%s", s.states())
+		s.Logf("the pods at home:\n%s", s.podStates())
 	}
 	dir := os.Getenv(envResults)
 	if dir == "" {
@@ -125,8 +125,8 @@ func (s *scenario) step(name string, do func(t *testing.T)) {
 	fmt.Fprintf(f, "%s\t%s\n", name, result)
 }
 
-// refused reports whether the provider must refuse the current step, and with which message.
-func (s *scenario) refused(t *testing.T) (words string, is bool) {
+// mustRefuse reports whether the provider must refuse the current step, and with which message.
+func (s *scenario) mustRefuse(t *testing.T) (words string, is bool) {
 	_, step, _ := strings.Cut(t.Name(), "/")
 	for name, words := range s.Refused {
 		if strings.ReplaceAll(name, " ", "_") == step {
@@ -144,28 +144,28 @@ func failsWith(t *testing.T, words string, out string, err error) {
 	}
 }
 
-// apply is kubectl apply.
-func (s *scenario) apply(t *testing.T, text string) {
+// applyObjects is kubectl apply.
+func (s *scenario) applyObjects(t *testing.T, text string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "objects.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.must(t, "apply", "-f", file)
+	s.mustKubectl(t, "apply", "-f", file)
 }
 
 // refusedPod waits until the status of a pod contains the refusal.
 func (s *scenario) refusedPod(t *testing.T, selector, words string) {
 	t.Helper()
 	Until(t, "the pod is refused", func() (bool, string) {
-		out, err := s.kubectl(t, "get", "pods", "--selector="+selector, "--output=jsonpath={range .items[*]}{.status.reason} {.status.message}{end}")
+		out, err := s.runKubectl(t, "get", "pods", "--selector="+selector, "--output=jsonpath={range .items[*]}{.status.reason} {.status.message}{end}")
 		return err == nil && strings.Contains(out, words), fmt.Sprint(out, err)
 	})
 }
 
-// cleared deletes everything at home.
-func (s *scenario) cleared(t *testing.T) {
-	s.must(t, "delete", "deployments,statefulsets,jobs,pods", "--all", "--wait")
+// clearAll deletes everything at home.
+func (s *scenario) clearAll(t *testing.T) {
+	s.mustKubectl(t, "delete", "deployments,statefulsets,jobs,pods", "--all", "--wait")
 	mine := metav1.ListOptions{LabelSelector: homeOf(s.node).Selector()}
 	Until(t, "nothing of the node is in the remote cluster", func() (bool, string) {
 		core := s.remote.API.Client.CoreV1()

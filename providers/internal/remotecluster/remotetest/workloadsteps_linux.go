@@ -26,118 +26,118 @@ func homeOf(node string) remotecluster.Home {
 	return remotecluster.Home{Cluster: "scenario", Node: node}
 }
 
-// deployment checks that a Deployment rolls out by its probes, and that a failed probe restarts its container.
-func (s *scenario) deployment(t *testing.T) {
-	s.must(t, "rollout", "status", "deployment/web", "--timeout="+Patience.String())
-	s.must(t, "exec", "deployment/web", "--", "sh", "-c", "echo ill > /ill")
+// checkDeployment checks that a Deployment rolls out by its probes, and that a failed probe restarts its container.
+func (s *scenario) checkDeployment(t *testing.T) {
+	s.mustKubectl(t, "rollout", "status", "deployment/web", "--timeout="+Patience.String())
+	s.mustKubectl(t, "exec", "deployment/web", "--", "sh", "-c", "echo ill > /ill")
 	Until(t, "the container is restarted by its liveness probe, and ready", func() (bool, string) {
-		out, err := s.kubectl(t, "get", "pods", "--selector=app=web", "--output=jsonpath={range .items[*].status.containerStatuses[*]}{.restartCount} {.ready}{end}")
+		out, err := s.runKubectl(t, "get", "pods", "--selector=app=web", "--output=jsonpath={range .items[*].status.containerStatuses[*]}{.restartCount} {.ready}{end}")
 		return err == nil && out == "1 true", fmt.Sprint(out, err)
 	})
 }
 
 // statefulSet has its volumes.
 func (s *scenario) statefulSet(t *testing.T) {
-	s.must(t, "rollout", "status", "statefulset/members", "--timeout="+Patience.String())
+	s.mustKubectl(t, "rollout", "status", "statefulset/members", "--timeout="+Patience.String())
 	for _, pod := range []string{"members-0", "members-1"} {
 		want := "hello from a ConfigMap\nopen sesame\nopen sesame\nhello 1 from " + pod + "\n"
 		Until(t, "the log begins with what is in the volumes", func() (bool, string) {
-			out := s.must(t, "logs", pod)
+			out := s.mustKubectl(t, "logs", pod)
 			return strings.HasPrefix(out, want), fmt.Sprintf("%q, want %q", out, want)
 		})
 	}
 }
 
-// job checks that a job completes. Its sidecar is ready before the job and ends after it.
-func (s *scenario) job(t *testing.T) {
-	s.apply(t, job)
-	if words, is := s.refused(t); is {
+// checkJob checks that a job completes. Its sidecar is ready before the job and ends after it.
+func (s *scenario) checkJob(t *testing.T) {
+	s.applyObjects(t, job)
+	if words, is := s.mustRefuse(t); is {
 		s.refusedPod(t, "job-name=work", words)
 		return
 	}
-	s.must(t, "wait", "--for=condition=Complete", "--timeout="+Patience.String(), "job/work")
-	if got := s.must(t, "logs", "job/work", "--container=work"); got != "ready\ndone\n" {
+	s.mustKubectl(t, "wait", "--for=condition=Complete", "--timeout="+Patience.String(), "job/work")
+	if got := s.mustKubectl(t, "logs", "job/work", "--container=work"); got != "ready\ndone\n" {
 		t.Errorf("the log of the container is %q", got)
 	}
-	if got := s.must(t, "get", "pods", "--selector=job-name=work", "--output=jsonpath={range .items[*]}{.status.phase} {.status.initContainerStatuses[0].state.terminated.reason}{end}"); !strings.HasPrefix(got, "Succeeded ") {
+	if got := s.mustKubectl(t, "get", "pods", "--selector=job-name=work", "--output=jsonpath={range .items[*]}{.status.phase} {.status.initContainerStatuses[0].state.terminated.reason}{end}"); !strings.HasPrefix(got, "Succeeded ") {
 		t.Errorf("the pod is %q", got)
 	}
 }
 
 var helloLine = regexp.MustCompile(`(?s)hello (\d+) from .*hello (\d+) from `)
 
-// logs follows a log that grows by one line a second.
-func (s *scenario) logs(t *testing.T) {
-	lines := strings.Count(s.must(t, "logs", "members-0"), "\n")
-	k := s.open(t, false, "logs", "--follow", "members-0")
+// followLogs follows a log that grows by one line a second.
+func (s *scenario) followLogs(t *testing.T) {
+	lines := strings.Count(s.mustKubectl(t, "logs", "members-0"), "\n")
+	k := s.openSession(t, false, "logs", "--follow", "members-0")
 	Until(t, "two lines come that were not there", func() (bool, string) {
 		out := k.out.String()
 		return strings.Count(out, "\n") >= lines+2 && helloLine.MatchString(out), fmt.Sprintf("%q", out)
 	})
-	if got := s.must(t, "logs", "members-0", "--tail=1"); strings.Count(got, "\n") != 1 {
+	if got := s.mustKubectl(t, "logs", "members-0", "--tail=1"); strings.Count(got, "\n") != 1 {
 		t.Errorf("logs --tail=1 has %q", got)
 	}
-	if got := s.must(t, "logs", "members-0", "--tail=0"); got != "" {
+	if got := s.mustKubectl(t, "logs", "members-0", "--tail=0"); got != "" {
 		t.Errorf("logs --tail=0 has %q", got)
 	}
 }
 
-// exec runs a shell on a terminal.
-func (s *scenario) exec(t *testing.T) {
-	k := s.open(t, true, "exec", "-it", "members-0", "--", "sh")
-	k.say("echo $((6*7))-\r")
-	k.hears("42-\r\n")
-	k.say("exit 7\r")
-	k.ends(7)
-	k = s.open(t, true, "exec", "-it", "members-0", "--", "size")
-	k.hears("size 30 100\r\n")
-	k.resize(31, 101)
-	k.hears("size 31 101\r\n")
-	k.say("\x04")
-	k.ends(0)
-	if out, err := s.kubectl(t, "exec", "members-0", "--", "sh", "-c", "echo out; exit 3"); out != "out\n" || err == nil || !strings.Contains(err.Error(), "exit code 3") {
+// execShell runs a shell on a terminal.
+func (s *scenario) execShell(t *testing.T) {
+	k := s.openSession(t, true, "exec", "-it", "members-0", "--", "sh")
+	k.typeText("echo $((6*7))-\r")
+	k.awaitText("42-\r\n")
+	k.typeText("exit 7\r")
+	k.awaitExit(7)
+	k = s.openSession(t, true, "exec", "-it", "members-0", "--", "size")
+	k.awaitText("size 30 100\r\n")
+	k.resizeTerminal(31, 101)
+	k.awaitText("size 31 101\r\n")
+	k.typeText("\x04")
+	k.awaitExit(0)
+	if out, err := s.runKubectl(t, "exec", "members-0", "--", "sh", "-c", "echo out; exit 3"); out != "out\n" || err == nil || !strings.Contains(err.Error(), "exit code 3") {
 		t.Errorf("exec of exit 3: got %q, %v", out, err)
 	}
 }
 
-// cp copies a file into a pod and back.
-func (s *scenario) cp(t *testing.T) {
+// copyFile copies a file into a pod and back.
+func (s *scenario) copyFile(t *testing.T) {
 	there, back := filepath.Join(t.TempDir(), "there"), filepath.Join(t.TempDir(), "back")
 	content := make([]byte, 300_000)
 	_, _ = rand.Read(content) // never fails
 	if err := os.WriteFile(there, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.must(t, "cp", there, "members-0:/tmp/file")
-	s.must(t, "cp", "members-0:/tmp/file", back)
+	s.mustKubectl(t, "cp", there, "members-0:/tmp/file")
+	s.mustKubectl(t, "cp", "members-0:/tmp/file", back)
 	if got, err := os.ReadFile(back); err != nil || !bytes.Equal(got, content) {
 		t.Errorf("%d bytes came back (%v) that differ from the %d that went there", len(got), err, len(content))
 	}
 }
 
-// attach checks that attach shows the output of the main process.
-func (s *scenario) attach(t *testing.T) {
-	if words, is := s.refused(t); is {
-		out, err := s.kubectl(t, "attach", "members-0")
+// checkAttach checks that attach shows the output of the main process.
+func (s *scenario) checkAttach(t *testing.T) {
+	if words, is := s.mustRefuse(t); is {
+		out, err := s.runKubectl(t, "attach", "members-0")
 		failsWith(t, words, out, err)
 		return
 	}
-	k := s.open(t, false, "attach", "members-0")
-	k.hears(" from members-0\n")
+	k := s.openSession(t, false, "attach", "members-0")
+	k.awaitText(" from members-0\n")
 }
 
 // attachTerminal talks to the main process.
 func (s *scenario) attachTerminal(t *testing.T) {
-	s.apply(t, shell)
-	s.must(t, "label", "pod", "shell", "app=shell")
-	if words, is := s.refused(t); is {
+	s.applyObjects(t, shell)
+	s.mustKubectl(t, "label", "pod", "shell", "app=shell")
+	if words, is := s.mustRefuse(t); is {
 		s.refusedPod(t, "app=shell", words)
 		return
 	}
-	s.must(t, "wait", "--for=condition=Ready", "--timeout="+Patience.String(), "pod/shell")
-	k := s.open(t, true, "attach", "-it", "shell")
-	k.say("echo $((6*7))-\r")
-	k.hears("42-\r\n")
+	s.mustKubectl(t, "wait", "--for=condition=Ready", "--timeout="+Patience.String(), "pod/shell")
+	k := s.openSession(t, true, "attach", "-it", "shell")
+	k.typeText("echo $((6*7))-\r")
+	k.awaitText("42-\r\n")
 }
 
 var forwarding = regexp.MustCompile(`Forwarding from (127\.0\.0\.1:\d+) -> `)
@@ -145,8 +145,8 @@ var forwarding = regexp.MustCompile(`Forwarding from (127\.0\.0\.1:\d+) -> `)
 // portForward makes three connections to a port.
 func (s *scenario) portForward(t *testing.T) {
 	args := []string{"port-forward", "--address=127.0.0.1", "deployment/web", fmt.Sprintf(":%d", s.port)}
-	k := s.open(t, false, args...)
-	k.hears("Forwarding from ")
+	k := s.openSession(t, false, args...)
+	k.awaitText("Forwarding from ")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 30 * time.Second}
 	get := func() (string, error) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+forwarding.FindStringSubmatch(k.out.String())[1], http.NoBody)
@@ -161,12 +161,12 @@ func (s *scenario) portForward(t *testing.T) {
 		body, err := io.ReadAll(answer.Body)
 		return string(body), err
 	}
-	if words, is := s.refused(t); is {
+	if words, is := s.mustRefuse(t); is {
 		got, err := get()
 		if err == nil {
 			t.Errorf("the port answers %q", got)
 		}
-		k.hears(words)
+		k.awaitText(words)
 		return
 	}
 	for range 3 {
@@ -176,15 +176,15 @@ func (s *scenario) portForward(t *testing.T) {
 	}
 }
 
-// renewed waits for a second token in the container. The home API server must accept both tokens, and the remote
+// awaitRenewal waits for a second token in the container. The home API server must accept both tokens, and the remote
 // API server must accept neither.
-func (s *scenario) renewed(t *testing.T, first string) {
+func (s *scenario) awaitRenewal(t *testing.T, first string) {
 	second := s.awaitToken(first)
 	for name, token := range map[string]string{"first": first, "second": second} {
-		if who := review(t, s.api, token); who != "system:serviceaccount:"+s.namespace+":app members-0" {
+		if who := reviewToken(t, s.api, token); who != "system:serviceaccount:"+s.namespace+":app members-0" {
 			t.Errorf("the home API server says that the %s token is that of %q", name, who)
 		}
-		if who := review(t, s.remote.API, token); who != "" {
+		if who := reviewToken(t, s.remote.API, token); who != "" {
 			t.Errorf("the remote API server takes the %s token, for that of %q", name, who)
 		}
 	}
@@ -199,21 +199,21 @@ func (s *scenario) awaitToken(than string) string {
 	ticker, timeout := time.NewTicker(every), time.After(patience)
 	defer ticker.Stop()
 	for {
-		token, err := s.kubectl(s.T, "exec", "members-0", "--", "cat", "/tokens/token")
+		token, err := s.runKubectl(s.T, "exec", "members-0", "--", "cat", "/tokens/token")
 		if err == nil && token != "" && token != than {
 			return token
 		}
 		select {
 		case <-ticker.C:
 		case <-timeout:
-			s.Fatalf("waited %s for another token in the container than %q: %v\n%s", patience, than, err, s.states())
+			s.Fatalf("waited %s for another token in the container than %q: %v\n%s", patience, than, err, s.podStates())
 		}
 	}
 }
 
-// review returns the user and the pod of a token according to an API server, or "" if the API server does not
+// reviewToken returns the user and the pod of a token according to an API server, or "" if the API server does not
 // accept the token.
-func review(t *testing.T, api *testapi.API, token string) string {
+func reviewToken(t *testing.T, api *testapi.API, token string) string {
 	t.Helper()
 	got, err := api.Client.AuthenticationV1().TokenReviews().Create(t.Context(), &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {

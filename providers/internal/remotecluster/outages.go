@@ -34,7 +34,7 @@ type outages struct {
 	dark map[string]bool // guarded by mu; by the watched kind
 }
 
-func (o *outages) began(of string) {
+func (o *outages) recordOutage(of string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.dark == nil {
@@ -43,8 +43,8 @@ func (o *outages) began(of string) {
 	o.dark[of] = true
 }
 
-// over reports whether there was an outage, and forgets it.
-func (o *outages) over(of string) bool {
+// endOutage reports whether there was an outage, and forgets it.
+func (o *outages) endOutage(of string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	was := o.dark[of]
@@ -60,16 +60,16 @@ func (n notOlder) RoundTrip(r *http.Request) (*http.Response, error) {
 		return n.next.RoundTrip(r)
 	}
 	of := r.URL.Path + "?" + q.Get("labelSelector") + "&" + q.Get("fieldSelector")
-	now, err := n.version(r)
+	now, err := n.currentVersion(r)
 	if err != nil {
-		n.began(of)
+		n.recordOutage(of)
 		return nil, fmt.Errorf("ask for the resource version of the remote cluster: %w", err)
 	}
 	why := "the remote cluster did not answer, and may have been restored meanwhile"
 	if order, err := resourceversion.CompareResourceVersion(now, from); err == nil && order < 0 { // false for versions that cannot be compared
 		why = fmt.Sprintf("the remote cluster was restored: it is at resource version %s, and was at %s", now, from)
-		n.over(of)
-	} else if !n.over(of) {
+		n.endOutage(of)
+	} else if !n.endOutage(of) {
 		return n.next.RoundTrip(r)
 	}
 	n.restored()
@@ -86,10 +86,10 @@ func (n notOlder) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// version returns the resource version of a watched resource. It returns "" if the remote cluster refuses the
+// currentVersion returns the resource version of a watched resource. It returns "" if the remote cluster refuses the
 // list; the watch gets the same refusal. It returns an error if nothing answers, or only a proxy before a silent
 // API server.
-func (n notOlder) version(watch *http.Request) (string, error) {
+func (n notOlder) currentVersion(watch *http.Request) (string, error) {
 	r := watch.Clone(watch.Context())
 	q := r.URL.Query()
 	for _, key := range []string{"watch", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "allowWatchBookmarks", "timeoutSeconds"} {

@@ -36,9 +36,9 @@ func versionOf[T copied](o T) string {
 	return o.GetResourceVersion()
 }
 
-// latest returns a copy as written, if the watch has shown nothing since, or else as shown by the watch; nil
+// latestCopy returns a copy as written, if the watch has shown nothing since, or else as shown by the watch; nil
 // means none. A removed copy stays removed, however late the watch is. The result is shared.
-func latest[T copied](w *written, o object, cached T) T {
+func latestCopy[T copied](w *written, o object, cached T) T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	was, ok := w.all[o]
@@ -54,9 +54,9 @@ func latest[T copied](w *written, o object, cached T) T {
 	return cached
 }
 
-// wrote records the answer of the API server to a write. After an error, only the state shown by the watch is
+// recordWritten records the answer of the API server to a write. After an error, only the state shown by the watch is
 // known.
-func wrote[T copied](w *written, o object, cached, after T, err error) error {
+func recordWritten[T copied](w *written, o object, cached, after T, err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
@@ -70,9 +70,9 @@ func wrote[T copied](w *written, o object, cached, after T, err error) error {
 	return nil
 }
 
-// removed records that a copy shown by the watch in this version was removed, or may have been. The next pod
+// recordRemoved records that a copy shown by the watch in this version was removed, or may have been. The next pod
 // that needs the copy writes it again.
-func (w *written) removed(o object, version string) {
+func (w *written) recordRemoved(o object, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if delete(w.all, o); version == "" {
@@ -84,8 +84,8 @@ func (w *written) removed(o object, version string) {
 	w.all[o] = writtenCopy{before: version}
 }
 
-// prune forgets the copies that the watch has shown since.
-func (w *written) prune(version func(object) string) {
+// pruneShown forgets the copies that the watch has shown since.
+func (w *written) pruneShown(version func(object) string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for o, was := range w.all {

@@ -44,7 +44,7 @@ func TestMissingRestarts(t *testing.T) {
 		if tt.before != "" {
 			remote.Annotations[annotationRestarts] = tt.before
 		}
-		if got := missing(&tt.home, remote)["main"]; got != tt.want {
+		if got := missingRestarts(&tt.home, remote)["main"]; got != tt.want {
 			t.Errorf("%s: got %d restarts of before, want %d", name, got, tt.want)
 		}
 	}
@@ -65,25 +65,25 @@ func TestRemadePodIsOnePod(t *testing.T) {
 	pod := ofHome("")
 	pod.Status = ran("a", 1, time.Now())
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	c.runs.saw(pod)
+	c.runs.recordPod(pod)
 	if err := c.cache.owners.GetStore().Add(owner); err != nil {
 		t.Fatal(err)
 	}
 	removed := pod.DeepCopy()
 	now := metav1.Now()
 	removed.DeletionTimestamp, removed.Status.Phase = &now, corev1.PodSucceeded
-	c.runs.saw(removed)
-	if s := c.show(removed).Status; s.Phase != corev1.PodRunning || s.Reason != reasonRemoved {
+	c.runs.recordPod(removed)
+	if s := c.podAtHome(removed).Status; s.Phase != corev1.PodRunning || s.Reason != reasonRemoved {
 		t.Errorf("a pod that somebody removes, and that comes back, is %s %s, want Running and who removes it", s.Phase, s.Reason)
 	}
-	s := c.show(owner).Status
+	s := c.podAtHome(owner).Status
 	if s.Phase != corev1.PodRunning || s.Conditions[0].Status != corev1.ConditionFalse || s.ContainerStatuses[0].State.Running != nil || s.ContainerStatuses[0].RestartCount != 1 {
 		t.Errorf("between two pods there is %+v, want a pod that runs and whose container waits", s)
 	}
 	next := pod.DeepCopy()
 	next.UID, next.Status = "next", ran("b", 0, time.Now())
-	c.runs.saw(next)
-	if got := c.show(next).Status.ContainerStatuses[0].RestartCount; got != 2 {
+	c.runs.recordPod(next)
+	if got := c.podAtHome(next).Status.ContainerStatuses[0].RestartCount; got != 2 {
 		t.Errorf("the next pod has %d restarts, want 2", got)
 	}
 }
@@ -98,8 +98,8 @@ func TestRestartsOfARemadeObject(t *testing.T) {
 		next := pod.DeepCopy()
 		id := fmt.Sprint("run-", i)
 		next.UID, next.Status = types.UID(id), ran(id, 0, time.Now())
-		c.runs.saw(next)
-		if got := c.show(next).Status.ContainerStatuses[0].RestartCount; got != 1+i {
+		c.runs.recordPod(next)
+		if got := c.podAtHome(next).Status.ContainerStatuses[0].RestartCount; got != 1+i {
 			t.Errorf("pod %d shows %d restarts, want %d", i, got, 1+i)
 		}
 	}
@@ -133,12 +133,12 @@ func TestWhatIsKeptWithoutAPod(t *testing.T) {
 			pod := ofHome(corev1.PodRunning)
 			pod.UID = types.UID("pod")
 			tt.saw(pod)
-			c.runs.saw(pod)
+			c.runs.recordPod(pod)
 		}
-		if got := c.runs.keeps(owner); got != tt.keeps {
+		if got := c.runs.keepsObject(owner); got != tt.keeps {
 			t.Errorf("%s: the object is kept: %t, want %t", name, got, tt.keeps)
 		}
-		if got := c.show(owner).Status.Phase; got != tt.shows {
+		if got := c.podAtHome(owner).Status.Phase; got != tt.shows {
 			t.Errorf("%s: the pod is %s, want %s", name, got, tt.shows)
 		}
 	}
@@ -182,7 +182,7 @@ func TestObjectWithoutAPodIsTold(t *testing.T) {
 	if err := c.cache.owners.GetStore().Delete(owner); err != nil {
 		t.Fatal(err)
 	}
-	if c.gone(owner); len(c.late) > 0 {
+	if c.recordGone(owner); len(c.late) > 0 {
 		t.Error("what is gone is remembered")
 	}
 }

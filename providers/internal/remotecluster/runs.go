@@ -27,25 +27,25 @@ type run struct {
 	ended  bool             // the run ended by itself: terminal before a removal
 }
 
-// remade reports whether the remote cluster remakes lost pods.
-func (c *Cluster) remade() bool { return c.owners != nil && c.owners.kind.Remakes }
+// remakesPods reports whether the remote cluster remakes lost pods.
+func (c *Cluster) remakesPods() bool { return c.owners != nil && c.owners.kind.Remakes }
 
-// leaves reports whether a remote pod will be gone for good. A removed pod with a remaining owner object comes
+// isLeaving reports whether a remote pod will be gone for good. A removed pod with a remaining owner object comes
 // back.
-func (c *Cluster) leaves(there *corev1.Pod) bool {
-	if !c.remade() {
+func (c *Cluster) isLeaving(there *corev1.Pod) bool {
+	if !c.remakesPods() {
 		return there.DeletionTimestamp != nil
 	}
 	owner := there
 	if !isOwner(there) {
-		owner = c.cache.owner(there.Namespace, there.Name)
+		owner = c.cache.findOwner(there.Namespace, there.Name)
 	}
 	return owner == nil || owner.DeletionTimestamp != nil
 }
 
-// saw records a remote pod.
-func (r *runs) saw(remote *corev1.Pod) {
-	if !r.of.remade() || isOwner(remote) {
+// recordPod records a remote pod.
+func (r *runs) recordPod(remote *corev1.Pod) {
+	if !r.of.remakesPods() || isOwner(remote) {
 		return
 	}
 	_, uid := homeOf(remote)
@@ -60,7 +60,7 @@ func (r *runs) saw(remote *corev1.Pod) {
 		}
 		r.known[uid] = was
 	case was.pod.UID != remote.UID:
-		r.learn(was)
+		r.learnRestarts(was)
 		s := Status(was.withRestarts(), byHome)
 		was.before, was.ended = restartsOf(&s), false
 		for name, n := range restartsBefore(remote) { // the next pod of the same object has these restarts, too
@@ -68,72 +68,72 @@ func (r *runs) saw(remote *corev1.Pod) {
 		}
 	}
 	was.pod = remote
-	was.ended = was.ended || terminal(remote.Status.Phase) && remote.DeletionTimestamp == nil
+	was.ended = was.ended || isTerminal(remote.Status.Phase) && remote.DeletionTimestamp == nil
 }
 
-func (r *runs) forget(uid types.UID) {
+func (r *runs) forgetPod(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, uid)
 }
 
-// learn takes the restarts from before the start of this process from the pod at home. The caller holds r.mu.
-func (r *runs) learn(was *run) {
+// learnRestarts takes the restarts from before the start of this process from the pod at home. The caller holds r.mu.
+func (r *runs) learnRestarts(was *run) {
 	at, uid := homeOf(was.pod)
 	if home := r.of.homePod(at.Namespace, at.Name); was.before == nil && home != nil && home.UID == uid {
-		was.before = missing(&home.Status, was.pod)
+		was.before = missingRestarts(&home.Status, was.pod)
 	}
 }
 
-// view returns a remote pod as home must see it, and the party that removes it.
-func (r *runs) view(remote *corev1.Pod, by remover) (*corev1.Pod, remover) {
+// viewPod returns a remote pod as home must see it, and the party that removes it.
+func (r *runs) viewPod(remote *corev1.Pod, by remover) (*corev1.Pod, remover) {
 	at, uid := homeOf(remote)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	was := r.known[uid]
 	if !isOwner(remote) {
-		if by == byNobodyKnows && !r.of.leaves(remote) {
+		if by == byNobodyKnows && !r.of.isLeaving(remote) {
 			by = bySomebody // the pod comes back
 		}
 		if was == nil || was.pod.UID != remote.UID {
 			return remote, by
 		}
-		r.learn(was)
+		r.learnRestarts(was)
 		return (&run{pod: remote, before: was.before}).withRestarts(), by
 	}
 	out := remote.DeepCopy()
 	delete(out.Annotations, annotationRestarts) // the status has the restarts
 	switch home := r.of.homePod(at.Namespace, at.Name); {
 	case was != nil:
-		r.learn(was)
+		r.learnRestarts(was)
 		out.Status = Status(was.withRestarts(), byHome)
 		if was.ended {
 			return out, byHome
 		}
 	case home != nil && home.UID == uid:
 		home.Status.DeepCopyInto(&out.Status)
-		if terminal(home.Status.Phase) {
+		if isTerminal(home.Status.Phase) {
 			return out, byHome
 		}
 	default:
 		out.Status = corev1.PodStatus{}
 	}
-	pending(out)
+	setPending(out)
 	return out, byHome
 }
 
-// pending gives the pod the status of a pod that does not exist yet.
-func pending(pod *corev1.Pod) {
+// setPending gives the pod the status of a pod that does not exist yet.
+func setPending(pod *corev1.Pod) {
 	s := &pod.Status
 	s.Reason, s.Message = "", ""
-	if terminal(s.Phase) {
+	if isTerminal(s.Phase) {
 		s.Phase = corev1.PodRunning
 	}
 	if s.Phase != corev1.PodRunning {
 		s.Phase = corev1.PodPending
 	}
 	if time.Since(pod.CreationTimestamp.Time) > shownWithin {
-		s.Message = "the controller of the remote cluster has not made the pod of " + pod.Kind + " " + key(pod)
+		s.Message = "the controller of the remote cluster has not made the pod of " + pod.Kind + " " + podKey(pod)
 	}
 	for i := range s.Conditions {
 		if c := &s.Conditions[i]; (c.Type == corev1.PodReady || c.Type == corev1.ContainersReady) && c.Status == corev1.ConditionTrue {
@@ -153,10 +153,10 @@ func pending(pod *corev1.Pod) {
 // tellLate reports, once for each object, that the controller made no pod in time: no other event would report
 // it.
 func (c *Cluster) tellLate() {
-	if !c.remade() {
+	if !c.remakesPods() {
 		return
 	}
-	for _, remote := range c.cache.all() {
+	for _, remote := range c.cache.allPods() {
 		if !isOwner(remote) || remote.DeletionTimestamp != nil || time.Since(remote.CreationTimestamp.Time) <= shownWithin {
 			continue
 		}
@@ -166,25 +166,25 @@ func (c *Cluster) tellLate() {
 		c.late[uid] = true
 		c.mu.Unlock()
 		if !told {
-			c.tell(remote)
+			c.reportPod(remote)
 		}
 	}
 }
 
-// keeps reports whether to keep an object without a pod: its pod ended by itself, or will be made again.
+// keepsObject reports whether to keep an object without a pod: its pod ended by itself, or will be made again.
 // Otherwise the end of the pod is unknown, and the pod is lost like any other. A controller makes pods that
 // restart again, however they ended, because a removed pod ends, too.
-func (r *runs) keeps(owner *corev1.Pod) bool {
-	if !r.of.remade() {
+func (r *runs) keepsObject(owner *corev1.Pod) bool {
+	if !r.of.remakesPods() {
 		return false
 	}
 	at, uid := homeOf(owner)
 	switch policy := owner.Spec.RestartPolicy; {
-	case !terminal(owner.Status.Phase), policy == corev1.RestartPolicyAlways,
+	case !isTerminal(owner.Status.Phase), policy == corev1.RestartPolicyAlways,
 		policy == corev1.RestartPolicyOnFailure && owner.Status.Phase == corev1.PodFailed:
 		return true
 	}
-	if home := r.of.homePod(at.Namespace, at.Name); home != nil && home.UID == uid && terminal(home.Status.Phase) {
+	if home := r.of.homePod(at.Namespace, at.Name); home != nil && home.UID == uid && isTerminal(home.Status.Phase) {
 		return true
 	}
 	r.mu.Lock()

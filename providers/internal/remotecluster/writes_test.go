@@ -41,7 +41,7 @@ func TestOneWriteForManyPods(t *testing.T) {
 		t.Errorf("%d writes when both have changed, want one of each", n)
 	}
 	for _, kind := range []string{KindConfigMap, KindSecret} {
-		c.copies.remove(t.Context(), object{kind, "r", "copy"}, &metav1.ObjectMeta{})
+		c.copies.removeCopy(t.Context(), object{kind, "r", "copy"}, &metav1.ObjectMeta{})
 	}
 	if n := put("two"); n != 2 {
 		t.Errorf("%d writes when both were removed, want one of each", n)

@@ -90,16 +90,16 @@ func TestPodWithoutAnAnswerKeepsItsCopies(t *testing.T) {
 			t.Fatal("the answer was not lost")
 		}
 		copied := object{KindSecret, "r", c.config.Home.filesName(home)}
-		if !c.names(copied) {
+		if !c.namesCopy(copied) {
 			t.Error("what a pod needs that may be there is removed")
 		}
 		time.Sleep(time.Minute)
-		if _, err := c.GetPod(ctx, "default", "web-0"); err != nil || !c.names(copied) {
-			t.Errorf("GetPod of a pod that was found: %v; its copy is named: %t", err, c.names(copied))
+		if _, err := c.GetPod(ctx, "default", "web-0"); err != nil || !c.namesCopy(copied) {
+			t.Errorf("GetPod of a pod that was found: %v; its copy is named: %t", err, c.namesCopy(copied))
 		}
 		r.forget()
 		time.Sleep(time.Minute)
-		if c.names(copied) {
+		if c.namesCopy(copied) {
 			t.Error("what nobody needs is kept")
 		}
 		cancel()
@@ -123,7 +123,7 @@ func TestLateWatchOfARemovedCopy(t *testing.T) {
 		if err := c.cache.secrets.GetStore().Add(s); err != nil {
 			t.Fatal(err)
 		}
-		c.copies.collect(t.Context(), true)
+		c.copies.collectUnneeded(t.Context(), true)
 		time.Sleep(time.Minute) // the longest possible delay
 		r.asked()
 		want := metav1.ObjectMeta{Namespace: "r", Name: "copy"}
@@ -136,14 +136,14 @@ func TestLateWatchOfARemovedCopy(t *testing.T) {
 		if asked := r.asked(); !slices.Equal(asked, []string{"POST /api/v1/namespaces/r/configmaps", "POST /api/v1/namespaces/r/secrets"}) {
 			t.Errorf("asked %q, want both copies be made again", asked)
 		}
-		c.copies.collect(t.Context(), true)
+		c.copies.collectUnneeded(t.Context(), true)
 		if err := c.cache.configMaps.GetStore().Delete(m); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.cache.secrets.GetStore().Delete(s); err != nil {
 			t.Fatal(err)
 		}
-		if c.copies.collect(t.Context(), true); len(c.copies.written.all) > 0 {
+		if c.copies.collectUnneeded(t.Context(), true); len(c.copies.written.all) > 0 {
 			t.Errorf("what the watch has shown is remembered: %v", c.copies.written.all)
 		}
 	})
@@ -173,7 +173,7 @@ func TestTokensAreRenewedWhatever(t *testing.T) {
 					}
 				}
 				change(c, tokens)
-				c.refresh(t.Context())
+				c.refreshNeeds(t.Context())
 				if got := tokens.taken(); got == 0 || tokens.all == nil && got != pods {
 					t.Errorf("%d tokens were given", got)
 				}
@@ -207,7 +207,7 @@ func TestPodThatHomeHasNoMoreGetsNoToken(t *testing.T) {
 	next := withToken(0)
 	next.UID = "next"
 	atHome(t, c, next)
-	if c.refresh(t.Context()); tokens.taken() > 0 {
+	if c.refreshNeeds(t.Context()); tokens.taken() > 0 {
 		t.Error("a pod that home has no more got a token")
 	}
 }

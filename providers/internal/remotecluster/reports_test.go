@@ -58,12 +58,12 @@ func TestPodThatWaitsIsNotTold(t *testing.T) {
 		told := 0
 		cl.NotifyPods(t.Context(), func(pod *corev1.Pod) { told++ })
 		for _, change := range c.seen {
-			cl.seen(remote(change))
+			cl.recordSeen(remote(change))
 		}
 		if told != c.want {
 			t.Errorf("%s: the node was told %d times, want %d", c.name, told, c.want)
 		}
-		if cl.gone(remote(same)); len(cl.told) > 0 {
+		if cl.recordGone(remote(same)); len(cl.told) > 0 {
 			t.Errorf("%s: what is gone is remembered", c.name)
 		}
 	}
@@ -92,7 +92,7 @@ func TestOthersAreAllButTheNodesOwn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if found != 1 || own.Matches(labels.Set(of)) != h.owns(&metav1.ObjectMeta{Labels: of}) {
+			if found != 1 || own.Matches(labels.Set(of)) != h.ownsObject(&metav1.ObjectMeta{Labels: of}) {
 				t.Errorf("%s: found by %d of the selectors, want one", name, found)
 			}
 		}

@@ -29,11 +29,11 @@ func (c *Cluster) lookForMade(ctx context.Context) {
 		cancel()
 		switch {
 		case err == nil && (m.pod.UID == "" || pod.UID == m.pod.UID):
-			c.found(pod, m)
+			c.recordFound(pod, m)
 		case err == nil, apierrors.IsNotFound(err):
 			c.notMade(m.pod)
 		case ctx.Err() == nil:
-			log.G(ctx).WithError(err).WithField("name", key(m.pod)).Warn("Nobody knows whether a pod that was made is still in the remote cluster")
+			log.G(ctx).WithError(err).WithField("name", podKey(m.pod)).Warn("Nobody knows whether a pod that was made is still in the remote cluster")
 			if noAnswer(err) {
 				return
 			}
@@ -41,8 +41,8 @@ func (c *Cluster) lookForMade(ctx context.Context) {
 	}
 }
 
-// found records an existing pod that the watch has not shown.
-func (c *Cluster) found(pod *corev1.Pod, was madePod) {
+// recordFound records an existing pod that the watch has not shown.
+func (c *Cluster) recordFound(pod *corev1.Pod, was madePod) {
 	_, uid := homeOf(pod)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,6 +64,6 @@ func (c *Cluster) notMade(pod *corev1.Pod) {
 	delete(c.born, uid)
 	c.mu.Unlock()
 	if made {
-		c.gone(pod)
+		c.recordGone(pod)
 	}
 }
