@@ -14,7 +14,7 @@ import (
 const lockAgain = 200 * time.Millisecond
 
 // awaitLock waits until no other process uses the directory. Two processes would start each container twice, because
-// neither sees the other's starting container. lock also waits for an ending or frozen process. It returns nil
+// neither sees the other's starting container. awaitLock also waits for an ending or frozen process. It returns nil
 // when ctx ends.
 func (r *Runtime) awaitLock(ctx context.Context) (*os.File, error) {
 	for waits := false; ctx.Err() == nil; waits = true {

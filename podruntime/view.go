@@ -101,7 +101,7 @@ func (v *view) recordOutcome(a plan.Action, o plan.Outcome, round uint64) {
 }
 
 // mergeList takes a complete list of the pod. A known container or sandbox from before the list, missing in the
-// list, is gone; merge returns the gone containers.
+// list, is gone; mergeList returns the gone containers.
 func (v *view) mergeList(l *listed) (lost []string) {
 	for id, s := range v.sandboxes {
 		if _, has := l.sandboxes[id]; !has && s.since < l.round {

@@ -80,7 +80,7 @@ func (n *cniNetwork) joinNetwork(ctx context.Context, s *sandbox) ([]string, err
 	return addresses, nil
 }
 
-// leaveNetwork returns everything that join got, or a part of it.
+// leaveNetwork returns everything that joinNetwork got, or a part of it.
 func (n *cniNetwork) leaveNetwork(ctx context.Context, s *sandbox) error {
 	if err := n.cni.DelNetworkList(ctx, n.list, n.runtimeConf(s)); err != nil {
 		return fmt.Errorf("network %s: %w", n.list.Name, err)

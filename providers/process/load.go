@@ -30,7 +30,7 @@ type leftover struct {
 	remove  func(ctx context.Context, id, dir string) error
 }
 
-// loadRecords finds the containers of an earlier process. An unreadable record costs only its own pod: load ends and
+// loadRecords finds the containers of an earlier process. An unreadable record costs only its own pod: loadRecords ends and
 // removes the pod, and podruntime starts it anew.
 func (r *Runtime) loadRecords(ctx context.Context) error {
 	if err := r.loadEach(ctx, "sandboxes", r.loadSandbox, r.removeBrokenSandbox); err != nil {

@@ -16,7 +16,7 @@ import (
 
 // podNetwork gives pods a network of their own.
 type podNetwork interface {
-	// joinNetwork makes the network of a sandbox and returns its addresses. After an error, leave returns the rest.
+	// joinNetwork makes the network of a sandbox and returns its addresses. After an error, leaveNetwork returns the rest.
 	joinNetwork(context.Context, *sandbox) ([]string, error)
 	// leaveNetwork returns the result of join, whole or in part, also if it was returned before.
 	leaveNetwork(context.Context, *sandbox) error

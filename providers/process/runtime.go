@@ -61,7 +61,7 @@ type Runtime struct {
 	containers map[string]*container
 	// started are containers whose end Run must see.
 	started chan *container
-	// leftovers are still to be removed from the disk; owned by load, and by Run after it.
+	// leftovers are still to be removed from the disk; owned by loadRecords, and by Run after it.
 	leftovers []leftover
 }
 

@@ -64,7 +64,7 @@ type userNetwork struct {
 	// tell informs the user of a pod why the pod has no network. An empty reason means that it has a network
 	// again.
 	tell func(s *sandbox, why string)
-	// told is the last reason for each sandbox without a network; owned by follow.
+	// told is the last reason for each sandbox without a network; owned by sendChanges.
 	told map[string]string
 }
 

@@ -219,7 +219,7 @@ func (p *pulls) knownFiles() (map[string]bool, int) {
 	return files, p.changes
 }
 
-// forgetFiles forgets removed images. After any change since, they may have come back, and forget leaves them to the
+// forgetFiles forgets removed images. After any change since, they may have come back, and forgetFiles leaves them to the
 // next time.
 func (p *pulls) forgetFiles(files map[string]bool, changes int) error {
 	p.mu.Lock()

@@ -24,7 +24,7 @@ func (r rates) beginRound() {
 	}
 }
 
-// forgetUnseen forgets containers without a measurement since begin.
+// forgetUnseen forgets containers without a measurement since beginRound.
 func (r rates) forgetUnseen() {
 	for id, last := range r {
 		if !last.seen {

@@ -67,7 +67,7 @@ func TestUsageOfManyFiles(t *testing.T) {
 	if got := use["e"]; err != nil || got.Inodes != dirs*files+dirs+1 {
 		t.Errorf("got %+v, %v; want %d inodes", got, err, dirs*files+dirs+1)
 	}
-	// When its time is over, measure returns the figures so far.
+	// When its time is over, measureDir returns the figures so far.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	got, err := measureDir(ctx, w.dir(pod, "e"))
@@ -89,7 +89,7 @@ func TestUsageEntersNoMount(t *testing.T) {
 	}
 }
 
-// TestUsageOfATreeThatMoves: leave returns errMoved if the directory above is not the directory from which the
+// TestUsageOfATreeThatMoves: leaveDirectory returns errMoved if the directory above is not the directory from which the
 // walk came.
 func TestUsageOfATreeThatMoves(t *testing.T) {
 	dir := t.TempDir()

@@ -80,7 +80,7 @@ func (c *candidate) podPlacement(pod *corev1.Pod) (remotecluster.Placement, erro
 }
 
 // fitPod returns how much would be left at the target after the pod, as a share of the best node there. If no node
-// takes the pod, fit returns a reason.
+// takes the pod, fitPod returns a reason.
 func (c *candidate) fitPod(pod *corev1.Pod) (left float64, why string) {
 	if c.away != "" {
 		return 0, c.away
@@ -103,7 +103,7 @@ func (c *candidate) fitPod(pod *corev1.Pod) (left float64, why string) {
 	return best.shareLeft(what), ""
 }
 
-// chooseTarget returns the target with the most left after the pod. If no target takes the pod, choose returns the
+// chooseTarget returns the target with the most left after the pod. If no target takes the pod, chooseTarget returns the
 // reasons.
 func chooseTarget(candidates []*candidate, pod *corev1.Pod) (best *candidate, why string) {
 	most := 0.0

@@ -87,7 +87,7 @@ func (r *room) shareLeft(what corev1.ResourceList) float64 {
 	return least
 }
 
-// refusalReason returns the reason why a pod with this placement cannot run on a node, or "" if it can. admits ignores
+// refusalReason returns the reason why a pod with this placement cannot run on a node, or "" if it can. refusalReason ignores
 // the room of the node.
 func refusalReason(n *corev1.Node, place remotecluster.Placement) string {
 	if !isReady(n) {
@@ -118,7 +118,7 @@ func isReady(n *corev1.Node) bool {
 }
 
 // fitNode returns the node with the most left after the pod, as the default scheduler chooses. If no node takes the
-// pod, fit returns the reasons.
+// pod, fitNode returns the reasons.
 func (all rooms) fitNode(what corev1.ResourceList, place remotecluster.Placement) (best *room, why string) {
 	if len(all) == 0 {
 		return nil, "it has no nodes"

@@ -103,5 +103,5 @@ func (f *flow) deliverDatagram(datagram []byte) {
 
 func (f *flow) recordUse() { f.used.Store(time.Now().UnixNano()) }
 
-// close ends run.
+// close ends runFlow.
 func (f *flow) close() { f.ep.Close() }

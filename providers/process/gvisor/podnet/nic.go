@@ -106,7 +106,7 @@ func isTUN(fd int) (bool, error) {
 	return false, errors.New("the descriptor is neither a unix socket of type SOCK_SEQPACKET nor a TUN device (IFF_TUN|IFF_NO_PI)")
 }
 
-// close closes the descriptor, which ends receive and run.
+// close closes the descriptor, which ends receivePackets and sendQueued.
 func (n *nic) close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
