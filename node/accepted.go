@@ -10,8 +10,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// accepted records that the backend has the version of the pod in api.
-func (w *podWorker) accepted(key string, api *corev1.Pod) {
+// recordAccepted records that the backend has the version of the pod in api.
+func (w *podWorker) recordAccepted(key string, api *corev1.Pod) {
 	first := false
 	w.states.sync(key, api.UID, func(st syncWriter) {
 		first = !st.sent.Accepted
@@ -22,7 +22,7 @@ func (w *podWorker) accepted(key string, api *corev1.Pod) {
 		st.askedAt = st.sent.AcceptedAt
 		st.clearError()
 	})
-	w.given.accept(key, api.UID)
+	w.given.recordAccepted(key, api.UID)
 	w.dropOlderSecrets(key, api.UID)
 	if first {
 		w.orphans.oneMore()
@@ -35,10 +35,10 @@ func (w *podWorker) accepted(key string, api *corev1.Pod) {
 	}
 }
 
-// learn requests the status of a pod that was found at the backend, if the provider has not reported it: the
+// requestStatus requests the status of a pod that was found at the backend, if the provider has not reported it: the
 // provider may have done so before a restart. It also requests the status of a changed pod, if the last report
 // may be from before the change.
-func (w *podWorker) learn(key string) {
+func (w *podWorker) requestStatus(key string) {
 	if st := w.states.get(key); !st.report.matches(st.sent.UID) || st.reflected < st.generation {
 		w.pollLane.Add(key)
 	}

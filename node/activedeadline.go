@@ -33,8 +33,8 @@ func (d *activeDeadlines) deadlineOf(key string, api *corev1.Pod, st *podState) 
 	return at
 }
 
-// overdue reports whether the active deadline of a pod at the backend has passed, and no stop was acknowledged.
-func (d *activeDeadlines) overdue(ctx context.Context, key string) bool {
+// isOverdue reports whether the active deadline of a pod at the backend has passed, and no stop was acknowledged.
+func (d *activeDeadlines) isOverdue(ctx context.Context, key string) bool {
 	left, has := d.untilDeadline(ctx, key)
 	return has && left <= 0
 }
@@ -55,7 +55,7 @@ func (d *activeDeadlines) untilDeadline(ctx context.Context, key string) (time.D
 	switch {
 	case api == nil, st.sent.UID != api.UID, !st.sent.Accepted:
 		return 0, false
-	case st.sent.StopAcked, st.finished(api.UID), lifecycle.Terminal(&api.Status):
+	case st.sent.StopAcked, st.isFinished(api.UID), lifecycle.Terminal(&api.Status):
 		return 0, false
 	}
 	at := d.deadlineOf(key, api, &st)

@@ -36,15 +36,15 @@ func newPodAdmission(core *podCore, cfg *PodControllerConfig) *podAdmission {
 	return a
 }
 
-// lacks reports whether the backend is known not to have a feature.
-func (a *podAdmission) lacks(feature capability.Feature) bool {
+// lacksFeature reports whether the backend is known not to have a feature.
+func (a *podAdmission) lacksFeature(feature capability.Feature) bool {
 	return a.declared != nil && !a.declared.Has(feature)
 }
 
-// admit reserves room for a pod that has not been at the backend, as a kubelet does, or returns why the node has
+// admitPod reserves room for a pod that has not been at the backend, as a kubelet does, or returns why the node has
 // no room. This can happen when a client bound the pod without the scheduler, or the scheduler knew less than
 // the node. Capacity counts only for a provider that declares its capabilities.
-func (a *podAdmission) admit(ctx context.Context, key string, api *corev1.Pod) *lifecycle.PodFailure {
+func (a *podAdmission) admitPod(ctx context.Context, key string, api *corev1.Pod) *lifecycle.PodFailure {
 	if a.declared == nil {
 		return nil
 	}
@@ -56,16 +56,16 @@ func (a *podAdmission) admit(ctx context.Context, key string, api *corev1.Pod) *
 	if a.allocatable != nil {
 		allocatable = a.allocatable()
 	}
-	if r := a.allocations.Admit(api, allocatable, func(reserved []types.UID) []types.UID { return a.ended(ctx, reserved) }); r != nil {
+	if r := a.allocations.Admit(api, allocatable, func(reserved []types.UID) []types.UID { return a.podsWithoutNeed(ctx, reserved) }); r != nil {
 		return &lifecycle.PodFailure{Reason: r.Reason, Message: r.Message}
 	}
 	a.states.sync(key, api.UID, func(st syncWriter) { st.admitted = true })
 	return nil
 }
 
-// reserve records the resources of a pod that reached the backend in another way or now requests other
+// reserveRoom records the resources of a pod that reached the backend in another way or now requests other
 // resources.
-func (a *podAdmission) reserve(api *corev1.Pod, sent lifecycle.Sent) {
+func (a *podAdmission) reserveRoom(api *corev1.Pod, sent lifecycle.Sent) {
 	if a.declared != nil && lifecycle.Started(api, sent) && !lifecycle.Terminal(&api.Status) {
 		a.allocations.Reserve(api)
 	}
@@ -75,14 +75,14 @@ func (a *podAdmission) reserve(api *corev1.Pod, sent lifecycle.Sent) {
 // new pod must not be admitted before them.
 func (a *podAdmission) reserveAll(ctx context.Context) {
 	for _, pod := range a.all(ctx) {
-		a.reserve(pod, lifecycle.Sent{})
+		a.reserveRoom(pod, lifecycle.Sent{})
 	}
 }
 
-// ended returns the pods with a reservation that need no room any more: ended pods, and deleted pods without a
+// podsWithoutNeed returns the pods with a reservation that need no room any more: ended pods, and deleted pods without a
 // state. A pod that was admitted a moment ago has a state.
-func (a *podAdmission) ended(ctx context.Context, reserved []types.UID) []types.UID {
-	needs := a.states.holding()
+func (a *podAdmission) podsWithoutNeed(ctx context.Context, reserved []types.UID) []types.UID {
+	needs := a.states.roomHolders()
 	for _, pod := range a.all(ctx) {
 		holds, remembered := needs[pod.UID]
 		needs[pod.UID] = (holds || !remembered) && !lifecycle.Terminal(&pod.Status)
@@ -96,7 +96,7 @@ func (a *podAdmission) checkSupported(api *corev1.Pod) string {
 		return ""
 	}
 	pod := api
-	if len(api.Spec.EphemeralContainers) > 0 && a.lacks(capability.EphemeralContainers) {
+	if len(api.Spec.EphemeralContainers) > 0 && a.lacksFeature(capability.EphemeralContainers) {
 		pod = api.DeepCopy() // their own statuses show it
 		pod.Spec.EphemeralContainers = nil
 	}
@@ -113,7 +113,7 @@ func (a *podAdmission) withoutUnsupported(pod *corev1.Pod) {
 	if a.accepts {
 		a.declared.LeaveOut(pod)
 	}
-	if a.lacks(capability.EphemeralContainers) {
+	if a.lacksFeature(capability.EphemeralContainers) {
 		pod.Spec.EphemeralContainers = nil
 	}
 }
@@ -121,7 +121,7 @@ func (a *podAdmission) withoutUnsupported(pod *corev1.Pod) {
 // forProvider returns a pod of the API server in the form in which the provider gets it: the pod itself, or a
 // copy if parts are left out.
 func (a *podAdmission) forProvider(api *corev1.Pod) *corev1.Pod {
-	added := len(api.Spec.EphemeralContainers) > 0 && a.lacks(capability.EphemeralContainers)
+	added := len(api.Spec.EphemeralContainers) > 0 && a.lacksFeature(capability.EphemeralContainers)
 	if !added && (!a.accepts || len(a.declared.Unenforced(api)) == 0) {
 		return api
 	}
@@ -130,8 +130,8 @@ func (a *podAdmission) forProvider(api *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// unenforced returns the requested settings that the pod runs without, or "".
-func (a *podAdmission) unenforced(api *corev1.Pod) string {
+// unenforcedSettings returns the requested settings that the pod runs without, or "".
+func (a *podAdmission) unenforcedSettings(api *corev1.Pod) string {
 	if a.declared == nil {
 		return ""
 	}
@@ -143,12 +143,12 @@ func (a *podAdmission) unenforced(api *corev1.Pod) string {
 
 // fixedSizes reports whether the backend is known not to change the resources of running pods.
 func (a *podAdmission) fixedSizes() bool {
-	return a.lacks(capability.InPlaceResize)
+	return a.lacksFeature(capability.InPlaceResize)
 }
 
-// size records the resources of a pod that the backend had already. A pod that waits for a resize was made with
+// recordSizes records the resources of a pod that the backend had already. A pod that waits for a resize was made with
 // other resources than its spec shows, and these are unknown.
-func (a *podAdmission) size(key string, api *corev1.Pod, st podState) {
+func (a *podAdmission) recordSizes(key string, api *corev1.Pod, st podState) {
 	if !a.fixedSizes() || st.sized != nil {
 		return
 	}

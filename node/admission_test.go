@@ -218,7 +218,7 @@ func TestReservationOfAPodThatIsGone(t *testing.T) {
 		},
 	}
 	a.reserveAll(t.Context())
-	if r := a.admit(t.Context(), "d/q", next); r == nil {
+	if r := a.admitPod(t.Context(), "d/q", next); r == nil {
 		t.Error("a pod is admitted beside one that runs, for which there is no room")
 	}
 	if err := indexer.Delete(runs); err != nil {
@@ -227,21 +227,21 @@ func TestReservationOfAPodThatIsGone(t *testing.T) {
 	remembered := &podState{}
 	remembered.sent.UID = runs.UID
 	a.states.m["d/p"] = remembered
-	if r := a.admit(t.Context(), "d/q", next); r == nil {
+	if r := a.admitPod(t.Context(), "d/q", next); r == nil {
 		t.Error("a pod is admitted beside one that is gone in the API server, and whose stop is not confirmed")
 	}
 	remembered.report, remembered.relapsed = &report{uid: runs.UID, status: &corev1.PodStatus{Phase: corev1.PodSucceeded}}, true
-	if r := a.admit(t.Context(), "d/q", next); r == nil {
+	if r := a.admitPod(t.Context(), "d/q", next); r == nil {
 		t.Error("a pod is admitted beside one that was said to have ended, and to run after that")
 	}
 	remembered.report, remembered.stopped = nil, true
-	if r := a.admit(t.Context(), "d/q", next); r != nil {
+	if r := a.admitPod(t.Context(), "d/q", next); r != nil {
 		t.Errorf("a pod is refused for one whose stop is confirmed: %s", r.Message)
 	}
 	a.allocations.Release(next.UID)
 	a.allocations.Reserve(runs)
 	delete(a.states.m, "d/p")
-	if r := a.admit(t.Context(), "d/q", next); r != nil {
+	if r := a.admitPod(t.Context(), "d/q", next); r != nil {
 		t.Errorf("a pod is refused for one that is gone: %s", r.Message)
 	}
 }

@@ -20,20 +20,20 @@ type apiOutage struct {
 	noted chan struct{} // holds a token when the API server did not answer
 }
 
-// end ends an outage for all pods at once. Each pod whose write was not answered waits for a retry of its own,
+// endOutage ends an outage for all pods at once. Each pod whose write was not answered waits for a retry of its own,
 // up to a minute. One request every two seconds detects for all of them that the API server is back. In a longer
 // outage the fence of the lease closes, and pods wait for the next of the leaseTerms instead.
-func (o *apiOutage) end(ctx context.Context) {
+func (o *apiOutage) endOutage(ctx context.Context) {
 	begin := time.Now()
 	for out := true; out; {
 		if !sleep.For(ctx, probeAPIEvery) {
 			return
 		}
-		out = apiwatch.Unanswered(o.probe(ctx, probeAPIEvery))
+		out = apiwatch.Unanswered(o.probeServer(ctx, probeAPIEvery))
 	}
-	o.noticed() // drop a second report of the same outage
+	o.dropNotice() // drop a second report of the same outage
 	log.G(ctx).Infof("the API server answers again, after %v at least", time.Since(begin).Round(time.Second))
-	o.kick()
+	o.kickAll()
 }
 
 // failedToReach starts the probe of the API server if err shows that the API server was not reached.
@@ -41,11 +41,11 @@ func (o *apiOutage) failedToReach(err error) {
 	if !apiwatch.Unanswered(err) {
 		return
 	}
-	wake(o.noted)
+	leaveToken(o.noted)
 }
 
-// noticed discards a wake-up that failedToReach may have sent meanwhile.
-func (o *apiOutage) noticed() {
+// dropNotice discards a wake-up that failedToReach may have sent meanwhile.
+func (o *apiOutage) dropNotice() {
 	select {
 	case <-o.noted:
 	default:

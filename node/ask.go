@@ -18,15 +18,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// ask completes the facts with the answer for the decision, or with the recorded fact.
-func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
+// askFor completes the facts with the answer for the decision, or with the recorded fact.
+func (s *podSync) askFor(ctx context.Context, d lifecycle.Decision) error {
 	f := &s.facts
 	f.Taken.Add(d.Step)
 	switch d.Step {
 	case lifecycle.Look:
-		s.look(ctx)
+		s.lookAtBackend(ctx)
 	case lifecycle.ReadLive:
-		live, err := s.live(ctx, s.key)
+		live, err := s.readLive(ctx, s.key)
 		if err != nil {
 			return newLaneError(s.api, eventFailedSync, fmt.Errorf("read pod %s from the API server before it is given up or deleted at the backend: %w", s.key, err))
 		}
@@ -38,34 +38,34 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 		if err := s.fence.Allow(ctx); err != nil { // the record of the loss must not outlive the term
 			return err
 		}
-		s.fail(s.key, s.api, lifecycle.Lose())
+		s.failPod(s.key, s.api, lifecycle.Lose())
 	case lifecycle.Recreate:
 		if err := s.fence.Allow(ctx); err != nil {
 			return err
 		}
-		s.recreate(ctx)
+		s.recordLoss(ctx)
 	default:
 		panic(fmt.Sprintf("lifecycle step %d asks for nothing", d.Step))
 	}
 	return nil
 }
 
-// look asks the backend for the pods of the name, and completes the facts with the answer and with the counts of
+// lookAtBackend asks the backend for the pods of the name, and completes the facts with the answer and with the counts of
 // the pods that one side lacks.
-func (s *podSync) look(ctx context.Context) {
+func (s *podSync) lookAtBackend(ctx context.Context) {
 	f := &s.facts
-	f.Complete = s.backend.authority != nil && s.backend.complete(ctx) // before the call: the answer is then complete, too
+	f.Complete = s.backend.authority != nil && s.backend.isComplete(ctx) // before the call: the answer is then complete, too
 	f.Own, f.Named, f.Doubtful = nil, nil, false
-	s.silent = s.lookup(ctx)
+	s.silent = s.findAtBackend(ctx)
 	if f.Silent = s.silent != nil; f.Silent {
 		return
 	}
-	s.states.answered(s.key, f.Own == nil && f.Named == nil)
+	s.states.recordAnswer(s.key, f.Own == nil && f.Named == nil)
 	switch {
 	case f.Own != nil:
 		s.noteOwn(ctx)
 	case f.Named == nil:
-		s.given.deny(s.key)
+		s.given.recordDenied(s.key)
 		s.dropOlderSecrets(s.key, f.Sent.UID)
 	}
 	if f.Own == nil && s.api != nil {
@@ -74,15 +74,15 @@ func (s *podSync) look(ctx context.Context) {
 	f.OrphanHeld = s.countOrphans(ctx)
 }
 
-// lookup completes the facts with the pods that the backend has under the key. An error means that the answer is
+// findAtBackend completes the facts with the pods that the backend has under the key. An error means that the answer is
 // unknown: a panic or a time-out is no answer, and only a not-found error is an answer. After any other error a
 // list decides: many providers return such an error for a pod that they do not have. An empty list may be a failed
 // answer, too.
-func (s *podSync) lookup(ctx context.Context) error {
+func (s *podSync) findAtBackend(ctx context.Context) error {
 	pod, err := s.backend.getPod(ctx, s.key)
 	var panicked *providercall.Panic
 	switch {
-	case errdefs.IsNotFound(err), err == nil && (pod == nil || s.backend.foreign(pod)):
+	case errdefs.IsNotFound(err), err == nil && (pod == nil || s.backend.isForeign(pod)):
 		return nil
 	case err == nil && s.isEnough(pod):
 		s.takePods([]*corev1.Pod{pod})
@@ -93,7 +93,7 @@ func (s *podSync) lookup(ctx context.Context) error {
 	asked := time.Now()
 	pods, listErr := s.backend.listPods(ctx)
 	if listErr != nil {
-		s.missing.silence(time.Now())
+		s.missing.restartAll(time.Now())
 		if pod == nil {
 			return errors.Join(err, listErr)
 		}
@@ -119,7 +119,7 @@ func (s *podSync) isEnough(pod *corev1.Pod) bool {
 		return lifecycle.SamePod(s.api, pod)
 	}
 	st := s.states.get(s.key)
-	return !st.keeps(pod)
+	return !st.keepsEnded(pod)
 }
 
 // takePods completes the facts with the backend's pods of the name, and records the others.
@@ -142,23 +142,23 @@ func (s *podSync) takePods(pods []*corev1.Pod) {
 // noteOwn records that the backend has shown the wanted pod, and takes over the end of the pod if no report did.
 func (s *podSync) noteOwn(ctx context.Context) {
 	f := &s.facts
-	s.missing.show(s.key, f.Now)
+	s.missing.showPod(s.key, f.Now)
 	if !f.Sent.Shown || !f.Sent.GoneSince.IsZero() {
 		s.states.sync(s.key, s.api.UID, func(st syncWriter) { st.sent.Shown, st.sent.GoneSince = true, time.Time{} })
 	}
-	if st := s.states.get(s.key); lifecycle.Terminal(&f.Own.Status) && !st.finished(s.api.UID) {
-		s.reports.take(ctx, s.api, &report{uid: f.Own.UID, status: f.Own.Status.DeepCopy(), polled: true, after: st.report})
+	if st := s.states.get(s.key); lifecycle.Terminal(&f.Own.Status) && !st.isFinished(s.api.UID) {
+		s.reports.handleReport(ctx, s.api, &report{uid: f.Own.UID, status: f.Own.Status.DeepCopy(), polled: true, after: st.report})
 	}
 }
 
 // findLive compares the other pods of the name with the pod in the API server, past every cache. One of them may
 // be this pod: it is then no orphan any more.
 func (s *podSync) findLive(live *corev1.Pod) {
-	s.given.suppose(s.key, live.UID)
+	s.given.supposeGiven(s.key, live.UID)
 	for _, o := range s.facts.Others {
-		if o.Pod != nil && s.given.stamp(o.Pod, live).UID == live.UID {
+		if o.Pod != nil && s.given.stampUID(o.Pod, live).UID == live.UID {
 			s.states.changeOther(s.key, o.UID, func(o *lifecycle.Other) { o.UID, o.Since, o.Deleted = live.UID, s.facts.Now, false })
-			s.orphans.show(s.key, s.facts.Now)
+			s.orphans.showPod(s.key, s.facts.Now)
 		}
 	}
 }
@@ -174,14 +174,14 @@ func (s *podSync) countMissing(ctx context.Context) time.Duration {
 		return 0
 	}
 	switch {
-	case st.finished(s.api.UID) || st.relistedAgain():
-		s.missing.forget(s.key)
+	case st.isFinished(s.api.UID) || st.relistedAgain():
+		s.missing.forgetPod(s.key)
 	case !lifecycle.Missed(s.api, &f.Sent, f.Failure):
-		s.missing.leave(s.key, f.Now)
+		s.missing.releaseUnwanted(s.key, f.Now)
 	default:
-		s.missing.note(s.key, f.Now, true, lifecycle.Young(&f.Sent, f.Visible, f.Now))
+		s.missing.noteMissing(s.key, f.Now, true, lifecycle.Young(&f.Sent, f.Visible, f.Now))
 	}
-	return s.missing.hold(ctx, s.key, f.DoubtfulAbsence(), f.Now)
+	return s.missing.holdFor(ctx, s.key, f.DoubtfulAbsence(), f.Now)
 }
 
 // countOrphans counts the name among those whose pods the API server lacks, if a pod at the backend seems to be
@@ -197,15 +197,15 @@ func (s *podSync) countOrphans(ctx context.Context) time.Duration {
 		return !f.IsWanted(o.UID) && !f.IsDeleted(&o)
 	}
 	if f.HoldsName() || !slices.ContainsFunc(f.Others, isOrphan) {
-		s.orphans.forget(s.key)
+		s.orphans.forgetPod(s.key)
 		return 0
 	}
-	s.orphans.note(s.key, f.Now, true, false)
-	return s.orphans.hold(ctx, s.key, false, f.Now)
+	s.orphans.noteMissing(s.key, f.Now, true, false)
+	return s.orphans.holdFor(ctx, s.key, false, f.Now)
 }
 
-// recreate records that the backend lost the pod and must create it again.
-func (s *podSync) recreate(ctx context.Context) {
+// recordLoss records that the backend lost the pod and must create it again.
+func (s *podSync) recordLoss(ctx context.Context) {
 	const message = "the backend no longer has the pod; creating it again"
 	log.G(ctx).Warn(message)
 	s.recorder.Event(s.api, corev1.EventTypeWarning, eventPodLost, message)

@@ -49,7 +49,7 @@ func statusManagerOf(t testing.TB, pod *corev1.Pod) *statusManager {
 		states:   podStates{m: map[string]*podState{}},
 		lanes:    lanes{syncLane: keyqueue.New(nil), statusLane: keyqueue.New(nil)},
 	}
-	c.states.anew("d/p", func(st *podState) { st.sent.UID = pod.UID })
+	c.states.changeOrBegin("d/p", func(st *podState) { st.sent.UID = pod.UID })
 	return &statusManager{podCore: c, admission: &podAdmission{}, hostIPs: func() []corev1.HostIP { return nil }}
 }
 

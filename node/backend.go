@@ -46,14 +46,14 @@ func newBackend(cfg *PodControllerConfig, core *podCore) *backend {
 	return b
 }
 
-// change makes a call that changes the backend.
-func (b *backend) change(ctx context.Context, key, method string, call func(context.Context) error) error {
+// callToChange makes a call that changes the backend.
+func (b *backend) callToChange(ctx context.Context, key, method string, call func(context.Context) error) error {
 	return b.changes.Do(b.withRedaction(ctx, key), method, call)
 }
 
 // deletePod requests the stop of a pod. The provider gets the pod without a UID that the node has made up.
 func (b *backend) deletePod(ctx context.Context, pod *corev1.Pod) error {
-	b.core.given.suppose(keyOf(pod), pod.UID) // from now on the next pod of the name is another pod
+	b.core.given.supposeGiven(keyOf(pod), pod.UID) // from now on the next pod of the name is another pod
 	if isUnknown(pod) {
 		pod.UID = ""
 	}
@@ -73,11 +73,11 @@ func (b *backend) getPod(ctx context.Context, key string) (pod *corev1.Pod, err 
 	if err != nil {
 		return nil, err
 	}
-	return b.core.given.stamp(pod, b.core.pod(ctx, key)), nil
+	return b.core.given.stampUID(pod, b.core.pod(ctx, key)), nil
 }
 
-// status requests the status of a pod.
-func (b *backend) status(ctx context.Context, api *corev1.Pod) (status *corev1.PodStatus, err error) {
+// getPodStatus requests the status of a pod.
+func (b *backend) getPodStatus(ctx context.Context, api *corev1.Pod) (status *corev1.PodStatus, err error) {
 	err = b.reads.Do(b.withRedaction(ctx, keyOf(api)), "GetPodStatus", func(ctx context.Context) (err error) {
 		status, err = b.provider.GetPodStatus(ctx, api.Namespace, api.Name)
 		return err
@@ -91,23 +91,23 @@ func (b *backend) listPods(ctx context.Context) (pods []*corev1.Pod, err error) 
 		pods, err = b.provider.GetPods(ctx)
 		return err
 	})
-	pods = slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p == nil || b.foreign(p) }) // it may be the provider's own list
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p == nil || b.isForeign(p) }) // it may be the provider's own list
 	for i, pod := range pods {
 		if pod.UID == "" {
-			pods[i] = b.core.given.stamp(pod, b.core.pod(ctx, keyOf(pod)))
+			pods[i] = b.core.given.stampUID(pod, b.core.pod(ctx, keyOf(pod)))
 		}
 	}
 	return pods, err
 }
 
-// foreign reports whether the pod belongs to another node. Some backends list pods of other nodes, which must
+// isForeign reports whether the pod belongs to another node. Some backends list pods of other nodes, which must
 // not be touched.
-func (b *backend) foreign(pod *corev1.Pod) bool {
+func (b *backend) isForeign(pod *corev1.Pod) bool {
 	return b.nodeName != "" && pod.Spec.NodeName != "" && pod.Spec.NodeName != b.nodeName
 }
 
-// complete asks a PodAuthority. A panic is no answer.
-func (b *backend) complete(ctx context.Context) (all bool) {
+// isComplete asks a PodAuthority. A panic is no answer.
+func (b *backend) isComplete(ctx context.Context) (all bool) {
 	err := (&providercall.Caller{}).Do(ctx, "AnswersForAllPods", func(context.Context) error {
 		all = b.authority.AnswersForAllPods()
 		return nil
@@ -115,8 +115,8 @@ func (b *backend) complete(ctx context.Context) (all bool) {
 	return err == nil && all
 }
 
-// notify makes a PodNotifier report changes of its pods to report.
-func (b *backend) notify(ctx context.Context, report func(context.Context, *corev1.Pod)) error {
+// takeReports makes a PodNotifier report changes of its pods to report.
+func (b *backend) takeReports(ctx context.Context, report func(context.Context, *corev1.Pod)) error {
 	n, ok := b.provider.(PodNotifier)
 	if !ok {
 		return nil
@@ -127,8 +127,8 @@ func (b *backend) notify(ctx context.Context, report func(context.Context, *core
 	})
 }
 
-// background runs the provider's own work while the node runs. It ends the controller if that work ends earlier.
-func (b *backend) background(ctx context.Context, end context.CancelCauseFunc) {
+// runInBackground runs the provider's own work while the node runs. It ends the controller if that work ends earlier.
+func (b *backend) runInBackground(ctx context.Context, end context.CancelCauseFunc) {
 	runner, ok := b.provider.(BackgroundRunner)
 	if !ok {
 		return

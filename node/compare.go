@@ -23,9 +23,9 @@ type comparer struct {
 	pollInterval time.Duration
 }
 
-// compare marks the pods whose presence differs. Presence in a list is believed; absence only makes the sync
+// comparePods marks the pods whose presence differs. Presence in a list is believed; absence only makes the sync
 // lane ask for that pod. A list proves nothing about pods that were accepted after the request for the list.
-func (c *comparer) compare(ctx context.Context, backend []*corev1.Pod, asked time.Time) {
+func (c *comparer) comparePods(ctx context.Context, backend []*corev1.Pod, asked time.Time) {
 	keys := make([]string, len(backend))
 	has := make(map[string]bool, len(backend))
 	several := map[string][]*corev1.Pod{} // by the names that are not the name of one wanted pod alone
@@ -51,7 +51,7 @@ func (c *comparer) compare(ctx context.Context, backend []*corev1.Pod, asked tim
 			c.compareStatus(ctx, keys[i], api, pod, asked)
 		}
 	}
-	c.orphans.should(ctx, alive, time.Now())
+	c.orphans.setKnown(ctx, alive, time.Now())
 	c.findMissing(ctx, has, asked)
 }
 
@@ -84,13 +84,13 @@ func (c *comparer) compareStatus(ctx context.Context, key string, api, pod *core
 	over, accepted := st.isOver(api), st.sent.Accepted && !st.stopped && st.sent.UID == api.UID
 	switch {
 	case over && pod.Status.Phase == corev1.PodRunning:
-		c.suspect(key)
+		c.suspectPod(key)
 	case !over && !accepted:
 		c.syncLane.Add(key)
 	case !st.sent.AcceptedAt.Before(asked):
-	case c.backend.notifies && (st.report.tells(api.UID) || st.beingAsked()):
+	case c.backend.notifies && (st.report.isOwnWord(api.UID) || st.beingAsked()):
 	case st.isNews(&pod.Status):
-		c.reports.listed(ctx, pod, c.backend.notifies) // for a provider that reports, only its reports from before the restart
+		c.reports.takeListed(ctx, pod, c.backend.notifies) // for a provider that reports, only its reports from before the restart
 	case !c.backend.notifies && !over:
 		c.pollAlone(key, &st, &pod.Status)
 	}
@@ -120,26 +120,26 @@ func (c *comparer) findMissing(ctx context.Context, has map[string]bool, asked t
 			if inQuestion {
 				c.states.evidence(key, api.UID, func(s *evidence) { s.lackedAt = asked })
 			}
-			if !st.finished(api.UID) && lifecycle.Missed(api, &st.sent, st.failure) {
+			if !st.isFinished(api.UID) && lifecycle.Missed(api, &st.sent, st.failure) {
 				missing = append(missing, lackedPod{key, lifecycle.Young(&st.sent, c.visibleWithin(api, &st), now)})
 			}
 			continue
 		}
 		if !st.sent.Shown || inQuestion {
-			c.states.shown(key, api.UID, asked)
+			c.states.recordShown(key, api.UID, asked)
 		}
 		if !st.sent.MissingSince.IsZero() {
 			suspects = append(suspects, key) // the pod is no longer missing: the next absence starts the time again
 		}
-		if !st.finished(api.UID) && (st.sent.StopMissing || lifecycle.Expected(api, &st.sent, st.failure)) {
+		if !st.isFinished(api.UID) && (st.sent.StopMissing || lifecycle.Expected(api, &st.sent, st.failure)) {
 			there = append(there, key)
 		}
 	}
 	if c.backend.authority == nil {
-		c.missing.relisted(ctx, there, missing, now)
+		c.missing.takeList(ctx, there, missing, now)
 	}
 	for _, key := range suspects {
-		c.suspect(key) // after the count: an answer about a pod may remove it from the missing pods
+		c.suspectPod(key) // after the count: an answer about a pod may remove it from the missing pods
 	}
 }
 
@@ -158,7 +158,7 @@ func (st *podState) isNews(s *corev1.PodStatus) bool {
 // answer: polling it each time would double the calls.
 func (c *comparer) pollAlone(key string, st *podState, listed *corev1.PodStatus) {
 	pending := st.report.matches(st.sent.UID) && st.report.status.Phase == corev1.PodPending
-	if pending && listed.Phase == corev1.PodPending && !st.hurried(time.Now()) {
+	if pending && listed.Phase == corev1.PodPending && !st.isHurried(time.Now()) {
 		c.pollLane.AddAfter(key, aloneEvery*c.pollInterval-c.pollInterval/2) // the next list is due earlier
 		return
 	}

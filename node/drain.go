@@ -75,15 +75,15 @@ func (c *PodController) Drain(ctx context.Context, groups ...DrainGroup) error {
 	d := &drain{podCore: c.podCore, ended: c.run.done, groups: slices.SortedFunc(slices.Values(groups), func(a, b DrainGroup) int { return cmp.Compare(a.Priority, b.Priority) })}
 	c.worker.draining.Store(true)
 	for i, g := range d.groups {
-		err := d.await(ctx, g.Timeout, func(until time.Time) bool { return d.stop(ctx, i, until) })
+		err := d.awaitPods(ctx, g.Timeout, func(until time.Time) bool { return d.stopGroup(ctx, i, until) })
 		if err != nil {
 			return err
 		}
 	}
-	if err := d.await(ctx, drainWord, func(time.Time) bool { return d.told(ctx) }); err != nil {
+	if err := d.awaitPods(ctx, drainWord, func(time.Time) bool { return d.isPublished(ctx) }); err != nil {
 		return err
 	}
-	return d.left(ctx)
+	return d.unstoppedError(ctx)
 }
 
 // drain is the work of one Drain.
@@ -93,8 +93,8 @@ type drain struct {
 	groups []DrainGroup    // from the lowest to the highest
 }
 
-// await polls until done returns true or the time is over.
-func (d *drain) await(ctx context.Context, timeout time.Duration, done func(until time.Time) bool) error {
+// awaitPods polls until done returns true or the time is over.
+func (d *drain) awaitPods(ctx context.Context, timeout time.Duration, done func(until time.Time) bool) error {
 	until := time.Now().Add(timeout)
 	ticker := time.NewTicker(drainLook)
 	defer ticker.Stop()
@@ -110,11 +110,11 @@ func (d *drain) await(ctx context.Context, timeout time.Duration, done func(unti
 	return nil
 }
 
-// stop gives every pod of a group its turn, including pods that appear only now, and reports whether all have
+// stopGroup gives every pod of a group its turn, including pods that appear only now, and reports whether all have
 // ended.
-func (d *drain) stop(ctx context.Context, group int, until time.Time) (all bool) {
+func (d *drain) stopGroup(ctx context.Context, group int, until time.Time) (all bool) {
 	all = true
-	for key, api := range d.running(ctx) {
+	for key, api := range d.runningPods(ctx) {
 		if d.groupOf(api) != group {
 			continue
 		}
@@ -140,20 +140,20 @@ func (d *drain) groupOf(pod *corev1.Pod) (group int) {
 	return group
 }
 
-// told reports whether the API server knows about all stopped pods.
-func (d *drain) told(ctx context.Context) bool {
-	for key, api := range d.running(ctx) {
-		if st := d.states.get(key); st.sent.UID == api.UID && (st.stopped || st.finished(api.UID)) {
+// isPublished reports whether the API server knows about all stopped pods.
+func (d *drain) isPublished(ctx context.Context) bool {
+	for key, api := range d.runningPods(ctx) {
+		if st := d.states.get(key); st.sent.UID == api.UID && (st.stopped || st.isFinished(api.UID)) {
 			return false
 		}
 	}
 	return true
 }
 
-// left returns an error with the names of the pods that have not stopped.
-func (d *drain) left(ctx context.Context) error {
+// unstoppedError returns an error with the names of the pods that have not stopped.
+func (d *drain) unstoppedError(ctx context.Context) error {
 	var keys []string
-	for key := range d.running(ctx) {
+	for key := range d.runningPods(ctx) {
 		keys = append(keys, key)
 	}
 	if len(keys) == 0 {
@@ -168,11 +168,11 @@ func (d *drain) left(ctx context.Context) error {
 	return fmt.Errorf("drain: %d pods have not stopped in time, or the API server does not know it; they are left as they are: %s", n, strings.Join(keys, ", "))
 }
 
-// running returns the pods whose end the API server does not know yet.
-func (d *drain) running(ctx context.Context) map[string]*corev1.Pod {
+// runningPods returns the pods whose end the API server does not know yet.
+func (d *drain) runningPods(ctx context.Context) map[string]*corev1.Pod {
 	out := map[string]*corev1.Pod{}
 	for _, api := range d.all(ctx) {
-		if key := keyOf(api); !d.states.terminated(key, api) {
+		if key := keyOf(api); !d.states.isTerminated(key, api) {
 			out[key] = api
 		}
 	}
@@ -182,7 +182,7 @@ func (d *drain) running(ctx context.Context) map[string]*corev1.Pod {
 // giveTurn gives a pod its turn to stop, and reports whether the pod had no turn before. The caller must then
 // add the key to the sync lane.
 func (s *podStates) giveTurn(key string, uid types.UID, until time.Time) (news bool) {
-	s.anew(key, func(st *podState) {
+	s.changeOrBegin(key, func(st *podState) {
 		if st.sent.UID == "" {
 			st.sent.UID = uid // as begin does, before the sync lane tracks the pod
 		}

@@ -35,8 +35,8 @@ type heldReports struct {
 	newest *report
 }
 
-// hold keeps the report until take is called. It returns false if take was called before.
-func (e *earlyReports) hold(pod *corev1.Pod, r *report) bool {
+// holdReport keeps the report until take is called. It returns false if take was called before.
+func (e *earlyReports) holdReport(pod *corev1.Pod, r *report) bool {
 	if e.over.Load() {
 		return false
 	}
@@ -60,9 +60,9 @@ func (e *earlyReports) hold(pod *corev1.Pod, r *report) bool {
 	return true
 }
 
-// take hands over the held reports. Reports that arrive meanwhile wait, so that an older report does not count
+// takeHeld hands over the held reports. Reports that arrive meanwhile wait, so that an older report does not count
 // as a newer one.
-func (e *earlyReports) take(report func(*corev1.Pod, *report)) {
+func (e *earlyReports) takeHeld(report func(*corev1.Pod, *report)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, h := range e.held {

@@ -23,7 +23,7 @@ func TestEarlyReportsAreFewAndKeepTheEnd(t *testing.T) {
 		tell := func(uid types.UID, phase corev1.PodPhase) bool {
 			pod := bound("p", uid)
 			pod.Status.Phase = phase
-			return e.hold(pod, newReport(pod))
+			return e.holdReport(pod, newReport(pod))
 		}
 		tell("older", running)
 		for _, phase := range tt.told {
@@ -33,7 +33,7 @@ func TestEarlyReportsAreFewAndKeepTheEnd(t *testing.T) {
 		}
 		var got []corev1.PodPhase
 		var of []types.UID
-		e.take(func(pod *corev1.Pod, r *report) {
+		e.takeHeld(func(pod *corev1.Pod, r *report) {
 			of = append(of, pod.UID)
 			if got = append(got, r.status.Phase); keyOf(pod) != "d/p" || pod.UID != r.uid {
 				t.Errorf("%s: %s (UID %s) with the report of UID %s", name, keyOf(pod), pod.UID, r.uid)

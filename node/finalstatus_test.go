@@ -38,7 +38,7 @@ func TestLookAtAPodThatHasJustStoppedWaitsForItsLastReport(t *testing.T) {
 	finalStatus(t, b, func(w *world) {
 		w.api.Delete("d", "p", 30)
 		w.pass(b.StopTime + 50*time.Millisecond)
-		w.ctl.suspect("d/p") // as a list does
+		w.ctl.suspectPod("d/p") // as a list does
 	})
 }
 
@@ -62,9 +62,9 @@ func TestPodThatShowsAgainIsWaitedForAnew(t *testing.T) {
 		w.api.Delete("d", "p", 30)
 		w.pass(time.Second)
 		b.Inject(memory.Fault{Method: memory.Get, Err: errdefs.NotFound("no such pod"), Times: 1})
-		w.ctl.suspect("d/p")
+		w.ctl.suspectPod("d/p")
 		w.pass(b.StopTime - time.Second + 50*time.Millisecond)
-		w.ctl.suspect("d/p")
+		w.ctl.suspectPod("d/p")
 	})
 }
 

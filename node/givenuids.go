@@ -26,9 +26,9 @@ type givenPod struct{ uid, before types.UID }
 // unknownUID begins the UID of a pod that only the backend has, and that this process did not give to it.
 const unknownUID = "unknown:"
 
-// stamp returns the backend's pod with a UID, if the backend keeps none. Without a given pod of the name, it is
+// stampUID returns the backend's pod with a UID, if the backend keeps none. Without a given pod of the name, it is
 // api, which an earlier process may have created. api may be nil.
-func (g *givenUIDs) stamp(pod, api *corev1.Pod) *corev1.Pod {
+func (g *givenUIDs) stampUID(pod, api *corev1.Pod) *corev1.Pod {
 	if pod == nil || pod.UID != "" && !isUnknown(pod) {
 		return pod
 	}
@@ -52,8 +52,8 @@ func (g *givenUIDs) stamp(pod, api *corev1.Pod) *corev1.Pod {
 // isUnknown reports whether the pod has a UID that the API server never gave.
 func isUnknown(pod *corev1.Pod) bool { return strings.HasPrefix(string(pod.UID), unknownUID) }
 
-// create records that the backend is being given the pod.
-func (g *givenUIDs) create(key string, uid types.UID) {
+// recordCreate records that the backend is being given the pod.
+func (g *givenUIDs) recordCreate(key string, uid types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if older := g.of[key].uid; older != uid {
@@ -61,15 +61,15 @@ func (g *givenUIDs) create(key string, uid types.UID) {
 	}
 }
 
-// accept records that the backend has the pod.
-func (g *givenUIDs) accept(key string, uid types.UID) {
+// recordAccepted records that the backend has the pod.
+func (g *givenUIDs) recordAccepted(key string, uid types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.of[key] = givenPod{uid: uid}
 }
 
-// suppose records that the backend's pod is the one with the UID, if the backend was given no pod of the name.
-func (g *givenUIDs) suppose(key string, uid types.UID) {
+// supposeGiven records that the backend's pod is the one with the UID, if the backend was given no pod of the name.
+func (g *givenUIDs) supposeGiven(key string, uid types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if _, known := g.of[key]; !known {
@@ -77,8 +77,8 @@ func (g *givenUIDs) suppose(key string, uid types.UID) {
 	}
 }
 
-// deny records that the backend has no pod of the name.
-func (g *givenUIDs) deny(key string) {
+// recordDenied records that the backend has no pod of the name.
+func (g *givenUIDs) recordDenied(key string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if given, known := g.of[key]; known {
@@ -86,8 +86,8 @@ func (g *givenUIDs) deny(key string) {
 	}
 }
 
-// forget drops the record of a name that neither side has.
-func (g *givenUIDs) forget(key string) {
+// forgetName drops the record of a name that neither side has.
+func (g *givenUIDs) forgetName(key string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.of, key)

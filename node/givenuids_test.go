@@ -25,28 +25,28 @@ func TestPodWithoutUIDIsTheGivenOne(t *testing.T) {
 		api   *corev1.Pod
 		want  types.UID
 	}{
-		{name: "a pod with a UID", given: func(g *givenUIDs) { g.accept(key, "a") }, pod: bound("p", "z"), want: "z"},
+		{name: "a pod with a UID", given: func(g *givenUIDs) { g.recordAccepted(key, "a") }, pod: bound("p", "z"), want: "z"},
 		{name: "nothing was given", given: func(*givenUIDs) {}, pod: bound("p", ""), want: "unknown:d/p"},
 		{name: "nothing was given since a restart", given: func(*givenUIDs) {}, pod: bound("p", ""), api: bound("p", "b"), want: "b"},
-		{name: "one was given that nobody wants", given: func(g *givenUIDs) { g.accept(key, "a") }, pod: bound("p", ""), want: "a"},
-		{name: "another than the wanted one was given", given: func(g *givenUIDs) { g.accept(key, "a") }, pod: bound("p", ""), api: bound("p", "b"), want: "a"},
-		{name: "the next one is being given, and one runs", given: func(g *givenUIDs) { g.accept(key, "a"); g.create(key, "b") }, pod: bound("p", ""), want: "b"},
-		{name: "the next one is being given, and one has ended", given: func(g *givenUIDs) { g.accept(key, "a"); g.create(key, "b") }, pod: ended, want: "a"},
-		{name: "the next one is given again", given: func(g *givenUIDs) { g.accept(key, "a"); g.create(key, "b"); g.create(key, "b") }, pod: ended, want: "a"},
-		{name: "the next one is accepted", given: func(g *givenUIDs) { g.accept(key, "a"); g.create(key, "b"); g.accept(key, "b") }, pod: ended, want: "b"},
-		{name: "the name was denied", given: func(g *givenUIDs) { g.accept(key, "a"); g.create(key, "b"); g.deny(key) }, pod: ended, want: "b"},
-		{name: "the name of none was denied", given: func(g *givenUIDs) { g.deny(key) }, pod: ended, api: bound("p", "b"), want: "b"},
-		{name: "one was told to stop that was not given", given: func(g *givenUIDs) { g.suppose(key, "a") }, pod: bound("p", ""), api: bound("p", "b"), want: "a"},
-		{name: "one was told to stop after the next was given", given: func(g *givenUIDs) { g.accept(key, "b"); g.suppose(key, "a") }, pod: bound("p", ""), want: "b"},
+		{name: "one was given that nobody wants", given: func(g *givenUIDs) { g.recordAccepted(key, "a") }, pod: bound("p", ""), want: "a"},
+		{name: "another than the wanted one was given", given: func(g *givenUIDs) { g.recordAccepted(key, "a") }, pod: bound("p", ""), api: bound("p", "b"), want: "a"},
+		{name: "the next one is being given, and one runs", given: func(g *givenUIDs) { g.recordAccepted(key, "a"); g.recordCreate(key, "b") }, pod: bound("p", ""), want: "b"},
+		{name: "the next one is being given, and one has ended", given: func(g *givenUIDs) { g.recordAccepted(key, "a"); g.recordCreate(key, "b") }, pod: ended, want: "a"},
+		{name: "the next one is given again", given: func(g *givenUIDs) { g.recordAccepted(key, "a"); g.recordCreate(key, "b"); g.recordCreate(key, "b") }, pod: ended, want: "a"},
+		{name: "the next one is accepted", given: func(g *givenUIDs) { g.recordAccepted(key, "a"); g.recordCreate(key, "b"); g.recordAccepted(key, "b") }, pod: ended, want: "b"},
+		{name: "the name was denied", given: func(g *givenUIDs) { g.recordAccepted(key, "a"); g.recordCreate(key, "b"); g.recordDenied(key) }, pod: ended, want: "b"},
+		{name: "the name of none was denied", given: func(g *givenUIDs) { g.recordDenied(key) }, pod: ended, api: bound("p", "b"), want: "b"},
+		{name: "one was told to stop that was not given", given: func(g *givenUIDs) { g.supposeGiven(key, "a") }, pod: bound("p", ""), api: bound("p", "b"), want: "a"},
+		{name: "one was told to stop after the next was given", given: func(g *givenUIDs) { g.recordAccepted(key, "b"); g.supposeGiven(key, "a") }, pod: bound("p", ""), want: "b"},
 		{name: "an unknown pod turns out to be wanted", given: func(*givenUIDs) {}, pod: bound("p", "unknown:d/p"), api: bound("p", "b"), want: "b"},
-		{name: "the name is forgotten", given: func(g *givenUIDs) { g.accept(key, "a"); g.forget(key) }, pod: bound("p", ""), want: "unknown:d/p"},
-		{name: "another process acted", given: func(g *givenUIDs) { g.accept(key, "a"); g.forgetAll() }, pod: bound("p", ""), api: bound("p", "b"), want: "b"},
+		{name: "the name is forgotten", given: func(g *givenUIDs) { g.recordAccepted(key, "a"); g.forgetName(key) }, pod: bound("p", ""), want: "unknown:d/p"},
+		{name: "another process acted", given: func(g *givenUIDs) { g.recordAccepted(key, "a"); g.forgetAll() }, pod: bound("p", ""), api: bound("p", "b"), want: "b"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := &givenUIDs{of: map[string]givenPod{}}
 			tt.given(g)
 			uid := tt.pod.UID
-			if got := g.stamp(tt.pod, tt.api); got.UID != tt.want {
+			if got := g.stampUID(tt.pod, tt.api); got.UID != tt.want {
 				t.Errorf("it is %q, want %q", got.UID, tt.want)
 			}
 			if tt.pod.UID != uid {
@@ -54,7 +54,7 @@ func TestPodWithoutUIDIsTheGivenOne(t *testing.T) {
 			}
 		})
 	}
-	if got := (&givenUIDs{}).stamp(nil, nil); got != nil {
+	if got := (&givenUIDs{}).stampUID(nil, nil); got != nil {
 		t.Errorf("no pod became %+v", got)
 	}
 }

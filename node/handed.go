@@ -46,14 +46,14 @@ func (c *metadataChange) any() bool { return len(c.labels) > 0 || len(c.annotati
 
 func (e metadataEntry) hash() uint64 { return maphash.Comparable(metadataSeed, e) }
 
-// add records that the backend is given m.
-func (h *handed) add(m metadata) {
-	h.replace(labelEntry, h.labels, m.labels)
-	h.replace(annotationEntry, h.annotations, m.annotations)
+// addGiven records that the backend is given m.
+func (h *handed) addGiven(m metadata) {
+	h.replaceEntries(labelEntry, h.labels, m.labels)
+	h.replaceEntries(annotationEntry, h.annotations, m.annotations)
 	h.metadata, h.known = m, true
 }
 
-func (h *handed) replace(kind byte, old, now map[string]string) {
+func (h *handed) replaceEntries(kind byte, old, now map[string]string) {
 	for k, v := range old {
 		if other, has := now[k]; has && other == v {
 			continue
@@ -77,8 +77,8 @@ func (h *handed) hadAnnotation(k, v string) bool {
 	return has && now == v || slices.Contains(h.before, metadataEntry{annotationEntry, k, v}.hash())
 }
 
-// taken returns the part of the change that m contains.
-func taken(m map[string]string, change map[string]*string) map[string]*string {
+// changesIn returns the part of the change that m contains.
+func changesIn(m map[string]string, change map[string]*string) map[string]*string {
 	out := maps.Clone(change)
 	maps.DeleteFunc(out, func(k string, want *string) bool {
 		now, has := m[k]

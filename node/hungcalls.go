@@ -17,9 +17,9 @@ import (
 // return, and users must see why the pod waits.
 const hungCall = 30 * time.Second
 
-// call makes a call about a pod that changes the backend. While the call hangs, the pod shows this in an event
+// callAboutPod makes a call about a pod that changes the backend. While the call hangs, the pod shows this in an event
 // and in its status, as it shows failures.
-func (w *podWorker) call(ctx context.Context, key string, api *corev1.Pod, method string, call func(context.Context) error) error {
+func (w *podWorker) callAboutPod(ctx context.Context, key string, api *corev1.Pod, method string, call func(context.Context) error) error {
 	var returned atomic.Bool
 	begin := time.Now()
 	defer time.AfterFunc(hungCall, func() {
@@ -45,5 +45,5 @@ func (w *podWorker) call(ctx context.Context, key string, api *corev1.Pod, metho
 		}
 	}).Stop()
 	defer returned.Store(true)
-	return w.backend.change(ctx, key, method, call)
+	return w.backend.callToChange(ctx, key, method, call)
 }

@@ -17,8 +17,8 @@ func TestCallThatReturnsInTheLastMomentIsNotSaidToHang(t *testing.T) {
 		w.start()
 		w.pass(time.Second)
 		states := &w.ctl.states
-		states.anew("d/p", func(st *podState) { st.sent.UID = "a" })
-		err := w.ctl.worker.call(w.Context(), "d/p", bound("p", "a"), "CreatePod", func(context.Context) error {
+		states.changeOrBegin("d/p", func(st *podState) { st.sent.UID = "a" })
+		err := w.ctl.worker.callAboutPod(w.Context(), "d/p", bound("p", "a"), "CreatePod", func(context.Context) error {
 			<-time.After(hungCall - time.Nanosecond)
 			states.mu.Lock() // the notice waits for it
 			<-time.After(time.Nanosecond)

@@ -15,16 +15,16 @@ const (
 	aloneEvery = 3
 )
 
-// hurried returns the keys of the pods that the backend was asked to start or stop a short while ago.
-func (s *podStates) hurried(now time.Time) (keys []string) {
+// hurriedKeys returns the keys of the pods that the backend was asked to start or stop a short while ago.
+func (s *podStates) hurriedKeys(now time.Time) (keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, st := range s.m {
-		if st.sent.Accepted && !st.stopped && st.hurried(now) {
+		if st.sent.Accepted && !st.stopped && st.isHurried(now) {
 			keys = append(keys, key)
 		}
 	}
 	return keys
 }
 
-func (st *podState) hurried(now time.Time) bool { return now.Sub(st.askedAt) < hurriedFor }
+func (st *podState) isHurried(now time.Time) bool { return now.Sub(st.askedAt) < hurriedFor }

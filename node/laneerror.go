@@ -39,29 +39,29 @@ func uidOf(err error) types.UID {
 // ofUpdate reports whether the backend has the pod, and the update with a change failed.
 func (e *laneError) ofUpdate() bool { return e.event == eventUpdateFailed }
 
-// rejected reports whether the provider said that the pod can never work as it stands. A stop is never rejected:
+// isRejection reports whether the provider said that the pod can never work as it stands. A stop is never rejected:
 // it must happen.
-func (e *laneError) rejected() bool {
+func (e *laneError) isRejection() bool {
 	return e.event == eventRejected || e.ofUpdate() && errdefs.IsInvalidInput(e.err)
 }
 
 // isRejected reports whether err is a rejected laneError.
 func isRejected(err error) bool {
 	var failed *laneError
-	return errors.As(err, &failed) && failed.rejected()
+	return errors.As(err, &failed) && failed.isRejection()
 }
 
-// outlook returns the text about the next try for the pod. The time of the next try is only in the log: in an
+// nextTry returns the text about the next try for the pod. The time of the next try is only in the log: in an
 // object it would make each try a write.
-func (e *laneError) outlook(again bool) string {
+func (e *laneError) nextTry(again bool) string {
 	switch {
 	case !again:
 		return "; given up until the pod changes"
-	case e.rejected():
+	case e.isRejection():
 		return "; tried again when the pod changes, else after some minutes"
 	}
 	return "; it is tried again"
 }
 
-// brief returns the text of an error in a form that objects can carry.
-func brief(err error) string { return redact.Text(err.Error()) }
+// shortText returns the text of an error in a form that objects can carry.
+func shortText(err error) string { return redact.Text(err.Error()) }

@@ -29,13 +29,13 @@ type lanes struct {
 }
 
 // relistNow starts a comparison of both sides at once.
-func (l *lanes) relistNow() { wake(l.relistWanted) }
+func (l *lanes) relistNow() { leaveToken(l.relistWanted) }
 
 // pollSoon starts a collection of the statuses within a second.
-func (l *lanes) pollSoon() { wake(l.polled) }
+func (l *lanes) pollSoon() { leaveToken(l.polled) }
 
-// kick lets all work that waits for a retry begin at once.
-func (l *lanes) kick() {
+// kickAll lets all work that waits for a retry begin at once.
+func (l *lanes) kickAll() {
 	l.syncLane.Kick()
 	l.statusLane.Kick()
 	l.pollLane.Kick()

@@ -39,8 +39,8 @@ func (l *latest[T]) take() (value T, ok bool) {
 	return value, true
 }
 
-// wake leaves a token in a channel of capacity 1.
-func wake(c chan struct{}) {
+// leaveToken leaves a token in a channel of capacity 1.
+func leaveToken(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

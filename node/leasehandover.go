@@ -14,16 +14,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// announce writes on the lease of another process that this process waits for it. If the write fails, the other
+// announceStandby writes on the lease of another process that this process waits for it. If the write fails, the other
 // process merely renews the lease less often.
-func (r *leaseRenewer) announce(ctx context.Context) error {
+func (r *leaseRenewer) announceStandby(ctx context.Context) error {
 	h := r.holder
 	if r.lease.Annotations[lease.StandbyAnnotation] != "" || !h.announced.IsZero() && time.Since(h.announced) < announceEvery {
 		return nil
 	}
 	mine := r.lease.DeepCopy()
 	h.claim.Announce(mine)
-	_, err := timed(ctx, r.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) { return r.update(ctx, mine) })
+	_, err := withTimeout(ctx, r.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) { return r.updateLease(ctx, mine) })
 	if err != nil {
 		log.G(ctx).WithError(err).Debug("cannot say on the lease that this process stands by")
 		return nil
@@ -61,8 +61,8 @@ func (r *leaseRenewer) tryGiveUp(ctx context.Context) (err error) {
 	if r.lease.Annotations[lease.HolderAnnotation] != r.holder.claim.Self.Text() {
 		return nil
 	}
-	mine := r.renewed(ctx, r.lease)
+	mine := r.renewedCopy(ctx, r.lease)
 	mine.Annotations[lease.HolderAnnotation] = ""
-	_, err = r.update(ctx, mine)
+	_, err = r.updateLease(ctx, mine)
 	return err
 }

@@ -70,9 +70,9 @@ func (h *leaseHolder) tellHeld(holds *latest[bool]) {
 	}
 }
 
-// tell reports whether this process may write the node, if that has changed. A report after each renewal would
+// tellFence reports whether this process may write the node, if that has changed. A report after each renewal would
 // make a node compare its whole state.
-func (h *leaseHolder) tell(ours bool) {
+func (h *leaseHolder) tellFence(ours bool) {
 	if h.ours == nil || *h.ours != ours {
 		h.ours = &ours
 		h.holds.put(ours)
@@ -86,8 +86,8 @@ func (h *leaseHolder) maxRetry() time.Duration {
 	return holderMaxRetry
 }
 
-// wanted receives when an early renewal is wanted.
-func (h *leaseHolder) wanted() <-chan struct{} {
+// earlyRenewal receives when an early renewal is wanted.
+func (h *leaseHolder) earlyRenewal() <-chan struct{} {
 	if h == nil {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (h *leaseHolder) mayTake(ctx context.Context, found *coordinationv1.Lease) 
 func (h *leaseHolder) standBy(ctx context.Context) {
 	holder := lease.ParseMark(h.claim.Holder)
 	h.fence.Lose(holder)
-	h.tell(false)
+	h.tellFence(false)
 	h.claim.Anew, h.off = true, false
 	if h.logged != holder.ID {
 		h.logged = holder.ID
@@ -141,8 +141,8 @@ func (h *leaseHolder) standBy(ctx context.Context) {
 	}
 }
 
-// mark writes the name of this process on a lease, and removes the announcement of the waiting process.
-func (h *leaseHolder) mark(found *coordinationv1.Lease) {
+// markLease writes the name of this process on a lease, and removes the announcement of the waiting process.
+func (h *leaseHolder) markLease(found *coordinationv1.Lease) {
 	if h == nil {
 		return
 	}
@@ -153,28 +153,28 @@ func (h *leaseHolder) mark(found *coordinationv1.Lease) {
 	delete(found.Annotations, lease.StandbyAnnotation)
 }
 
-// took records that this process holds the lease since the request that was sent at the time sent.
-func (h *leaseHolder) took(ctx context.Context, found *coordinationv1.Lease, sent time.Time) {
+// recordHeld records that this process holds the lease since the request that was sent at the time sent.
+func (h *leaseHolder) recordHeld(ctx context.Context, found *coordinationv1.Lease, sent time.Time) {
 	if h == nil {
 		return
 	}
 	if found.Annotations[lease.HolderAnnotation] != h.claim.Self.Text() {
-		h.disable(ctx, "the lease of the node keeps no annotations")
+		h.actWithoutLease(ctx, "the lease of the node keeps no annotations")
 		return
 	}
 	anew := h.claim.Anew
 	h.claim.Took(found)
 	h.off = false
 	h.fence.Renewed(sent, anew)
-	h.tell(true)
+	h.tellFence(true)
 	if h.logged != "" {
 		h.logged = ""
 		log.G(ctx).Info("this process acts for the node now")
 	}
 }
 
-// answered checks whether a renewal was answered, and whether the lease is forbidden and therefore useless.
-func (h *leaseHolder) answered(ctx context.Context, err error) {
+// checkAnswer checks whether a renewal was answered, and whether the lease is forbidden and therefore useless.
+func (h *leaseHolder) checkAnswer(ctx context.Context, err error) {
 	if apiwatch.Unanswered(err) {
 		h.fence.Unanswered()
 	}
@@ -186,12 +186,12 @@ func (h *leaseHolder) answered(ctx context.Context, err error) {
 		h.forbidden = time.Now()
 	}
 	if time.Since(h.forbidden) >= forbiddenFor {
-		h.disable(ctx, "the lease of the node is forbidden")
+		h.actWithoutLease(ctx, "the lease of the node is forbidden")
 	}
 }
 
-// disable lets this process act without a lease.
-func (h *leaseHolder) disable(ctx context.Context, why string) {
+// actWithoutLease lets this process act without a lease.
+func (h *leaseHolder) actWithoutLease(ctx context.Context, why string) {
 	if h.off {
 		return
 	}
@@ -205,13 +205,13 @@ func (h *leaseHolder) disable(ctx context.Context, why string) {
 	h.off, h.left = true, 0
 	log.G(ctx).Warn(why + ": nothing keeps a second daemon for this node from acting at the same time")
 	h.fence.Disable()
-	h.tell(true)
+	h.tellFence(true)
 }
 
 // podsEnded waits for the end of the pod controller, if it was run. Provider calls that go on must not meet the
 // calls of another process.
 func (h *leaseHolder) podsEnded() bool {
-	if !h.pods.begun() {
+	if !h.pods.wasBegun() {
 		return true
 	}
 	timer := time.NewTimer(podsEndIn)

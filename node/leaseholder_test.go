@@ -17,7 +17,7 @@ func TestRenewalsAreNoNewsForTheNode(t *testing.T) {
 	h := newLeaseHolder(lease.Mark{ID: "self"}, nil, nil)
 	h.tellHeld(newLatest[bool]())
 	for i, ours := range []bool{false, false, true, true, true, false, true} {
-		h.tell(ours)
+		h.tellFence(ours)
 		told, news := h.holds.take()
 		if changed := i == 0 || i == 2 || i > 4; news != changed || news && told != ours {
 			t.Errorf("word %d, %v: told %v, news %v", i, ours, told, news)
@@ -37,8 +37,8 @@ func TestLeaseThatIsGoneWasAnothersUnlessItWasOursJustNow(t *testing.T) {
 					t.Fatal("a lease that is not there may not be created")
 				}
 				mine := &coordinationv1.Lease{}
-				h.mark(mine)
-				h.took(t.Context(), mine, time.Now())
+				h.markLease(mine)
+				h.recordHeld(t.Context(), mine, time.Now())
 			}
 			create()
 			term, first, _ := h.fence.Pending()

@@ -39,8 +39,8 @@ func (r *leaseRenewer) run(ctx context.Context) {
 			r.giveUp(ctx)
 			return
 		case <-r.owners.wake:
-		case <-r.holder.wanted():
-			due = earlier(due, soonest)
+		case <-r.holder.earlyRenewal():
+			due = earlierOf(due, soonest)
 			timer.Reset(time.Until(due))
 			continue
 		case <-timer.C:
@@ -51,11 +51,11 @@ func (r *leaseRenewer) run(ctx context.Context) {
 		begun = time.Now()
 		var pause time.Duration
 		var err error
-		keyqueue.Do(ctx, func() { pause, err = r.turn(ctx) })
+		keyqueue.Do(ctx, func() { pause, err = r.takeTurn(ctx) })
 		if ctx.Err() != nil {
 			continue
 		}
-		r.note(ctx, err)
+		r.logFailure(ctx, err)
 		if err != nil {
 			retry.max = min(r.holder.maxRetry(), r.interval)
 			soonest = time.Now().Add(retry.next())
@@ -68,21 +68,21 @@ func (r *leaseRenewer) run(ctx context.Context) {
 	}
 }
 
-// turn renews the lease, or checks whether the lease is free. It returns the time until the next turn.
-func (r *leaseRenewer) turn(ctx context.Context) (time.Duration, error) {
-	err := r.renew(ctx)
+// takeTurn renews the lease, or checks whether the lease is free. It returns the time until the next turn.
+func (r *leaseRenewer) takeTurn(ctx context.Context) (time.Duration, error) {
+	err := r.renewLease(ctx)
 	if r.holder == nil {
 		return r.interval, err
 	}
-	r.holder.answered(ctx, err)
+	r.holder.checkAnswer(ctx, err)
 	if r.holder.left > 0 {
 		r.lease = nil // the lease belongs to another process and must be read each time
 	}
 	return r.holder.pause(r.interval), err
 }
 
-// note logs the first failure in a row, and the end of the row.
-func (r *leaseRenewer) note(ctx context.Context, err error) {
+// logFailure logs the first failure in a row, and the end of the row.
+func (r *leaseRenewer) logFailure(ctx context.Context, err error) {
 	switch {
 	case err != nil:
 		leaseRenewFailures.Inc()
@@ -95,9 +95,9 @@ func (r *leaseRenewer) note(ctx context.Context, err error) {
 	r.failed = err != nil
 }
 
-func (r *leaseRenewer) renew(ctx context.Context) (err error) {
+func (r *leaseRenewer) renewLease(ctx context.Context) (err error) {
 	for range leaseTries {
-		err = r.try(ctx)
+		err = r.tryRenew(ctx)
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) {
 			break
 		}
@@ -112,17 +112,17 @@ func (r *leaseRenewer) renew(ctx context.Context) (err error) {
 	return nil
 }
 
-// try reads the lease if it is not known, and then creates or updates it.
-func (r *leaseRenewer) try(ctx context.Context) error {
+// tryRenew reads the lease if it is not known, and then creates or updates it.
+func (r *leaseRenewer) tryRenew(ctx context.Context) error {
 	if r.lease == nil {
-		lease, err := timed(ctx, r.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) {
+		lease, err := withTimeout(ctx, r.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) {
 			return r.client.Get(ctx, r.name, metav1.GetOptions{})
 		})
 		if apierrors.IsNotFound(err) {
 			if !r.holder.mayTake(ctx, nil) {
 				return nil
 			}
-			return r.create(ctx)
+			return r.createLease(ctx)
 		}
 		if err != nil {
 			return err
@@ -130,29 +130,29 @@ func (r *leaseRenewer) try(ctx context.Context) error {
 		r.lease = lease
 	}
 	if !r.holder.mayTake(ctx, r.lease) {
-		return r.announce(ctx)
+		return r.announceStandby(ctx)
 	}
-	return r.take(ctx, r.renewed(ctx, r.lease), r.update)
+	return r.takeLease(ctx, r.renewedCopy(ctx, r.lease), r.updateLease)
 }
 
-// take sends the lease with create or update, with this process as the holder.
-func (r *leaseRenewer) take(ctx context.Context, lease *coordinationv1.Lease, send func(context.Context, *coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
+// takeLease sends the lease with create or update, with this process as the holder.
+func (r *leaseRenewer) takeLease(ctx context.Context, lease *coordinationv1.Lease, send func(context.Context, *coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
 	sent := time.Now()
-	got, err := timed(ctx, r.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) { return send(ctx, lease) })
+	got, err := withTimeout(ctx, r.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) { return send(ctx, lease) })
 	if err != nil {
 		return err
 	}
 	r.lease, r.held = got, true
-	r.holder.took(ctx, got, sent)
+	r.holder.recordHeld(ctx, got, sent)
 	return nil
 }
 
-func (r *leaseRenewer) create(ctx context.Context) error {
+func (r *leaseRenewer) createLease(ctx context.Context) error {
 	if r.held {
 		r.gone()
 	}
 	empty := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
-	return r.take(ctx, r.renewed(ctx, empty), func(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	return r.takeLease(ctx, r.renewedCopy(ctx, empty), func(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 		return r.client.Create(ctx, lease, metav1.CreateOptions{})
 	})
 }

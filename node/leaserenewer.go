@@ -44,14 +44,14 @@ type leaseRenewer struct {
 	failed bool
 }
 
-func (r *leaseRenewer) update(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+func (r *leaseRenewer) updateLease(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	return r.client.Update(ctx, lease, metav1.UpdateOptions{})
 }
 
-// renewed returns a copy of seen that names the node as holder from now on. It replaces another name in
+// renewedCopy returns a copy of seen that names the node as holder from now on. It replaces another name in
 // spec.holderIdentity, because the lease of a node belongs to the node. The annotation names the process that
 // holds the lease; leaseHolder decides about it before.
-func (r *leaseRenewer) renewed(ctx context.Context, seen *coordinationv1.Lease) *coordinationv1.Lease {
+func (r *leaseRenewer) renewedCopy(ctx context.Context, seen *coordinationv1.Lease) *coordinationv1.Lease {
 	if holder := ptr.Deref(seen.Spec.HolderIdentity, r.name); holder != r.name && holder != r.rival {
 		r.rival = holder
 		log.G(ctx).WithField("holder", holder).Warn("spec.holderIdentity of the lease names another holder than this node: replacing it; does another program use the lease of this node?")
@@ -61,7 +61,7 @@ func (r *leaseRenewer) renewed(ctx context.Context, seen *coordinationv1.Lease) 
 	lease.Spec.LeaseDurationSeconds = ptr.To(r.durationSeconds)
 	lease.Spec.RenewTime = ptr.To(laterThan(seen.Spec.RenewTime, metav1.NowMicro()))
 	lease.OwnerReferences = r.ownedByNode(lease.OwnerReferences)
-	r.holder.mark(lease)
+	r.holder.markLease(lease)
 	return lease
 }
 

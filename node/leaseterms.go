@@ -34,9 +34,9 @@ type leaseTerms struct {
 	deferred    deferredKeys
 }
 
-// begin begins each pending term of the fence. It reads the pods past the cache, and then marks all pods for a
+// beginTerms begins each pending term of the fence. It reads the pods past the cache, and then marks all pods for a
 // new look.
-func (t *leaseTerms) begin(ctx context.Context) {
+func (t *leaseTerms) beginTerms(ctx context.Context) {
 	retry := retryPause{first: termFirstRetry, max: termMaxRetry}
 	for ctx.Err() == nil {
 		term, anew, begins := t.fence.Pending()
@@ -52,7 +52,7 @@ func (t *leaseTerms) begin(ctx context.Context) {
 		t.fence.Begin(term)
 		t.lookAtAll(ctx)
 	}
-	t.deferred.release()
+	t.deferred.releaseAll()
 }
 
 // beginTerm forgets all states, because another process may have changed the pods, and finds the pods for which
@@ -75,7 +75,7 @@ func (t *leaseTerms) beginTerm(ctx context.Context, anew bool) error {
 	for _, pod := range cached {
 		gap := podGap{cached: pod.UID, live: live[keyOf(pod)]}
 		ours := t.nodeName == "" || pod.Spec.NodeName == t.nodeName // otherwise the live read does not include it
-		if ours && !gap.closed(pod) {
+		if ours && !gap.isClosed(pod) {
 			behind[keyOf(pod)] = gap
 		}
 	}
@@ -98,9 +98,9 @@ func (t *leaseTerms) lookAtAll(ctx context.Context) {
 	t.relistNow()
 }
 
-// fenced returns work that waits outside its lane while the fence is closed. Waiting is no sync error of the
+// fencedWork returns work that waits outside its lane while the fence is closed. Waiting is no sync error of the
 // pod.
-func (t *leaseTerms) fenced(lane *keyqueue.Queue, work keyqueue.Work) keyqueue.Work {
+func (t *leaseTerms) fencedWork(lane *keyqueue.Queue, work keyqueue.Work) keyqueue.Work {
 	if t.fence == nil {
 		return work
 	}
@@ -111,7 +111,7 @@ func (t *leaseTerms) fenced(lane *keyqueue.Queue, work keyqueue.Work) keyqueue.W
 			return 0, nil
 		}
 		fenced := errors.Is(err, lease.ErrFenced) && lane == t.syncLane
-		if fenced && t.fence.Silent() && t.deadlines.overdue(ctx, key) {
+		if fenced && t.fence.Silent() && t.deadlines.isOverdue(ctx, key) {
 			entered, err = lease.InSilence(ctx), nil
 		}
 		if err == nil {
@@ -122,7 +122,7 @@ func (t *leaseTerms) fenced(lane *keyqueue.Queue, work keyqueue.Work) keyqueue.W
 		}
 		t.deferred.add(lane, key)
 		if _, err := t.fence.Enter(ctx); err == nil {
-			t.deferred.release() // it was opened meanwhile
+			t.deferred.releaseAll() // it was opened meanwhile
 		} else if lane == t.syncLane {
 			t.deadlines.awaitDeadline(ctx, key)
 		}
@@ -148,7 +148,7 @@ func (p *deferredKeys) add(lane *keyqueue.Queue, key string) {
 	p.keys[lane][key] = true
 }
 
-func (p *deferredKeys) release() {
+func (p *deferredKeys) releaseAll() {
 	p.mu.Lock()
 	lanes := p.keys
 	p.keys = nil
@@ -166,8 +166,8 @@ type podGap struct {
 	live   podVersion
 }
 
-// closed reports whether the cached pod is at least as new as the pod that was read past the cache.
-func (g podGap) closed(pod *corev1.Pod) bool {
+// isClosed reports whether the cached pod is at least as new as the pod that was read past the cache.
+func (g podGap) isClosed(pod *corev1.Pod) bool {
 	switch {
 	case pod == nil:
 		return true
@@ -195,7 +195,7 @@ func (g *podGaps) has(key string, pod *corev1.Pod) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	gap, known := g.m[key]
-	if known && gap.closed(pod) {
+	if known && gap.isClosed(pod) {
 		delete(g.m, key)
 		return false
 	}

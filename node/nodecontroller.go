@@ -109,7 +109,7 @@ func (n *NodeController) Run(ctx context.Context) (err error) {
 		return metrics.Bool(!waits)
 	}, n.node.Name)()
 	err = (&providercall.Caller{}).Do(ctx, "NotifyNodeStatus", func(ctx context.Context) error {
-		n.provider.NotifyNodeStatus(ctx, reconciler.report)
+		n.provider.NotifyNodeStatus(ctx, reconciler.takeNodeReport)
 		return nil
 	})
 	if err != nil {
@@ -177,7 +177,7 @@ func (n *NodeController) Done() <-chan struct{} {
 
 // Err returns the result of Run, and nil before Run has ended.
 func (n *NodeController) Err() error {
-	return n.run.ended()
+	return n.run.runError()
 }
 
 // SetCondition shows c in the status of the node until ClearCondition. c replaces the provider's condition of

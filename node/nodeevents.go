@@ -16,7 +16,7 @@ const (
 	eventNodeNotReady = "NodeNotReady"
 )
 
-func (r *nodeReconciler) event(kind, reason, message string) {
+func (r *nodeReconciler) recordEvent(kind, reason, message string) {
 	if r.recorder != nil {
 		r.recorder.Event(nodeRef(r.want.Name), kind, reason, message)
 	}
@@ -33,7 +33,7 @@ func (r *nodeReconciler) tellRole() {
 	}
 	if r.role != role {
 		r.role = role
-		r.event(corev1.EventTypeNormal, role, message)
+		r.recordEvent(corev1.EventTypeNormal, role, message)
 	}
 }
 
@@ -44,9 +44,9 @@ func (r *nodeReconciler) tellReady(before, after *corev1.NodeStatus) {
 	switch {
 	case is == nil, was != nil && was.Status == is.Status:
 	case is.Status == corev1.ConditionTrue:
-		r.event(corev1.EventTypeNormal, eventNodeReady, fmt.Sprintf("Node %s status is now: NodeReady", r.want.Name))
+		r.recordEvent(corev1.EventTypeNormal, eventNodeReady, fmt.Sprintf("Node %s status is now: NodeReady", r.want.Name))
 	case was != nil:
-		r.event(corev1.EventTypeWarning, eventNodeNotReady, fmt.Sprintf("Node %s status is now: NodeNotReady: %s: %s", r.want.Name, is.Reason, is.Message))
+		r.recordEvent(corev1.EventTypeWarning, eventNodeNotReady, fmt.Sprintf("Node %s status is now: NodeNotReady: %s: %s", r.want.Name, is.Reason, is.Message))
 	}
 }
 

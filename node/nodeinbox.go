@@ -48,7 +48,7 @@ func (r *nodeReconciler) takeObserved() {
 		if seen.node.UID != r.server.UID {
 			r.urgent, r.lastReport = true, time.Time{}
 		}
-		r.observe(seen.node)
+		r.recordObject(seen.node)
 	case seen.uid == "" || seen.uid == r.server.UID:
 		// Otherwise this is old news: the deletion of an already replaced node.
 		r.server, r.lost = nil, true

@@ -99,8 +99,8 @@ func (r *nodeReconciler) waitRegistered(ctx context.Context) bool {
 	}
 }
 
-// report takes over a provider's report about its node.
-func (r *nodeReconciler) report(node *corev1.Node) {
+// takeNodeReport takes over a provider's report about its node.
+func (r *nodeReconciler) takeNodeReport(node *corev1.Node) {
 	if node == nil {
 		return
 	}
@@ -111,8 +111,8 @@ func (r *nodeReconciler) report(node *corev1.Node) {
 	r.reports.put(said)
 }
 
-// observe records node as the object that the API server holds.
-func (r *nodeReconciler) observe(node *corev1.Node) {
+// recordObject records node as the object that the API server holds.
+func (r *nodeReconciler) recordObject(node *corev1.Node) {
 	if r.server == nil || r.server.UID != node.UID || !r.seenBefore {
 		r.owners.put(node.UID)
 	}

@@ -19,13 +19,13 @@ func (r *nodeReconciler) effectiveStatus() *corev1.NodeStatus {
 	*status = r.want.Status
 	status.Conditions = slices.Clone(status.Conditions)
 	for _, c := range r.shown {
-		status.Conditions = show(status.Conditions, c)
+		status.Conditions = setCondition(status.Conditions, c)
 	}
 	switch {
 	case r.down:
-		status.Conditions = show(status.Conditions, downCondition())
+		status.Conditions = setCondition(status.Conditions, downCondition())
 	case !r.ping.ok():
-		status.Conditions = show(status.Conditions, corev1.NodeCondition{
+		status.Conditions = setCondition(status.Conditions, corev1.NodeCondition{
 			Type: corev1.NodeReady, Status: corev1.ConditionFalse,
 			Reason: r.ping.reason, Message: redact.Text(r.ping.err.Error()),
 		})
@@ -36,8 +36,8 @@ func (r *nodeReconciler) effectiveStatus() *corev1.NodeStatus {
 	return status
 }
 
-// show puts c among conditions, in the place of the condition of its type.
-func show(conditions []corev1.NodeCondition, c corev1.NodeCondition) []corev1.NodeCondition {
+// setCondition puts c among conditions, in the place of the condition of its type.
+func setCondition(conditions []corev1.NodeCondition, c corev1.NodeCondition) []corev1.NodeCondition {
 	for i := range conditions {
 		if conditions[i].Type == c.Type {
 			conditions[i] = c

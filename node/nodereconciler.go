@@ -61,31 +61,31 @@ func (r *nodeReconciler) run(ctx context.Context) {
 		if !r.ours {
 			continue // a message follows when this process may write the node again
 		}
-		if r.gap == nil || !time.Now().Before(r.due()) {
-			keyqueue.Do(ctx, func() { r.turn(ctx) })
+		if r.gap == nil || !time.Now().Before(r.nextDue()) {
+			keyqueue.Do(ctx, func() { r.takeTurn(ctx) })
 		}
-		timer.Reset(time.Until(r.due()))
+		timer.Reset(time.Until(r.nextDue()))
 	}
 }
 
-// turn makes the write that is due, if any.
-func (r *nodeReconciler) turn(ctx context.Context) {
-	if !time.Now().Before(r.due()) {
-		r.attempt(ctx)
-		r.due() // finds the differences
+// takeTurn makes the write that is due, if any.
+func (r *nodeReconciler) takeTurn(ctx context.Context) {
+	if !time.Now().Before(r.nextDue()) {
+		r.attemptWrites(ctx)
+		r.nextDue() // finds the differences
 	}
 }
 
-// due returns when something must be written next.
-func (r *nodeReconciler) due() time.Time {
+// nextDue returns when something must be written next.
+func (r *nodeReconciler) nextDue() time.Time {
 	at := r.nextReport()
 	switch {
 	case r.server == nil:
 		at = time.Time{}
 	case r.urgent:
 		at = r.lastWrite.Add(writeSpacing)
-	case r.drifted():
-		at = earlier(at, r.lastWrite.Add(min(r.pingInterval, r.statusInterval)))
+	case r.hasDrifted():
+		at = earlierOf(at, r.lastWrite.Add(min(r.pingInterval, r.statusInterval)))
 	}
 	if at.Before(r.retryAt) {
 		return r.retryAt
@@ -93,8 +93,8 @@ func (r *nodeReconciler) due() time.Time {
 	return at
 }
 
-// attempt makes the necessary writes, and asks the error handler when a write fails. Errors end here.
-func (r *nodeReconciler) attempt(ctx context.Context) {
+// attemptWrites makes the necessary writes, and asks the error handler when a write fails. Errors end here.
+func (r *nodeReconciler) attemptWrites(ctx context.Context) {
 	defer func() { r.gap = nil }()
 	asks := r.seenBefore && r.statusErrorHandler != nil
 	err := r.write(ctx)
@@ -146,11 +146,11 @@ func (r *nodeReconciler) write(ctx context.Context) error {
 	r.lost = false
 	r.urgent = false
 	if r.server == nil {
-		if err := r.register(ctx); err != nil {
+		if err := r.registerNode(ctx); err != nil {
 			return err
 		}
 	}
-	sent := r.difference()
+	sent := r.missingPatches()
 	err := r.writeNodeStatus(ctx)
 	if err == nil {
 		r.markReady()
@@ -160,7 +160,7 @@ func (r *nodeReconciler) write(ctx context.Context) error {
 	}
 	if err == nil {
 		// A part that was not sent was not refused: another client wrote it meanwhile.
-		if r.refused = r.difference(); r.refused != sent {
+		if r.refused = r.missingPatches(); r.refused != sent {
 			r.refused = ""
 		}
 	}
@@ -175,13 +175,13 @@ func (r *nodeReconciler) markReady() {
 	}
 }
 
-// drifted reports whether the node differs from the desired one. A part that the API server did not take the
+// hasDrifted reports whether the node differs from the desired one. A part that the API server did not take the
 // last time (a field of a newer version, for example) would differ forever and does not count. drifted compares
 // only after news: a process may keep a thousand nodes, and most wake-ups of their reconcilers are a Ping like
 // the last one.
-func (r *nodeReconciler) drifted() bool {
+func (r *nodeReconciler) hasDrifted() bool {
 	if r.gap == nil {
-		difference := r.difference()
+		difference := r.missingPatches()
 		r.gap = &difference
 	}
 	return *r.gap != "" && *r.gap != r.refused

@@ -63,9 +63,9 @@ func (w *nodeWatcher) run(ctx context.Context) {
 		// older than the end of the last watch, and would send no events.
 		var version string
 		var seen bool
-		keyqueue.Do(ctx, func() { version, seen = w.look(ctx) })
+		keyqueue.Do(ctx, func() { version, seen = w.readNode(ctx) })
 		if seen {
-			w.follow(ctx, version)
+			w.watchNode(ctx, version)
 		}
 		if time.Since(start) >= minWatchLife {
 			retry.reset()
@@ -74,8 +74,8 @@ func (w *nodeWatcher) run(ctx context.Context) {
 	}
 }
 
-// look reads the node and returns the version from which to watch.
-func (w *nodeWatcher) look(ctx context.Context) (version string, ok bool) {
+// readNode reads the node and returns the version from which to watch.
+func (w *nodeWatcher) readNode(ctx context.Context) (version string, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	node, err := w.nodes.Get(ctx, w.name, metav1.GetOptions{})
@@ -91,8 +91,8 @@ func (w *nodeWatcher) look(ctx context.Context) (version string, ok bool) {
 	return "", false
 }
 
-// follow watches the node from version on until the watch ends.
-func (w *nodeWatcher) follow(ctx context.Context, version string) {
+// watchNode watches the node from version on until the watch ends.
+func (w *nodeWatcher) watchNode(ctx context.Context, version string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	timeout := int64(300 + rand.IntN(300)) // As long as a kubelet's; random, so that nodes do not reconnect at the same time.
@@ -114,19 +114,19 @@ func (w *nodeWatcher) follow(ctx context.Context, version string) {
 		case <-ctx.Done():
 			return
 		case <-w.check:
-			keyqueue.Do(ctx, func() { w.look(ctx) })
+			keyqueue.Do(ctx, func() { w.readNode(ctx) })
 		case event, open := <-events.ResultChan():
 			if !open || event.Type == watch.Error {
 				return
 			}
 			if node, ok := event.Object.(*corev1.Node); ok {
-				w.see(event.Type, node)
+				w.handleEvent(event.Type, node)
 			}
 		}
 	}
 }
 
-func (w *nodeWatcher) see(event watch.EventType, node *corev1.Node) {
+func (w *nodeWatcher) handleEvent(event watch.EventType, node *corev1.Node) {
 	switch {
 	case event == watch.Bookmark || node.Name != w.name:
 	case event == watch.Deleted:

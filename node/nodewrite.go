@@ -35,22 +35,22 @@ var nodeMetadataModes = []struct {
 
 const modeRestricted = 1
 
-// register finds the node, or creates it. Taints and the rest of the spec are
+// registerNode finds the node, or creates it. Taints and the rest of the spec are
 // set only then, as a kubelet does: afterwards they belong to the cluster.
-func (r *nodeReconciler) register(ctx context.Context) (err error) {
+func (r *nodeReconciler) registerNode(ctx context.Context) (err error) {
 	ctx, span := trace.StartSpan(ctx, "node.register")
 	defer func() {
 		span.SetStatus(err)
 		span.End()
 	}()
-	node, err := timed(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
+	node, err := withTimeout(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
 		return r.nodes.Get(ctx, r.want.Name, metav1.GetOptions{})
 	})
 	switch {
 	case err == nil:
 		r.lastReport = time.Time{} // A report is due: the existing status may be old.
 	case apierrors.IsNotFound(err):
-		if node, err = r.create(ctx); err != nil {
+		if node, err = r.createNode(ctx); err != nil {
 			return fmt.Errorf("create node %s: %w", r.want.Name, err)
 		}
 		nodeRegistrations.Inc()
@@ -59,11 +59,11 @@ func (r *nodeReconciler) register(ctx context.Context) (err error) {
 	default:
 		return fmt.Errorf("get node %s: %w", r.want.Name, err)
 	}
-	r.observe(node)
+	r.recordObject(node)
 	return nil
 }
 
-func (r *nodeReconciler) create(ctx context.Context) (*corev1.Node, error) {
+func (r *nodeReconciler) createNode(ctx context.Context) (*corev1.Node, error) {
 	now := metav1.Now()
 	status := r.effectiveStatus()
 	for i := range status.Conditions {
@@ -72,7 +72,7 @@ func (r *nodeReconciler) create(ctx context.Context) (*corev1.Node, error) {
 		c.LastTransitionTime = nodestate.TransitionTime(corev1.NodeCondition{}, *c, now)
 	}
 	try := func(mode int) (*corev1.Node, error) {
-		return timed(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
+		return withTimeout(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
 			return r.nodes.Create(ctx, nodestate.New(r.want, status, nodeMetadataModes[mode].skip), metav1.CreateOptions{})
 		})
 	}
@@ -164,7 +164,7 @@ func (r *nodeReconciler) writeNodeMetadata(ctx context.Context) error {
 // patchNode sends body and records the answer as the object that the API server holds. If the node does not
 // exist, the next write registers it again.
 func (r *nodeReconciler) patchNode(ctx context.Context, kind types.PatchType, body []byte, subresources ...string) error {
-	node, err := timed(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
+	node, err := withTimeout(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
 		return r.nodes.Patch(ctx, r.want.Name, kind, body, metav1.PatchOptions{}, subresources...)
 	})
 	r.lastWrite = time.Now()
@@ -174,12 +174,12 @@ func (r *nodeReconciler) patchNode(ctx context.Context, kind types.PatchType, bo
 	if err != nil {
 		return err
 	}
-	r.observe(node)
+	r.recordObject(node)
 	return nil
 }
 
-// difference returns the patches that are still to be sent, and "" when the node is as desired.
-func (r *nodeReconciler) difference() string {
+// missingPatches returns the patches that are still to be sent, and "" when the node is as desired.
+func (r *nodeReconciler) missingPatches() string {
 	status, err := nodestate.StatusPatch(r.server, r.effectiveStatus(), metav1.Time{}, false)
 	if err != nil {
 		return ""

@@ -24,10 +24,10 @@ const (
 	firstReflect = 100 * time.Millisecond
 )
 
-// agree compares the answer of a provider that reports with its last report. If they agree, the report describes
+// compareAnswer compares the answer of a provider that reports with its last report. If they agree, the report describes
 // the generation that was accepted before the call; otherwise a report is on its way. The answer itself is not
 // published: it may be older than the report, and no later report would correct it.
-func (p *podReports) agree(key string, api *corev1.Pod, answer *corev1.PodStatus, asked int64) {
+func (p *podReports) compareAnswer(key string, api *corev1.Pod, answer *corev1.PodStatus, asked int64) {
 	answer = answer.DeepCopy()
 	redact.Status(answer, p.secrets.Values(api.UID))
 	st := p.states.get(key)
@@ -37,14 +37,14 @@ func (p *podReports) agree(key string, api *corev1.Pod, answer *corev1.PodStatus
 	case waited < reflectWithin && !equality.Semantic.DeepEqual(answer, st.report.status):
 		p.pollLane.AddAfter(key, max(waited, firstReflect))
 	default:
-		p.unanswered(key, api, asked)
+		p.publishGeneration(key, api, asked)
 	}
 }
 
-// unanswered publishes the generation all the same: a provider that cannot be asked, or has nothing to report,
+// publishGeneration publishes the generation all the same: a provider that cannot be asked, or has nothing to report,
 // must not hold it back.
-func (p *podReports) unanswered(key string, api *corev1.Pod, asked int64) {
-	if p.states.reflects(key, api.UID, asked) {
+func (p *podReports) publishGeneration(key string, api *corev1.Pod, asked int64) {
+	if p.states.recordReflected(key, api.UID, asked) {
 		p.statusLane.Add(key)
 	}
 }

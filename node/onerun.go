@@ -31,15 +31,15 @@ func (o *oneRun) end(err error) {
 	close(o.done)
 }
 
-// begun reports whether there was a run.
-func (o *oneRun) begun() bool {
+// wasBegun reports whether there was a run.
+func (o *oneRun) wasBegun() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.started
 }
 
-// ended returns the error that the run returned, nil before that.
-func (o *oneRun) ended() error {
+// runError returns the error that the run returned, nil before that.
+func (o *oneRun) runError() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err

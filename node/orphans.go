@@ -21,13 +21,13 @@ func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *
 		return err
 	}
 	now := time.Now()
-	pod := unwanted(backend, now)
+	pod := deletedCopy(backend, now)
 	remove := func(ctx context.Context) error { return w.backend.deletePod(ctx, pod) }
 	var err error
 	if api != nil {
-		err = w.call(ctx, key, api, "DeletePod", remove) // the pod shows why it waits
+		err = w.callAboutPod(ctx, key, api, "DeletePod", remove) // the pod shows why it waits
 	} else {
-		err = w.backend.change(ctx, key, "DeletePod", remove)
+		err = w.backend.callToChange(ctx, key, "DeletePod", remove)
 	}
 	if err != nil && !errdefs.IsNotFound(err) {
 		return newLaneError(api, eventDeleteFailed, fmt.Errorf("delete pod %s (UID %s), which is no longer in the API server, at the backend: %w", key, backend.UID, err))
@@ -38,13 +38,13 @@ func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *
 		logger.Info("stopped a pod at the backend, because the API server no longer has it")
 	}
 	w.states.changeOther(key, backend.UID, func(o *lifecycle.Other) { o.Asked = now })
-	w.orphans.forget(key)
+	w.orphans.forgetPod(key)
 	w.syncLane.Add(key)
 	return nil
 }
 
-// unwanted returns the backend's copy of a pod that only the backend has, as a pod that is deleted now.
-func unwanted(backend *corev1.Pod, now time.Time) *corev1.Pod {
+// deletedCopy returns the backend's copy of a pod that only the backend has, as a pod that is deleted now.
+func deletedCopy(backend *corev1.Pod, now time.Time) *corev1.Pod {
 	pod := backend.DeepCopy()
 	seconds := int64(lifecycle.OrphanGrace(backend) / time.Second)
 	pod.DeletionGracePeriodSeconds = &seconds

@@ -47,7 +47,7 @@ type pingRecord struct {
 	last atomic.Pointer[ProviderHealth] // nil before the first Ping
 }
 
-func (p *pingRecord) note(r pingResult) {
+func (p *pingRecord) recordResult(r pingResult) {
 	h := &ProviderHealth{Since: time.Now()}
 	if !r.ok() {
 		h.Message = r.err.Error()
@@ -81,17 +81,17 @@ func (p *pinger) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		start := time.Now()
-		p.ping(ctx)
+		p.pingOnce(ctx)
 		timer.Reset(p.interval - time.Since(start))
 	}
 }
 
-// ping makes one call and returns when the call has ended, which may be long after it was reported as timed out.
-func (p *pinger) ping(ctx context.Context) {
+// pingOnce makes one call and returns when the call has ended, which may be long after it was reported as timed out.
+func (p *pinger) pingOnce(ctx context.Context) {
 	callCtx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	done := make(chan pingResult, 1)
-	go func() { done <- p.call(callCtx) }()
+	go func() { done <- p.callPing(callCtx) }()
 
 	select {
 	case result := <-done:
@@ -100,7 +100,7 @@ func (p *pinger) ping(ctx context.Context) {
 		case !result.ok() && callCtx.Err() != nil:
 			p.reportTimeout(ctx)
 		default:
-			p.report(ctx, result)
+			p.reportResult(ctx, result)
 		}
 		return
 	case <-callCtx.Done():
@@ -123,9 +123,9 @@ func (p *pinger) ping(ctx context.Context) {
 	}
 }
 
-// call runs Ping. A panic is a failure. The call has no trace span, because Pings follow each other for as long
+// callPing runs Ping. A panic is a failure. The call has no trace span, because Pings follow each other for as long
 // as the node runs.
-func (p *pinger) call(ctx context.Context) (result pingResult) {
+func (p *pinger) callPing(ctx context.Context) (result pingResult) {
 	defer func() {
 		if r := recover(); r != nil {
 			result = pingResult{reason: reasonPingFailed, err: providercall.Caught(ctx, "Ping", r)}
@@ -138,12 +138,12 @@ func (p *pinger) call(ctx context.Context) (result pingResult) {
 }
 
 func (p *pinger) reportTimeout(ctx context.Context) {
-	p.report(ctx, pingResult{reason: reasonPingTimeout, err: fmt.Errorf("%w after %s", errPingTimeout, p.timeout)})
+	p.reportResult(ctx, pingResult{reason: reasonPingTimeout, err: fmt.Errorf("%w after %s", errPingTimeout, p.timeout)})
 }
 
-func (p *pinger) report(ctx context.Context, r pingResult) {
+func (p *pinger) reportResult(ctx context.Context, r pingResult) {
 	p.results.put(r)
-	p.record.note(r)
+	p.record.recordResult(r)
 	switch {
 	case !r.ok() && !p.failing:
 		log.G(ctx).WithError(r.err).Warn("the provider is not healthy: the node is not ready until a Ping succeeds")

@@ -63,10 +63,10 @@ func (c *podCache) all(ctx context.Context) []*corev1.Pod {
 	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !c.wanted(ctx, pod) })
 }
 
-// live reads a pod from the API server itself, past every cache; nil means that the pod does not exist. With a
+// readLive reads a pod from the API server itself, past every cache; nil means that the pod does not exist. With a
 // known node name it uses a request that the Node authorizer allows even for missing pods: a GET would be
 // forbidden.
-func (c *podCache) live(ctx context.Context, key string) (*corev1.Pod, error) {
+func (c *podCache) readLive(ctx context.Context, key string) (*corev1.Pod, error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (c *podCache) liveVersions(ctx context.Context) (map[string]podVersion, err
 	live := map[string]podVersion{}
 	opts := c.ofNode(livePage)
 	for {
-		page, err := timed(ctx, podRequestTimeout, func(ctx context.Context) (*corev1.PodList, error) {
+		page, err := withTimeout(ctx, podRequestTimeout, func(ctx context.Context) (*corev1.PodList, error) {
 			return c.client.Pods(metav1.NamespaceAll).List(ctx, opts)
 		})
 		if err != nil {
@@ -121,8 +121,8 @@ func (c *podCache) liveVersions(ctx context.Context) (map[string]podVersion, err
 	}
 }
 
-// probe makes the cheapest request that this identity may make.
-func (c *podCache) probe(ctx context.Context, timeout time.Duration) error {
+// probeServer makes the cheapest request that this identity may make.
+func (c *podCache) probeServer(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	options := c.ofNode(1)

@@ -161,7 +161,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	var wg sync.WaitGroup
 	var lanes []func() // each waits for the end of the work in a lane
 	defer c.trackGauges(ctx)()
-	defer c.inputs.follow(c.events.objectChanged, &c.states)()
+	defer c.inputs.followObjects(c.events.objectChanged, &c.states)()
 	defer func() {
 		for _, wait := range lanes {
 			wait()
@@ -170,14 +170,14 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	}()
 	defer cancel(nil)
 
-	if err := c.inputs.offer(ctx, c.backend.provider); err != nil {
+	if err := c.inputs.offerInputs(ctx, c.backend.provider); err != nil {
 		return fmt.Errorf("run pod controller: %w", err)
 	}
-	if err := c.backend.notify(ctx, c.reports.report); err != nil {
+	if err := c.backend.takeReports(ctx, c.reports.report); err != nil {
 		return fmt.Errorf("run pod controller: %w", err)
 	}
-	wg.Go(func() { c.backend.background(ctx, cancel) })
-	registration, err := c.informer.AddEventHandler(c.events.handler(ctx))
+	wg.Go(func() { c.backend.runInBackground(ctx, cancel) })
+	registration, err := c.informer.AddEventHandler(c.events.eventHandler(ctx))
 	if err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
@@ -189,22 +189,22 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 		return errors.New("failed to wait for caches to sync")
 	}
 	c.terms.beginActing(ctx)
-	c.reports.begin(ctx)
+	c.reports.beginReports(ctx)
 	lanes = []func(){
-		c.syncLane.Start(ctx, podSyncWorkers, c.terms.fenced(c.syncLane, c.worker.syncPod)),
-		c.statusLane.Start(ctx, max(podSyncWorkers, statusWriters), c.terms.fenced(c.statusLane, c.statuses.writePodStatus)),
+		c.syncLane.Start(ctx, podSyncWorkers, c.terms.fencedWork(c.syncLane, c.worker.syncPod)),
+		c.statusLane.Start(ctx, max(podSyncWorkers, statusWriters), c.terms.fencedWork(c.statusLane, c.statuses.writePodStatus)),
 		c.pollLane.Start(ctx, pollers, c.poller.pollPod),
 	}
 	wg.Go(func() { c.relister.run(ctx) })
 	log.G(ctx).Debug("pod controller is running")
 	close(c.ready)
-	c.attend(ctx, &wg)
+	c.attendTerms(ctx, &wg)
 	return whyEnded(ctx)
 }
 
-// attend begins terms and ends outages until ctx ends. Each of them runs in a goroutine of its own, which ends
+// attendTerms begins terms and ends outages until ctx ends. Each of them runs in a goroutine of its own, which ends
 // with the work.
-func (c *PodController) attend(ctx context.Context, wg *sync.WaitGroup) {
+func (c *PodController) attendTerms(ctx context.Context, wg *sync.WaitGroup) {
 	changed, noted := c.fence.Changes(), c.outage.noted
 	begun, over := make(chan struct{}, 1), make(chan struct{}, 1)
 	for {
@@ -214,16 +214,16 @@ func (c *PodController) attend(ctx context.Context, wg *sync.WaitGroup) {
 		case <-changed:
 			changed = nil // one at a time
 			wg.Go(func() {
-				c.terms.begin(ctx)
-				wake(begun)
+				c.terms.beginTerms(ctx)
+				leaveToken(begun)
 			})
 		case <-begun:
 			changed = c.fence.Changes()
 		case <-noted:
 			noted = nil
 			wg.Go(func() {
-				c.outage.end(ctx)
-				wake(over)
+				c.outage.endOutage(ctx)
+				leaveToken(over)
 			})
 		case <-over:
 			noted = c.outage.noted
@@ -239,8 +239,8 @@ func whyEnded(ctx context.Context) error {
 	return nil
 }
 
-// begun reports whether Run was called.
-func (c *PodController) begun() bool { return c.run.begun() }
+// wasBegun reports whether Run was called.
+func (c *PodController) wasBegun() bool { return c.run.wasBegun() }
 
 // Ready returns a channel that is closed when the controller handles pods.
 func (c *PodController) Ready() <-chan struct{} { return c.ready }
@@ -249,11 +249,11 @@ func (c *PodController) Ready() <-chan struct{} { return c.ready }
 func (c *PodController) Done() <-chan struct{} { return c.run.done }
 
 // Err returns the error that Run returned, nil before that.
-func (c *PodController) Err() error { return c.run.ended() }
+func (c *PodController) Err() error { return c.run.runError() }
 
 // Kick lets all work that waits for a retry begin at once. Call it when the backend or the API server is known
 // to be healthy again.
-func (c *PodController) Kick() { c.kick() }
+func (c *PodController) Kick() { c.kickAll() }
 
 // PodForProvider returns a pod of the API server in the form in which calls give it to the provider. Features
 // that the provider or AcceptUnenforced accepts to run without are left out. It returns the pod itself if
@@ -275,7 +275,7 @@ func (c *PodController) trackGauges(ctx context.Context) (untrack func()) {
 	untracks := []func(){
 		runningPods.Track(count(func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })),
 		retryingPods.Track(func() float64 { return float64(c.syncLane.Retrying()) }, c.nodeName),
-		stuckPods.Track(func() float64 { return float64(c.stuck(ctx)) }, c.nodeName),
+		stuckPods.Track(func() float64 { return float64(c.countStuck(ctx)) }, c.nodeName),
 		orphansHeldBack.Track(c.worker.orphans.held.Get, c.nodeName),
 		missingPods.Track(c.worker.missing.held.Get, c.nodeName),
 	}

@@ -26,8 +26,8 @@ type podCore struct {
 	fence    *lease.Fence // nil: there is no lease guard; set before Run
 }
 
-// suspect makes the sync lane ask the backend for a pod, even if there seems to be no work.
-func (c *podCore) suspect(key string) {
+// suspectPod makes the sync lane ask the backend for a pod, even if there seems to be no work.
+func (c *podCore) suspectPod(key string) {
 	c.states.evidence(key, anyPod, func(st *evidence) { st.suspect = true })
 	c.syncLane.Add(key)
 }

@@ -17,9 +17,9 @@ import (
 // podEvents marks the pods of API server events in the lanes.
 type podEvents struct{ *podCore }
 
-// handler marks the pods of events. No decision uses an event's payload. The event only shows which lane may
+// eventHandler marks the pods of events. No decision uses an event's payload. The event only shows which lane may
 // have work, and whether the news ends a retry's delay.
-func (e *podEvents) handler(ctx context.Context) cache.ResourceEventHandler {
+func (e *podEvents) eventHandler(ctx context.Context) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if pod, ok := obj.(*corev1.Pod); ok && e.wanted(ctx, pod) {
@@ -49,7 +49,7 @@ func (e *podEvents) markUpdated(old, pod *corev1.Pod) {
 	key := keyOf(pod)
 	resync := old.ResourceVersion == pod.ResourceVersion
 	st := e.states.get(key)
-	told := st.told(pod)
+	told := st.toldMetadata(pod)
 	switch {
 	case old.UID != pod.UID, old.Generation != pod.Generation,
 		!old.DeletionTimestamp.Equal(pod.DeletionTimestamp),
@@ -70,7 +70,7 @@ func (e *podEvents) markUpdated(old, pod *corev1.Pod) {
 func (e *podEvents) markDeleted(pod *corev1.Pod, seen bool) {
 	key := keyOf(pod)
 	if seen {
-		e.states.witness(key, pod.UID)
+		e.states.recordDeletion(key, pod.UID)
 	}
 	e.syncLane.AddNow(key)
 }

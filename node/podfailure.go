@@ -8,9 +8,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// fail records the failure of a pod, whatever the reason: no room, a rejection, another operating system, the
+// failPod records the failure of a pod, whatever the reason: no room, a rejection, another operating system, the
 // active deadline, a loss at the backend, a drain. The failure is published when the pod has stopped.
-func (w *podWorker) fail(key string, api *corev1.Pod, failure *lifecycle.PodFailure) {
+func (w *podWorker) failPod(key string, api *corev1.Pod, failure *lifecycle.PodFailure) {
 	w.states.sync(key, api.UID, func(st syncWriter) { st.failure = failure })
 	eventType := corev1.EventTypeWarning
 	if failure.Normal {

@@ -76,7 +76,7 @@ func (in *podInputs) useSecrets(cfg *PodControllerConfig) {
 	secrets.Accounts, _ = cfg.PodClient.(corev1client.ServiceAccountsGetter)
 	if in.store != nil {
 		secrets.Before = func(ctx context.Context, namespace, account string) {
-			in.await(ctx, "create", "serviceaccounts", "token", namespace, account)
+			in.awaitRight(ctx, "create", "serviceaccounts", "token", namespace, account)
 		}
 	}
 	in.secrets = podsecrets.New(secrets)
@@ -99,7 +99,7 @@ func (in *podInputs) useCertificates(client corev1client.CoreV1Interface, cfg *P
 	in.certificates.manager = podcerts.New(podcerts.Config{
 		Requests: api,
 		Account: func(ctx context.Context, namespace, name string) (types.UID, error) {
-			in.await(ctx, "get", "serviceaccounts", "", namespace, name)
+			in.awaitRight(ctx, "get", "serviceaccounts", "", namespace, name)
 			account, err := client.ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return "", err
@@ -128,11 +128,11 @@ func (in *podInputs) useClaims(client corev1client.CoreV1Interface, nodeName str
 	}
 	in.claims.reader = &podclaims.Reader{
 		Claim: func(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
-			in.await(ctx, "get", "persistentvolumeclaims", "", namespace, name)
+			in.awaitRight(ctx, "get", "persistentvolumeclaims", "", namespace, name)
 			return client.PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
 		},
 		Volume: func(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
-			in.await(ctx, "get", "persistentvolumes", "", "", name)
+			in.awaitRight(ctx, "get", "persistentvolumes", "", "", name)
 			return client.PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
 		},
 		Node: func(ctx context.Context) (*corev1.Node, error) {
@@ -141,9 +141,9 @@ func (in *podInputs) useClaims(client corev1client.CoreV1Interface, nodeName str
 	}
 }
 
-// await waits until the node may read or create an object that a pod names, if the API server grants that right
+// awaitRight waits until the node may read or create an object that a pod names, if the API server grants that right
 // with the pod.
-func (in *podInputs) await(ctx context.Context, verb, resource, subresource, namespace, name string) {
+func (in *podInputs) awaitRight(ctx context.Context, verb, resource, subresource, namespace, name string) {
 	if in.store != nil {
 		in.store.Await(ctx, authorizationv1.ResourceAttributes{
 			Verb: verb, Resource: resource, Subresource: subresource, Namespace: namespace, Name: name,
@@ -151,8 +151,8 @@ func (in *podInputs) await(ctx context.Context, verb, resource, subresource, nam
 	}
 }
 
-// offer hands a provider the sources of its inputs.
-func (in *podInputs) offer(ctx context.Context, provider PodLifecycleHandler) error {
+// offerInputs hands a provider the sources of its inputs.
+func (in *podInputs) offerInputs(ctx context.Context, provider PodLifecycleHandler) error {
 	var errs []error
 	call := func(method string, use func()) {
 		errs = append(errs, (&providercall.Caller{}).Do(ctx, method, func(context.Context) error { use(); return nil }))
@@ -178,9 +178,9 @@ func (in *podInputs) offer(ctx context.Context, provider PodLifecycleHandler) er
 	return errors.Join(errs...)
 }
 
-// follow calls changed for each pod that names a changed object, until end is called. end also releases the
+// followObjects calls changed for each pod that names a changed object, until end is called. end also releases the
 // objects of all pods: many nodes may share the store, and it may live longer than this node.
-func (in *podInputs) follow(changed func(pod types.NamespacedName), states *podStates) (end func()) {
+func (in *podInputs) followObjects(changed func(pod types.NamespacedName), states *podStates) (end func()) {
 	if in.store == nil {
 		return func() {}
 	}
@@ -188,21 +188,21 @@ func (in *podInputs) follow(changed func(pod types.NamespacedName), states *podS
 	return func() {
 		remove()
 		for key, uid := range states.uids() {
-			in.forget(key, uid)
+			in.forgetObjects(key, uid)
 		}
 	}
 }
 
-// track registers the objects that a pod names.
-func (in *podInputs) track(api *corev1.Pod) {
+// trackObjects registers the objects that a pod names.
+func (in *podInputs) trackObjects(api *corev1.Pod) {
 	if in.store != nil {
 		in.store.Track(api)
 	}
 	in.secrets.Track(api)
 }
 
-// forget releases the objects that a pod names.
-func (in *podInputs) forget(key string, uid types.UID) {
+// forgetObjects releases the objects that a pod names.
+func (in *podInputs) forgetObjects(key string, uid types.UID) {
 	if in.store != nil && uid != "" {
 		namespace, name, _ := cache.SplitMetaNamespaceKey(key)
 		in.store.Forget(namespace, name, uid)

@@ -23,8 +23,8 @@ func podLog(ctx context.Context, key string, uid types.UID) log.Logger {
 	return logger
 }
 
-// lasting adds to logger the time since begin, in whole units.
-func lasting(logger log.Logger, begin time.Time, unit time.Duration) log.Logger {
+// withDuration adds to logger the time since begin, in whole units.
+func withDuration(logger log.Logger, begin time.Time, unit time.Duration) log.Logger {
 	return logger.WithField("duration", time.Since(begin).Truncate(unit).String())
 }
 
@@ -38,7 +38,7 @@ func logStopped(ctx context.Context, key string, api *corev1.Pod, st *podState) 
 	if st.failure != nil {
 		reason = st.failure.Reason
 	}
-	lasting(podLog(ctx, key, api.UID).WithField("reason", reason), st.askedAt, time.Millisecond).Info("the pod was stopped")
+	withDuration(podLog(ctx, key, api.UID).WithField("reason", reason), st.askedAt, time.Millisecond).Info("the pod was stopped")
 }
 
 // logEnd logs that a pod has ended, once its status says so. Before that, the pod had the status of api. The
@@ -49,7 +49,7 @@ func logEnd(ctx context.Context, key string, api *corev1.Pod, now *corev1.PodSta
 	}
 	logger := podLog(ctx, key, api.UID).WithField("reason", endReason(now))
 	if now.StartTime != nil {
-		logger = lasting(logger, now.StartTime.Time, time.Second) // as exact as a status
+		logger = withDuration(logger, now.StartTime.Time, time.Second) // as exact as a status
 	}
 	if now.Phase == corev1.PodSucceeded {
 		logger.Info("the pod has ended")

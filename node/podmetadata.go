@@ -17,33 +17,33 @@ import (
 // news of the pod.
 const labelsAgain = 5 * time.Minute
 
-// inherit records that this process gave the backend its metadata and the reported metadata before a restart.
-func (st syncWriter) inherit(backend *corev1.Pod) {
+// inheritMetadata records that this process gave the backend its metadata and the reported metadata before a restart.
+func (st syncWriter) inheritMetadata(backend *corev1.Pod) {
 	if st.handed.known {
 		return
 	}
 	if st.all.report.matches(st.sent.UID) {
-		st.handed.add(st.all.report.metadata)
+		st.handed.addGiven(st.all.report.metadata)
 	}
-	st.handed.add(metadata{maps.Clone(backend.Labels), maps.Clone(backend.Annotations)})
+	st.handed.addGiven(metadata{maps.Clone(backend.Labels), maps.Clone(backend.Annotations)})
 	st.copied = backend.ResourceVersion
 }
 
-// stale reports whether a pod in a provider's report is an older copy than the copy that the backend had when
+// isStale reports whether a pod in a provider's report is an older copy than the copy that the backend had when
 // the pod was found. The labels and annotations of an older copy are outdated; other writers may have changed
 // them since.
-func (st *podState) stale(version string) bool {
+func (st *podState) isStale(version string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, st.copied)
 	return err == nil && order < 0
 }
 
-// told returns the backend's knowledge about the labels and annotations of the pod.
-func (st *podState) told(api *corev1.Pod) lifecycle.Told {
+// toldMetadata returns the backend's knowledge about the labels and annotations of the pod.
+func (st *podState) toldMetadata(api *corev1.Pod) lifecycle.Told {
 	h := &st.handed
 	return lifecycle.Told{
 		Labels: h.labels, Annotations: h.annotations,
 		WritingLabels: h.writing.labels, WritingAnnotations: h.writing.annotations,
-		Behind: api != nil && st.newer(api, time.Now()) != api,
+		Behind: api != nil && st.newestOf(api, time.Now()) != api,
 	}
 }
 
@@ -67,9 +67,9 @@ func (st *podState) metadataToWrite(api *corev1.Pod) metadataChange {
 	return change
 }
 
-// refused records a refusal of the labels by the API server. The identity of a node may not change the labels of
+// refuseLabels records a refusal of the labels by the API server. The identity of a node may not change the labels of
 // its pods, and the statuses of the pods must not wait for these labels.
-func (st statusWriter) refused(labels map[string]*string) {
+func (st statusWriter) refuseLabels(labels map[string]*string) {
 	st.labelsRefused, st.labelsRefusedAt, st.handed.writing.labels = labels, time.Now(), nil
 }
 
@@ -80,19 +80,19 @@ func (st *podState) withProviders(api *corev1.Pod) (labels, annotations map[stri
 	return maps.Clone(lifecycle.Changed(api.Labels, change.labels)), maps.Clone(lifecycle.Changed(api.Annotations, change.annotations))
 }
 
-// landed records the provider's change that was written without an answer, if the API server has it.
-func (st statusWriter) landed(api *corev1.Pod) {
+// recordLanded records the provider's change that was written without an answer, if the API server has it.
+func (st statusWriter) recordLanded(api *corev1.Pod) {
 	w := st.handed.writing
 	if !w.any() {
 		return
 	}
-	if has := (metadataChange{taken(api.Labels, w.labels), taken(api.Annotations, w.annotations)}); has.any() {
-		st.wrote(has)
+	if has := (metadataChange{changesIn(api.Labels, w.labels), changesIn(api.Annotations, w.annotations)}); has.any() {
+		st.recordWritten(has)
 	}
 }
 
-// wrote records that both sides have the provider's change.
-func (st statusWriter) wrote(change metadataChange) {
+// recordWritten records that both sides have the provider's change.
+func (st statusWriter) recordWritten(change metadataChange) {
 	st.handed.labels = lifecycle.Changed(st.handed.labels, change.labels)
 	st.handed.annotations = lifecycle.Changed(st.handed.annotations, change.annotations)
 	st.own.labels = lifecycle.Changed(st.own.labels, change.labels)

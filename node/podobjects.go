@@ -26,31 +26,31 @@ type podObjects struct {
 }
 
 func (o podObjects) ConfigMap(ctx context.Context, pod *corev1.Pod, name string) (*corev1.ConfigMap, error) {
-	return o.of(pod).ConfigMap(ctx, pod.Namespace, name)
+	return o.objectsOfPod(pod).ConfigMap(ctx, pod.Namespace, name)
 }
 
 func (o podObjects) Secret(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Secret, error) {
-	return o.of(pod).Secret(ctx, pod.Namespace, name)
+	return o.objectsOfPod(pod).Secret(ctx, pod.Namespace, name)
 }
 
 func (o podObjects) Container(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Container, error) {
 	bounded, cancel := context.WithTimeout(ctx, podRequestTimeout)
 	defer cancel()
 	env := o.env
-	env.Objects = o.of(pod)
+	env.Objects = o.objectsOfPod(pod)
 	return podenv.ResolveContainer(bounded, env, pod, name)
 }
 
-// resolve fills in the environment of a private copy of a pod. It reports its findings to found.
-func (o podObjects) resolve(ctx context.Context, pod *corev1.Pod, found record.EventRecorder) error {
+// resolveEnv fills in the environment of a private copy of a pod. It reports its findings to found.
+func (o podObjects) resolveEnv(ctx context.Context, pod *corev1.Pod, found record.EventRecorder) error {
 	bounded, cancel := context.WithTimeout(ctx, podRequestTimeout)
 	defer cancel()
 	env := o.env
-	env.Objects, env.Recorder = o.of(pod), found
+	env.Objects, env.Recorder = o.objectsOfPod(pod), found
 	return podenv.Resolve(bounded, env, pod)
 }
 
-func (o podObjects) of(pod *corev1.Pod) objectsOf { return objectsOf{o, pod.UID} }
+func (o podObjects) objectsOfPod(pod *corev1.Pod) objectsOf { return objectsOf{o, pod.UID} }
 
 // objectsOf reads for one pod, and remembers the secrets that must not appear in messages about it.
 type objectsOf struct {

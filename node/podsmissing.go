@@ -32,8 +32,8 @@ type quarantines struct {
 
 func newQuarantines(core *podCore, cfg *PodControllerConfig) *quarantines {
 	q := &quarantines{core: core, visibility: cfg.PodVisibilityTimeout, setNodeCondition: cfg.SetNodeCondition}
-	q.orphans = newQuarantine("the API server", cfg.MissingPodsQuarantine, q.tell)
-	q.missing = newQuarantine("the backend", cfg.MissingPodsQuarantine, q.tell)
+	q.orphans = newQuarantine("the API server", cfg.MissingPodsQuarantine, q.tellNode)
+	q.missing = newQuarantine("the backend", cfg.MissingPodsQuarantine, q.tellNode)
 	return q
 }
 
@@ -51,8 +51,8 @@ func (q *quarantines) visibleWithin(api *corev1.Pod, st *podState) time.Duration
 	return q.visibility
 }
 
-// tell reports whether pods are in quarantine, to the node and the log, and in an event when doubt begins.
-func (q *quarantines) tell(ctx context.Context) {
+// tellNode reports whether pods are in quarantine, to the node and the log, and in an event when doubt begins.
+func (q *quarantines) tellNode(ctx context.Context) {
 	q.mu.Lock() // also for the reading: the last report must be the current state
 	defer q.mu.Unlock()
 	now := time.Now()

@@ -45,7 +45,7 @@ func (m *statusManager) writePodStatus(ctx context.Context, key string) (class i
 	if st.sent.UID != cached.UID {
 		return classStatus, nil // the sync lane has not met this pod yet
 	}
-	api := st.newer(cached, time.Now())
+	api := st.newestOf(cached, time.Now())
 	if api == cached && st.written != nil {
 		m.states.status(key, anyPod, func(s statusWriter) {
 			if s.written == st.written {
@@ -55,7 +55,7 @@ func (m *statusManager) writePodStatus(ctx context.Context, key string) (class i
 	}
 	view := lifecycle.View{
 		API: api, SyncError: st.syncErr, Failure: st.failure,
-		NoEphemeral: m.admission.lacks(capability.EphemeralContainers),
+		NoEphemeral: m.admission.lacksFeature(capability.EphemeralContainers),
 		Stopped:     st.stopped, StopAsked: !st.sent.StopAskedAt.IsZero(),
 		FinalStatus: st.finalStatus && st.lastReport == st.report,
 		Infeasible:  st.sized.noResize(api), HostIPs: m.hostIPs(),
@@ -72,17 +72,17 @@ func (m *statusManager) writePodStatus(ctx context.Context, key string) (class i
 		if time.Since(st.removedAt) < removeAgain {
 			return classRemoval, nil // the cache shows it soon; if not, a resync tries again
 		}
-		return classRemoval, m.remove(ctx, key, api)
+		return classRemoval, m.removePod(ctx, key, api)
 	}
-	return classStatus, m.patch(ctx, key, api, st, status)
+	return classStatus, m.patchStatus(ctx, key, api, st, status)
 }
 
-// patch writes the differences, if there are any.
-func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, st podState, status corev1.PodStatus) error {
-	change := lifecycle.Change{Status: status, DropConditions: m.dropped(api, &st)}
+// patchStatus writes the differences, if there are any.
+func (m *statusManager) patchStatus(ctx context.Context, key string, api *corev1.Pod, st podState, status corev1.PodStatus) error {
+	change := lifecycle.Change{Status: status, DropConditions: m.droppedConditions(api, &st)}
 	if st.handed.writing.any() {
-		st.byStatus().landed(api)
-		m.states.status(key, api.UID, func(s statusWriter) { s.landed(api) })
+		st.byStatus().recordLanded(api)
+		m.states.status(key, api.UID, func(s statusWriter) { s.recordLanded(api) })
 	}
 	own := st.metadataToWrite(api)
 	change.Labels, change.Annotations = own.labels, own.annotations
@@ -107,7 +107,7 @@ func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, 
 	got, err := m.sendPatch(ctx, api, body)
 	if apierrors.IsForbidden(err) && len(change.Labels) > 0 {
 		podLog(ctx, key, api.UID).WithError(err).Warn("the API server refuses the labels that the provider changed; writing the status without them")
-		m.states.status(key, api.UID, func(s statusWriter) { s.refused(change.Labels) })
+		m.states.status(key, api.UID, func(s statusWriter) { s.refuseLabels(change.Labels) })
 		change.Labels, own.labels = nil, nil
 		if body, any = lifecycle.PatchBody(api, change); !any {
 			return nil
@@ -138,7 +138,7 @@ func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, 
 			s.unkept = status.ObservedGeneration
 		}
 		s.finalStatus, s.lastReport = lifecycle.Terminal(&status), st.report
-		s.wrote(own)
+		s.recordWritten(own)
 	})
 	m.noneDropped(key, st)
 	if logEnd(ctx, key, api, &status) {
@@ -168,8 +168,8 @@ func (m *statusManager) sendPatch(ctx context.Context, api *corev1.Pod, body []b
 	return m.client.Pods(api.Namespace).Patch(ctx, api.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
 }
 
-// remove deletes the API object at once, if it still belongs to this pod.
-func (m *statusManager) remove(ctx context.Context, key string, api *corev1.Pod) error {
+// removePod deletes the API object at once, if it still belongs to this pod.
+func (m *statusManager) removePod(ctx context.Context, key string, api *corev1.Pod) error {
 	if err := m.fence.Allow(ctx); err != nil {
 		return err
 	}
@@ -208,13 +208,13 @@ func (m *statusManager) writeFailed(ctx context.Context, key string, err error, 
 		news := false
 		m.states.status(key, failed.pod.UID, func(st statusWriter) { st.denied, news = st.denied.next(failed.event, time.Now()) })
 		if news {
-			m.recorder.Event(failed.pod, corev1.EventTypeWarning, failed.event, brief(err))
+			m.recorder.Event(failed.pod, corev1.EventTypeWarning, failed.event, shortText(err))
 		}
 	}
 }
 
-// dropped returns the conditions that the pod no longer has.
-func (m *statusManager) dropped(api *corev1.Pod, st *podState) []corev1.PodConditionType {
+// droppedConditions returns the conditions that the pod no longer has.
+func (m *statusManager) droppedConditions(api *corev1.Pod, st *podState) []corev1.PodConditionType {
 	fits := st.sized != nil && st.sized.noResize(api) == ""
 	if fits && m.admission.fixedSizes() && resizePending(api) {
 		return append(slices.Clone(st.dropped), corev1.PodResizePending)

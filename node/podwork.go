@@ -63,7 +63,7 @@ func (c *PodController) Queues() map[string]int {
 
 // waitsFor returns the thing that a pod waits for, and since when. It returns "" if the pod waits for nothing.
 func waitsFor(api *corev1.Pod, st *podState) (string, time.Time) {
-	since := later(api.CreationTimestamp.Time, st.created)
+	since := laterOf(api.CreationTimestamp.Time, st.created)
 	switch {
 	case api.DeletionTimestamp != nil:
 		return waitsForEnd(api, st)
@@ -80,17 +80,17 @@ func waitsFor(api *corev1.Pod, st *podState) (string, time.Time) {
 	case st.syncErr != nil && st.syncErr.Reason == lifecycle.ReasonUnsupported:
 		return "a change of the pod", since
 	case st.sent.Recreate:
-		return "the backend to create the lost pod again", later(since, st.sent.AttemptedAt)
+		return "the backend to create the lost pod again", laterOf(since, st.sent.AttemptedAt)
 	case !st.sent.Accepted && !lifecycle.HasRun(api):
 		return "the backend to create the pod", since
 	case st.sent.Updating:
-		return "the backend to accept the change", later(since, st.sent.AcceptedAt)
+		return "the backend to accept the change", laterOf(since, st.sent.AcceptedAt)
 	}
-	return waitsForContainers(api, later(since, st.sent.AcceptedAt))
+	return waitsForContainers(api, laterOf(since, st.sent.AcceptedAt))
 }
 
 func waitsForEnd(api *corev1.Pod, st *podState) (string, time.Time) {
-	asked := api.DeletionTimestamp.Add(-time.Duration(seconds(api.DeletionGracePeriodSeconds)) * time.Second)
+	asked := api.DeletionTimestamp.Add(-time.Duration(secondsOrZero(api.DeletionGracePeriodSeconds)) * time.Second)
 	switch {
 	case !st.removedAt.IsZero():
 		return "the API server to remove the pod", st.removedAt
@@ -104,7 +104,7 @@ func waitsForEnd(api *corev1.Pod, st *podState) (string, time.Time) {
 	return "the backend to accept the stop", asked
 }
 
-func seconds(s *int64) int64 {
+func secondsOrZero(s *int64) int64 {
 	if s == nil {
 		return 0
 	}

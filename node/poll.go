@@ -35,25 +35,25 @@ func (p *poller) pollPod(ctx context.Context, key string) (class int, err error)
 		return 0, nil
 	}
 	if _, waits := p.fence.StandsBy(); waits || st.sharesName() {
-		p.reports.unanswered(key, api, st.generation)
+		p.reports.publishGeneration(key, api, st.generation)
 		return 0, nil // the backend has an older pod of that name, or may have, and a status has no UID
 	}
-	status, err := p.ask(ctx, key, api)
+	status, err := p.askStatus(ctx, key, api)
 	if term != p.fence.Term() {
 		p.pollLane.Add(key) // an answer from before a gap may be outdated
 		return 0, nil
 	}
 	if now := p.states.get(key); now.sharesName() { // the backend showed the pod during the call
-		p.reports.unanswered(key, api, st.generation)
+		p.reports.publishGeneration(key, api, st.generation)
 		return 0, nil
 	}
-	return 0, p.answered(ctx, key, api, &st, status, err)
+	return 0, p.takeAnswer(ctx, key, api, &st, status, err)
 }
 
-// ask requests the status of the pod. The status has no UID: until the backend has shown the pod, an end may be
+// askStatus requests the status of the pod. The status has no UID: until the backend has shown the pod, an end may be
 // the end of the earlier pod.
-func (p *poller) ask(ctx context.Context, key string, api *corev1.Pod) (*corev1.PodStatus, error) {
-	status, err := p.backend.status(ctx, api)
+func (p *poller) askStatus(ctx context.Context, key string, api *corev1.Pod) (*corev1.PodStatus, error) {
+	status, err := p.backend.getPodStatus(ctx, api)
 	if err != nil || status == nil {
 		return nil, err
 	}
@@ -73,24 +73,24 @@ func (p *poller) ask(ctx context.Context, key string, api *corev1.Pod) (*corev1.
 	return status, nil
 }
 
-// answered takes over the provider's answer about a pod. st is the state of the pod at the time of the call.
-func (p *poller) answered(ctx context.Context, key string, api *corev1.Pod, st *podState, status *corev1.PodStatus, err error) error {
+// takeAnswer takes over the provider's answer about a pod. st is the state of the pod at the time of the call.
+func (p *poller) takeAnswer(ctx context.Context, key string, api *corev1.Pod, st *podState, status *corev1.PodStatus, err error) error {
 	reports, asked := p.backend.notifies && st.report.matches(api.UID), st.generation
 	if err == nil && status != nil && status.Phase != "" {
 		if reports {
-			p.reports.agree(key, api, status, asked)
+			p.reports.compareAnswer(key, api, status, asked)
 			return nil
 		}
-		p.reports.take(ctx, api, &report{uid: api.UID, generation: asked, status: status.DeepCopy(), polled: true, after: st.report})
+		p.reports.handleReport(ctx, api, &report{uid: api.UID, generation: asked, status: status.DeepCopy(), polled: true, after: st.report})
 		if now := p.states.get(key); now.sent.UID == api.UID && now.reflected < asked {
 			p.pollLane.Add(key) // a newer report has arrived
 		}
 		return nil
 	}
-	p.reports.unanswered(key, api, asked)
+	p.reports.publishGeneration(key, api, asked)
 	switch {
 	case errdefs.IsNotFound(err), err == nil && status == nil:
-		p.suspect(key)
+		p.suspectPod(key)
 	case err != nil && reports:
 		podLog(ctx, key, api.UID).WithError(err).Info("the provider does not answer how the pod is after a change; its reports tell")
 	case err != nil:

@@ -19,13 +19,13 @@ import (
 // calls, providercall.Patience decides.
 const slowCall = 10 * time.Second
 
-// create gives a pod to the backend, if the backend has the features that the pod needs and the node has room
+// createPod gives a pod to the backend, if the backend has the features that the pod needs and the node has room
 // for the pod.
-func (w *podWorker) create(ctx context.Context, key string, api *corev1.Pod) error {
-	if !w.admit(ctx, key, api) {
+func (w *podWorker) createPod(ctx context.Context, key string, api *corev1.Pod) error {
+	if !w.mayCreate(ctx, key, api) {
 		return nil
 	}
-	pod, err := w.prepare(ctx, api)
+	pod, err := w.prepareCopy(ctx, api)
 	if err != nil {
 		return newLaneError(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
 	}
@@ -47,54 +47,54 @@ func (w *podWorker) create(ctx context.Context, key string, api *corev1.Pod) err
 			st.sized = sizesOf(api)
 		}
 		if !attempted && st.all.report.matches(api.UID) {
-			st.handed.add(st.all.report.metadata) // before a restart
+			st.handed.addGiven(st.all.report.metadata) // before a restart
 		}
-		st.handed.add(metadataOf(api))
+		st.handed.addGiven(metadataOf(api))
 		if was, _ := w.earlier.has(api.UID); was && st.copied == "" {
 			st.copied = api.ResourceVersion // a late report may be about a pod from before the restart
 		}
 	})
-	w.given.create(key, api.UID)
-	if without := w.admission.unenforced(api); without != "" && !attempted {
+	w.given.recordCreate(key, api.UID)
+	if without := w.admission.unenforcedSettings(api); without != "" && !attempted {
 		w.recorder.Event(api, corev1.EventTypeWarning, eventUnenforced, without)
 	}
 	began := time.Now()
-	err = w.call(ctx, key, api, "CreatePod", func(ctx context.Context) error { return w.backend.provider.CreatePod(ctx, pod) })
+	err = w.callAboutPod(ctx, key, api, "CreatePod", func(ctx context.Context) error { return w.backend.provider.CreatePod(ctx, pod) })
 	// The time is recorded again: a call that took long may have made the pod at its end.
 	w.states.sync(key, api.UID, func(st syncWriter) { st.sent.AttemptedAt = time.Now() })
 	if err != nil {
 		return w.createFailed(key, api, attempted, err)
 	}
-	w.accepted(key, api)
+	w.recordAccepted(key, api)
 	w.recorder.Event(api, corev1.EventTypeNormal, eventCreateSuccess, "the provider has accepted the pod")
-	lasting(podLog(ctx, key, api.UID), began, time.Millisecond).Info("the pod was created")
+	withDuration(podLog(ctx, key, api.UID), began, time.Millisecond).Info("the pod was created")
 	return nil
 }
 
-// admit reports whether the pod may be created. A pod for which the node has no room fails. So does a pod that
+// mayCreate reports whether the pod may be created. A pod for which the node has no room fails. So does a pod that
 // needs a missing feature, if such pods are set to fail; otherwise it waits for a change.
-func (w *podWorker) admit(ctx context.Context, key string, api *corev1.Pod) bool {
+func (w *podWorker) mayCreate(ctx context.Context, key string, api *corev1.Pod) bool {
 	unsupported := w.admission.checkSupported(api)
 	if unsupported != "" && !w.failUnsupported {
-		w.unsupported(key, api, unsupported)
+		w.showUnsupported(key, api, unsupported)
 		return false
 	}
 	failure := &lifecycle.PodFailure{Reason: lifecycle.ReasonUnsupported, Message: unsupported}
 	if unsupported == "" {
-		failure = w.admission.admit(ctx, key, api)
+		failure = w.admission.admitPod(ctx, key, api)
 	}
 	if failure == nil {
 		return true
 	}
-	w.fail(key, api, failure)
+	w.failPod(key, api, failure)
 	w.syncLane.Add(key)
 	return false
 }
 
-// update hands the changed pod to the backend. The status of this pod is the status that the provider itself
+// updatePod hands the changed pod to the backend. The status of this pod is the status that the provider itself
 // reported last: many backends keep the pod as given.
-func (w *podWorker) update(ctx context.Context, key string, api *corev1.Pod, d lifecycle.Decision) error {
-	pod, err := w.prepare(ctx, api)
+func (w *podWorker) updatePod(ctx context.Context, key string, api *corev1.Pod, d lifecycle.Decision) error {
+	pod, err := w.prepareCopy(ctx, api)
 	if err != nil {
 		return w.updateFailed(key, api, fmt.Errorf("resolve the environment of pod %s: %w", key, err))
 	}
@@ -102,11 +102,11 @@ func (w *podWorker) update(ctx context.Context, key string, api *corev1.Pod, d l
 		return err
 	}
 	w.states.sync(key, api.UID, func(st syncWriter) { // before the call, as in create
-		st.sized.restore(pod)
-		st.inherit(d.Backend)
-		now := st.all.newer(api, time.Now())
+		st.sized.restoreSizes(pod)
+		st.inheritMetadata(d.Backend)
+		now := st.all.newestOf(api, time.Now())
 		pod.Labels, pod.Annotations = st.all.withProviders(now)
-		st.handed.add(metadataOf(now))
+		st.handed.addGiven(metadataOf(now))
 		st.sent.Updating = true
 		if st.all.report.matches(api.UID) {
 			st.echo = st.all.report.status
@@ -115,20 +115,20 @@ func (w *podWorker) update(ctx context.Context, key string, api *corev1.Pod, d l
 			pod.Status = *api.Status.DeepCopy() // reports from before a restart, for example which containers had started
 		}
 	})
-	if err := w.call(ctx, key, api, "UpdatePod", func(ctx context.Context) error { return w.backend.provider.UpdatePod(ctx, pod) }); err != nil {
+	if err := w.callAboutPod(ctx, key, api, "UpdatePod", func(ctx context.Context) error { return w.backend.provider.UpdatePod(ctx, pod) }); err != nil {
 		return w.updateFailed(key, api, fmt.Errorf("update pod %s: %w", key, err))
 	}
-	w.accepted(key, api)
-	w.learn(key)
+	w.recordAccepted(key, api)
+	w.requestStatus(key)
 	if !d.Unchanged {
 		w.recorder.Event(api, corev1.EventTypeNormal, eventUpdateSuccess, "the provider has accepted the change")
 	}
 	return nil
 }
 
-// adopt takes over a pod that the backend has already, after a restart for example. If the pod was merely
+// adoptPod takes over a pod that the backend has already, after a restart for example. If the pod was merely
 // missing for a while, it is known what the backend was given.
-func (w *podWorker) adopt(key string, api, backend *corev1.Pod) {
+func (w *podWorker) adoptPod(key string, api, backend *corev1.Pod) {
 	if w.states.get(key).sent.Accepted {
 		w.states.sync(key, api.UID, func(st syncWriter) {
 			st.sent.MissingSince = time.Time{}
@@ -138,17 +138,17 @@ func (w *podWorker) adopt(key string, api, backend *corev1.Pod) {
 		return
 	}
 	w.states.sync(key, api.UID, func(st syncWriter) {
-		st.inherit(backend)
-		st.handed.add(metadata{maps.Clone(backend.Labels), maps.Clone(backend.Annotations)})
-		st.handed.add(metadataOf(api))
+		st.inheritMetadata(backend)
+		st.handed.addGiven(metadata{maps.Clone(backend.Labels), maps.Clone(backend.Annotations)})
+		st.handed.addGiven(metadataOf(api))
 	})
-	w.accepted(key, api)
-	w.learn(key)
+	w.recordAccepted(key, api)
+	w.requestStatus(key)
 }
 
-// stop asks the backend to stop a pod, and checks later whether the pod has stopped: when the end is reported or
+// stopPod asks the backend to stop a pod, and checks later whether the pod has stopped: when the end is reported or
 // should have been reported, or at once if the provider does not report.
-func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.Pod) error {
+func (w *podWorker) stopPod(ctx context.Context, key string, api, backend *corev1.Pod) error {
 	if err := w.fence.AllowStop(ctx); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 		answered = (st.sent.StopAcked || st.sent.StopMissing) && st.sent.StopGrace == grace
 		if backend != nil {
 			// The pod may be from before a restart: the last report is about this pod.
-			st.inherit(backend)
+			st.inheritMetadata(backend)
 		}
 		// The pod may have been started before a restart: a report by its name is about this pod.
 		if backend != nil || earlier || lifecycle.HasRun(api) {
@@ -174,7 +174,7 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 	pod := api.DeepCopy()
 	w.admission.withoutUnsupported(pod)     // a provider may keep the pod that it is given now
 	pod.DeletionGracePeriodSeconds = &grace // also when the node itself stops it
-	err := w.call(ctx, key, api, "DeletePod", func(ctx context.Context) error { return w.backend.deletePod(ctx, pod) })
+	err := w.callAboutPod(ctx, key, api, "DeletePod", func(ctx context.Context) error { return w.backend.deletePod(ctx, pod) })
 	w.statusLane.Add(key) // a terminal report may have waited for the request
 	if err != nil && !errdefs.IsNotFound(err) {
 		return newLaneError(api, eventDeleteFailed, fmt.Errorf("delete pod %s: %w", key, err))
@@ -198,13 +198,13 @@ func (w *podWorker) stop(ctx context.Context, key string, api, backend *corev1.P
 	return nil
 }
 
-// prepare returns the private copy of a pod for the provider. Its environment is resolved, and it lacks the API
+// prepareCopy returns the private copy of a pod for the provider. Its environment is resolved, and it lacks the API
 // server's status: a backend may keep the pod as given, and would hand this status back as news.
-func (w *podWorker) prepare(ctx context.Context, api *corev1.Pod) (*corev1.Pod, error) {
+func (w *podWorker) prepareCopy(ctx context.Context, api *corev1.Pod) (*corev1.Pod, error) {
 	pod := api.DeepCopy()
 	w.admission.withoutUnsupported(pod)
 	if !w.skipEnv && !w.backend.starts {
-		if err := w.resolve(ctx, pod); err != nil {
+		if err := w.resolveCopy(ctx, pod); err != nil {
 			return nil, err
 		}
 	}
@@ -212,11 +212,11 @@ func (w *podWorker) prepare(ctx context.Context, api *corev1.Pod) (*corev1.Pod, 
 	return pod, nil
 }
 
-// resolve fills in the environment of a private copy of a pod. It reads the named objects from the API server,
+// resolveCopy fills in the environment of a private copy of a pod. It reads the named objects from the API server,
 // which may not answer. A slow read lets other pods have the worker, and is given up in the end.
-func (w *podWorker) resolve(ctx context.Context, pod *corev1.Pod) error {
+func (w *podWorker) resolveCopy(ctx context.Context, pod *corev1.Pod) error {
 	defer time.AfterFunc(slowCall, func() { keyqueue.Yield(ctx) }).Stop()
 	found := &warnings{}
-	defer func() { w.warn(pod, found.found) }()
-	return w.inputs.objects.resolve(ctx, pod, found)
+	defer func() { w.sendWarnings(pod, found.found) }()
+	return w.inputs.objects.resolveEnv(ctx, pod, found)
 }

@@ -65,9 +65,9 @@ type lackedPod struct {
 	young bool
 }
 
-// note counts a pod as missing. asked reports whether the side was asked for it by name, young whether it may be
+// noteMissing counts a pod as missing. asked reports whether the side was asked for it by name, young whether it may be
 // too new to be shown.
-func (q *quarantine) note(key string, now time.Time, asked, young bool) {
+func (q *quarantine) noteMissing(key string, now time.Time, asked, young bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.noteLocked(key, now, asked, young)
@@ -86,8 +86,8 @@ func (q *quarantine) noteLocked(key string, now time.Time, asked, young bool) {
 	m.seen, m.asked, m.young = now, m.asked || asked, young
 }
 
-// forget stops counting a pod: it exists, has ended, or was dealt with.
-func (q *quarantine) forget(key string) {
+// forgetPod stops counting a pod: it exists, has ended, or was dealt with.
+func (q *quarantine) forgetPod(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if m := q.missing[key]; m != nil && !m.unwanted {
@@ -95,9 +95,9 @@ func (q *quarantine) forget(key string) {
 	}
 }
 
-// leave releases a pod that is not wanted any more. This proves nothing about the side: where many are missing,
+// releaseUnwanted releases a pod that is not wanted any more. This proves nothing about the side: where many are missing,
 // the pod counts until its time is over.
-func (q *quarantine) leave(key string, now time.Time) {
+func (q *quarantine) releaseUnwanted(key string, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	m := q.missing[key]
@@ -112,9 +112,9 @@ func (q *quarantine) leave(key string, now time.Time) {
 	q.known = max(q.known-1, 0) // the next list does not count the pod
 }
 
-// show stops counting a pod that exists after all. This casts doubt on the absence of the pods that went missing
+// showPod stops counting a pod that exists after all. This casts doubt on the absence of the pods that went missing
 // with it.
-func (q *quarantine) show(key string, now time.Time) {
+func (q *quarantine) showPod(key string, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.showLocked(key, now)
@@ -127,13 +127,13 @@ func (q *quarantine) showLocked(key string, now time.Time) {
 	}
 	delete(q.missing, key)
 	if m.asked && !q.isDecided(m, now) {
-		q.restart(now, func(other *missingPod) bool { return !m.noted.After(other.noted.Add(together)) })
+		q.restartSome(now, func(other *missingPod) bool { return !m.noted.After(other.noted.Add(together)) })
 	}
 }
 
-// relisted takes over a complete list. Of the pods that the side should have, has are the keys in the list and
+// takeList takes over a complete list. Of the pods that the side should have, has are the keys in the list and
 // lacks the missing pods.
-func (q *quarantine) relisted(ctx context.Context, has []string, lacks []lackedPod, now time.Time) {
+func (q *quarantine) takeList(ctx context.Context, has []string, lacks []lackedPod, now time.Time) {
 	q.mu.Lock()
 	for _, key := range has {
 		q.showLocked(key, now)
@@ -149,15 +149,15 @@ func (q *quarantine) relisted(ctx context.Context, has []string, lacks []lackedP
 	q.known, q.listed = len(has)+len(lacks), true
 	q.reviewed = time.Time{}
 	q.mu.Unlock()
-	q.review(ctx, now)
+	q.reviewCount(ctx, now)
 }
 
-// should sets how many pods the side should have, where no list shows it.
-func (q *quarantine) should(ctx context.Context, known int, now time.Time) {
+// setKnown sets how many pods the side should have, where no list shows it.
+func (q *quarantine) setKnown(ctx context.Context, known int, now time.Time) {
 	q.mu.Lock()
 	q.known, q.listed, q.reviewed = known, true, time.Time{}
 	q.mu.Unlock()
-	q.review(ctx, now)
+	q.reviewCount(ctx, now)
 }
 
 // oneMore counts a pod that the side should have since the last list.
@@ -167,15 +167,15 @@ func (q *quarantine) oneMore() {
 	q.known++
 }
 
-// silence starts the time of each pod again: the side did not answer, and silence is no evidence.
-func (q *quarantine) silence(now time.Time) {
+// restartAll starts the time of each pod again: the side did not answer, and silence is no evidence.
+func (q *quarantine) restartAll(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.restart(now, func(*missingPod) bool { return true })
+	q.restartSome(now, func(*missingPod) bool { return true })
 }
 
-// restart starts the time of those pods again that are still missing and not decided. The caller holds mu.
-func (q *quarantine) restart(now time.Time, of func(*missingPod) bool) {
+// restartSome starts the time of those pods again that are still missing and not decided. The caller holds mu.
+func (q *quarantine) restartSome(now time.Time, of func(*missingPod) bool) {
 	for _, m := range q.missing {
 		if !m.unwanted && !q.isDecided(m, now) && of(m) {
 			m.since = now
@@ -183,10 +183,10 @@ func (q *quarantine) restart(now time.Time, of func(*missingPod) bool) {
 	}
 }
 
-// hold returns how long the node must do nothing about a missing pod, 0 if it may act. A doubtful pod must be
+// holdFor returns how long the node must do nothing about a missing pod, 0 if it may act. A doubtful pod must be
 // missing for the whole period even alone. So must any pod while there was no list.
-func (q *quarantine) hold(ctx context.Context, key string, doubtful bool, now time.Time) time.Duration {
-	q.review(ctx, now)
+func (q *quarantine) holdFor(ctx context.Context, key string, doubtful bool, now time.Time) time.Duration {
+	q.reviewCount(ctx, now)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	m := q.missing[key]
@@ -213,8 +213,8 @@ func (q *quarantine) hold(ctx context.Context, key string, doubtful bool, now ti
 	return 0
 }
 
-// review counts the missing pods.
-func (q *quarantine) review(ctx context.Context, now time.Time) {
+// reviewCount counts the missing pods.
+func (q *quarantine) reviewCount(ctx context.Context, now time.Time) {
 	q.mu.Lock()
 	if past := now.Sub(q.reviewed); !q.listed || past >= 0 && past < reviewEvery {
 		q.mu.Unlock()
@@ -251,7 +251,7 @@ func (q *quarantine) isDecided(m *missingPod, now time.Time) bool {
 func (q *quarantine) areMany(n int, now time.Time) bool {
 	known := q.shouldHave()
 	for _, m := range q.missing {
-		if m.young && !q.isDecided(m, now) && !q.counts(m, now) {
+		if m.young && !q.isDecided(m, now) && !q.isCounted(m, now) {
 			known--
 		}
 	}
@@ -277,7 +277,7 @@ func (q *quarantine) shouldHave() int {
 // that were not asked for count, too. The caller holds mu.
 func (q *quarantine) count(now time.Time, all bool) (n, old int) {
 	for _, m := range q.missing {
-		if q.isDecided(m, now) || !all && !q.counts(m, now) {
+		if q.isDecided(m, now) || !all && !q.isCounted(m, now) {
 			continue
 		}
 		n++
@@ -288,7 +288,7 @@ func (q *quarantine) count(now time.Time, all bool) (n, old int) {
 	return n, old
 }
 
-func (q *quarantine) counts(m *missingPod, now time.Time) bool {
+func (q *quarantine) isCounted(m *missingPod, now time.Time) bool {
 	return m.asked || now.Sub(m.noted) >= unasked
 }
 
@@ -316,5 +316,5 @@ func (q *quarantine) forgetAll(ctx context.Context, now time.Time) {
 	clear(q.missing)
 	q.reviewed = time.Time{}
 	q.mu.Unlock()
-	q.review(ctx, now)
+	q.reviewCount(ctx, now)
 }

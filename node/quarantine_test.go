@@ -46,7 +46,7 @@ func TestPresenceInAListIsBelieved(t *testing.T) {
 			}
 			return nil
 		})
-		w.ctl.suspect("d/p0")
+		w.ctl.suspectPod("d/p0")
 		w.pass(10 * time.Minute)
 		w.wantPhase("p0", corev1.PodRunning)
 		if calls := b.Calls(); len(calls) != 3 {
@@ -216,7 +216,7 @@ func TestNameOfAnEndedPodIsNoAnswer(t *testing.T) {
 		w.api.Create(bound("p", "new"))
 		w.pass(time.Minute)
 		b.Lie(memory.Lie{Empty: true, For: 40 * time.Second})
-		w.ctl.suspect("d/p")
+		w.ctl.suspectPod("d/p")
 		w.pass(10 * time.Minute)
 		w.wantPhase("p", corev1.PodRunning)
 		if got := b.Instances("new"); len(got) != 1 || b.Count("create d/p") != 2 {
@@ -232,7 +232,7 @@ func TestListThatShowsAPodEndsItsAbsence(t *testing.T) {
 		w.start()
 		w.runWith("p", 1, corev1.RestartPolicyAlways)
 		b.Inject(memory.Fault{Method: memory.Get, Times: 1, Err: errdefs.NotFound("not yet")})
-		w.ctl.suspect("d/p0")
+		w.ctl.suspectPod("d/p0")
 		w.pass(9 * time.Second)
 		b.Lie(memory.Lie{Empty: true, Reads: true, For: 8 * time.Second})
 		w.ctl.relistNow()

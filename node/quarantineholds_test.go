@@ -143,7 +143,7 @@ func TestNewPodsDoNotLetADoubtBeginAnew(t *testing.T) {
 			}
 			return nil
 		})
-		w.ctl.suspect("d/p39")
+		w.ctl.suspectPod("d/p39")
 		for i := range 4 {
 			w.api.Create(bound(fmt.Sprint("new", i), ""))
 			w.pass(2 * time.Minute)
@@ -243,7 +243,7 @@ func TestMissingPodThatWentIsForgotten(t *testing.T) {
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.runWith("p", 2, corev1.RestartPolicyAlways)
-		w.ctl.worker.missing.note("d/gone", time.Now(), true, false)
+		w.ctl.worker.missing.noteMissing("d/gone", time.Now(), true, false)
 		w.pass(10 * time.Minute)
 		w.ctl.worker.missing.mu.Lock()
 		defer w.ctl.worker.missing.mu.Unlock()
@@ -334,80 +334,80 @@ func TestADoubtOutlastsWhatIsNotWantedAnyMore(t *testing.T) {
 		at   int  // when it is looked at
 		held bool // nothing may be done about a
 	}{
-		"both left":            {func(_ context.Context, q *quarantine) { q.leave("a", at(1)); q.leave("b", at(1)) }, 10, true},
-		"both were dealt with": {func(_ context.Context, q *quarantine) { q.forget("a"); q.forget("b") }, 10, false},
+		"both left":            {func(_ context.Context, q *quarantine) { q.releaseUnwanted("a", at(1)); q.releaseUnwanted("b", at(1)) }, 10, true},
+		"both were dealt with": {func(_ context.Context, q *quarantine) { q.forgetPod("a"); q.forgetPod("b") }, 10, false},
 		"both left, and new ones do not show": {func(ctx context.Context, q *quarantine) {
-			q.leave("a", at(1))
-			q.leave("b", at(1))
-			q.relisted(ctx, nil, []lackedPod{{"c", true}, {"d", true}}, at(2))
+			q.releaseUnwanted("a", at(1))
+			q.releaseUnwanted("b", at(1))
+			q.takeList(ctx, nil, []lackedPod{{"c", true}, {"d", true}}, at(2))
 		}, 4, true},
 		"both left, and five others show": {func(ctx context.Context, q *quarantine) {
-			q.leave("a", at(1))
-			q.leave("b", at(1))
-			q.relisted(ctx, []string{"c", "d", "e", "f", "g"}, nil, at(2))
+			q.releaseUnwanted("a", at(1))
+			q.releaseUnwanted("b", at(1))
+			q.takeList(ctx, []string{"c", "d", "e", "f", "g"}, nil, at(2))
 		}, 4, false},
 		"both left, and three others show": {func(ctx context.Context, q *quarantine) {
-			q.leave("a", at(1))
-			q.leave("b", at(1))
-			q.relisted(ctx, []string{"c", "d", "e"}, nil, at(2))
+			q.releaseUnwanted("a", at(1))
+			q.releaseUnwanted("b", at(1))
+			q.takeList(ctx, []string{"c", "d", "e"}, nil, at(2))
 		}, 4, false},
 		"one that is new left": {func(ctx context.Context, q *quarantine) {
-			q.note("c", at(2), true, true)
-			q.forget("a")
-			q.forget("b")
-			q.leave("c", at(1))
+			q.noteMissing("c", at(2), true, true)
+			q.forgetPod("a")
+			q.forgetPod("b")
+			q.releaseUnwanted("c", at(1))
 		}, 4, false},
 		"one is denied again and leaves": {func(ctx context.Context, q *quarantine) {
-			q.leave("b", at(1))
-			q.relisted(ctx, []string{"c"}, []lackedPod{{"a", false}, {"b", false}}, at(2))
-			q.leave("b", at(2))
+			q.releaseUnwanted("b", at(1))
+			q.takeList(ctx, []string{"c"}, []lackedPod{{"a", false}, {"b", false}}, at(2))
+			q.releaseUnwanted("b", at(2))
 		}, 4, true},
 		"the time is over": {func(ctx context.Context, q *quarantine) {
-			q.leave("a", at(1))
-			q.leave("b", at(1))
-			q.review(ctx, at(61))
+			q.releaseUnwanted("a", at(1))
+			q.releaseUnwanted("b", at(1))
+			q.reviewCount(ctx, at(61))
 		}, 63, false},
 		"it was decided about them": {func(ctx context.Context, q *quarantine) {
-			q.review(ctx, at(61)) // they are decided
-			q.relisted(ctx, nil, []lackedPod{{"a", false}, {"b", false}, {"c", false}, {"d", false}, {"e", false}, {"f", false}}, at(62))
+			q.reviewCount(ctx, at(61)) // they are decided
+			q.takeList(ctx, nil, []lackedPod{{"a", false}, {"b", false}, {"c", false}, {"d", false}, {"e", false}, {"f", false}}, at(62))
 			for _, key := range []string{"c", "d", "e", "f"} {
-				q.note(key, at(62), true, false)
+				q.noteMissing(key, at(62), true, false)
 			}
-			q.review(ctx, at(64)) // another doubt
+			q.reviewCount(ctx, at(64)) // another doubt
 			for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
 				if key < "c" {
-					q.leave(key, at(65))
+					q.releaseUnwanted(key, at(65))
 				} else {
-					q.forget(key)
+					q.forgetPod(key)
 				}
 			}
 		}, 66, false},
 		"a new term": {func(ctx context.Context, q *quarantine) {
-			q.leave("a", at(1))
-			q.leave("b", at(1))
+			q.releaseUnwanted("a", at(1))
+			q.releaseUnwanted("b", at(1))
 			q.forgetAll(ctx, at(2))
 		}, 4, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := newQuarantine("the backend", period, func(context.Context) {})
-			q.relisted(t.Context(), nil, []lackedPod{{"a", false}, {"b", false}}, begin)
-			q.note("a", begin, true, false)
-			q.note("b", begin, true, false)
-			if q.hold(t.Context(), "a", false, at(1)) == 0 {
+			q.takeList(t.Context(), nil, []lackedPod{{"a", false}, {"b", false}}, begin)
+			q.noteMissing("a", begin, true, false)
+			q.noteMissing("b", begin, true, false)
+			if q.holdFor(t.Context(), "a", false, at(1)) == 0 {
 				t.Fatal("there is no doubt")
 			}
 			tt.does(t.Context(), q)
-			if held := q.hold(t.Context(), "a", false, at(tt.at)); (held > 0) != tt.held {
+			if held := q.holdFor(t.Context(), "a", false, at(tt.at)); (held > 0) != tt.held {
 				t.Errorf("a is held for %v, want held: %t", held, tt.held)
 			}
 		})
 	}
 	quiet := newQuarantine("the backend", period, func(context.Context) {})
-	quiet.relisted(t.Context(), nil, []lackedPod{{"a", false}}, begin)
-	quiet.leave("a", at(1))
-	quiet.relisted(t.Context(), []string{"c"}, []lackedPod{{"b", false}}, at(2))
-	quiet.note("b", at(2), true, false)
-	if held := quiet.hold(t.Context(), "b", false, at(8)); held > 0 {
+	quiet.takeList(t.Context(), nil, []lackedPod{{"a", false}}, begin)
+	quiet.releaseUnwanted("a", at(1))
+	quiet.takeList(t.Context(), []string{"c"}, []lackedPod{{"b", false}}, at(2))
+	quiet.noteMissing("b", at(2), true, false)
+	if held := quiet.holdFor(t.Context(), "b", false, at(8)); held > 0 {
 		t.Errorf("one of two is held for %v, as another one left when there was no doubt", held)
 	}
 }

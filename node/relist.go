@@ -77,32 +77,32 @@ func (r *relister) run(ctx context.Context) {
 			r.timer.Reset(r.pause(ctx)) // there may be no event when this process takes over the node
 			continue
 		}
-		keyqueue.Do(ctx, func() { r.once(ctx) })
+		keyqueue.Do(ctx, func() { r.relistOnce(ctx) })
 	}
 }
 
-// once compares both sides and sets the time of the next relist.
-func (r *relister) once(ctx context.Context) {
+// relistOnce compares both sides and sets the time of the next relist.
+func (r *relister) relistOnce(ctx context.Context) {
 	asked, term := time.Now(), r.fence.Term()
 	if !r.begun.IsZero() {
 		relistInterval.Observe(asked.Sub(r.begun).Seconds())
 	}
 	r.begun = asked
-	pods, err := r.ask(ctx)
+	pods, err := r.askForAll(ctx)
 	relistDuration.Observe(time.Since(asked).Seconds())
 	switch {
 	case ctx.Err() != nil:
 	case term != r.fence.Term():
 		r.timer.Reset(0) // an answer from before a gap may be outdated
 	case err != nil:
-		r.failed(ctx, err)
+		r.recordFailure(ctx, err)
 	default:
 		if r.failures > 0 { // the backend answers again: pods that failed meanwhile need not wait
 			r.syncLane.Kick()
 			r.pollLane.Kick()
 		}
 		r.failures = 0
-		r.compare(ctx, pods, asked)
+		r.comparePods(ctx, pods, asked)
 		r.timer.Reset(r.pause(ctx))
 	}
 }
@@ -112,7 +112,7 @@ func (r *relister) pause(ctx context.Context) time.Duration {
 	if r.backend.notifies {
 		return relistPeriod
 	}
-	for _, key := range r.states.hurried(time.Now()) {
+	for _, key := range r.states.hurriedKeys(time.Now()) {
 		api := r.pod(ctx, key)
 		if api == nil || lifecycle.Terminal(&api.Status) {
 			continue
@@ -124,24 +124,24 @@ func (r *relister) pause(ctx context.Context) time.Duration {
 	return r.pollInterval
 }
 
-// failed polls the pods one by one, if the provider does not report them by itself.
-func (r *relister) failed(ctx context.Context, err error) {
+// recordFailure polls the pods one by one, if the provider does not report them by itself.
+func (r *relister) recordFailure(ctx context.Context, err error) {
 	r.failures++
-	r.missing.silence(time.Now())
+	r.missing.restartAll(time.Now())
 	log.G(ctx).WithError(err).Warn("the provider does not list its pods; nothing is concluded from that")
 	if !r.backend.notifies {
-		for key := range r.states.accepted() {
+		for key := range r.states.acceptedKeys() {
 			r.pollLane.Add(key)
 		}
 	}
-	r.timer.Reset(min(backoff(r.failures+2), relistFailing))
+	r.timer.Reset(min(backoffAfter(r.failures+2), relistFailing))
 }
 
-// ask requests all pods and waits for a while. A call that may never return must not end the relist, but there
+// askForAll requests all pods and waits for a while. A call that may never return must not end the relist, but there
 // is no second call until it returns.
-func (r *relister) ask(ctx context.Context) ([]*corev1.Pod, error) {
+func (r *relister) askForAll(ctx context.Context) ([]*corev1.Pod, error) {
 	if r.overdue != nil {
-		return nil, r.unanswered()
+		return nil, r.unansweredError()
 	}
 	r.asked = time.Now()
 	answer := make(chan podList, 1)
@@ -156,10 +156,10 @@ func (r *relister) ask(ctx context.Context) ([]*corev1.Pod, error) {
 		return got.pods, got.err
 	case <-patience.C:
 		r.overdue = answer
-		return nil, r.unanswered()
+		return nil, r.unansweredError()
 	}
 }
 
-func (r *relister) unanswered() error {
+func (r *relister) unansweredError() error {
 	return fmt.Errorf("GetPods was called at %s and has not returned", r.asked.UTC().Format(time.RFC3339))
 }

@@ -30,22 +30,22 @@ func (p *podReports) report(ctx context.Context, pod *corev1.Pod) {
 	if pod == nil || ctx.Err() != nil {
 		return
 	}
-	if r := newReport(pod); !p.early.hold(pod, r) {
-		p.take(ctx, pod, r)
+	if r := newReport(pod); !p.early.holdReport(pod, r) {
+		p.handleReport(ctx, pod, r)
 	}
 }
 
-// begin takes over the reports from before the caches were filled.
-func (p *podReports) begin(ctx context.Context) {
-	p.early.take(func(pod *corev1.Pod, r *report) { p.take(ctx, pod, r) })
+// beginReports takes over the reports from before the caches were filled.
+func (p *podReports) beginReports(ctx context.Context) {
+	p.early.takeHeld(func(pod *corev1.Pod, r *report) { p.handleReport(ctx, pod, r) })
 }
 
-// listed takes over the status of a pod in a list. For a provider that reports, this status counts until the
+// takeListed takes over the status of a pod in a list. For a provider that reports, this status counts until the
 // provider's first report.
-func (p *podReports) listed(ctx context.Context, pod *corev1.Pod, notifies bool) {
+func (p *podReports) takeListed(ctx context.Context, pod *corev1.Pod, notifies bool) {
 	r := newReport(pod)
 	r.listed = notifies
-	p.take(ctx, pod, r)
+	p.handleReport(ctx, pod, r)
 }
 
 func newReport(pod *corev1.Pod) *report {
@@ -58,15 +58,15 @@ func newReport(pod *corev1.Pod) *report {
 	}
 }
 
-// take handles a report about the pod.
-func (p *podReports) take(ctx context.Context, pod *corev1.Pod, r *report) {
+// handleReport handles a report about the pod.
+func (p *podReports) handleReport(ctx context.Context, pod *corev1.Pod, r *report) {
 	key := keyOf(pod)
 	api := p.pod(ctx, key)
 	ran := api
 	if api != nil && !lifecycle.HasRun(api) {
 		ran = nil // a late report: by its name it may be about an older pod
 	}
-	pod = p.given.stamp(pod, ran)
+	pod = p.given.stampUID(pod, ran)
 	r.uid = pod.UID
 	if api == nil || api.UID != pod.UID {
 		// Either the cache is behind the provider, which knows the pod from before a restart: the pod is then
@@ -81,7 +81,7 @@ func (p *podReports) take(ctx context.Context, pod *corev1.Pod, r *report) {
 		r.generation = 0 // the backend counts for itself
 	}
 	redact.Status(r.status, p.secrets.Values(api.UID))
-	if !p.remember(key, api, r) {
+	if !p.storeReport(key, api, r) {
 		return
 	}
 	p.statusLane.Add(key)
@@ -103,21 +103,21 @@ func (p *podReports) endsLate(key string, uid types.UID, r *report) {
 	p.states.reports(key, uid, func(st reportWriter) { st.report, st.relapsed = r, false })
 }
 
-// remember stores the report if it contains anything new about the pod.
-func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool) {
+// storeReport stores the report if it contains anything new about the pod.
+func (p *podReports) storeReport(key string, api *corev1.Pod, r *report) (news bool) {
 	p.tracker.startTracking(key, api)
 	p.states.reports(key, api.UID, func(st reportWriter) { // the next pod of the name may have arrived meanwhile
 		old := st.report
-		if st.all.stale(r.version) {
+		if st.all.isStale(r.version) {
 			r.metadata = st.handed.metadata
 			if old.matches(api.UID) {
 				r.metadata = old.metadata
 			}
 		}
-		if late := r.polled && old != r.after; late || r.listed && old.tells(api.UID) {
+		if late := r.polled && old != r.after; late || r.listed && old.isOwnWord(api.UID) {
 			return // older than the provider's reports since the call
 		}
-		news = st.reflects(r.generation, st.generation)
+		news = st.recordReflected(r.generation, st.generation)
 		if old.matches(api.UID) {
 			if lifecycle.Terminal(old.status) {
 				was := st.relapsed
@@ -145,7 +145,7 @@ func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool
 			}
 		}
 		st.dropped = slices.DeleteFunc(slices.Clone(st.dropped), func(t corev1.PodConditionType) bool {
-			return !droppable(api, t) || slices.ContainsFunc(r.status.Conditions, func(n corev1.PodCondition) bool { return n.Type == t })
+			return !isDroppable(api, t) || slices.ContainsFunc(r.status.Conditions, func(n corev1.PodCondition) bool { return n.Type == t })
 		})
 		st.report = r
 		if !st.all.sent.MissingSince.IsZero() {
@@ -156,9 +156,9 @@ func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool
 	return news
 }
 
-// droppable reports whether a condition is removed when the provider stops reporting it. Conditions of a kubelet
+// isDroppable reports whether a condition is removed when the provider stops reporting it. Conditions of a kubelet
 // are derived instead. A readiness gate belongs to another writer; the provider only had a copy.
-func droppable(pod *corev1.Pod, t corev1.PodConditionType) bool {
+func isDroppable(pod *corev1.Pod, t corev1.PodConditionType) bool {
 	switch t {
 	case corev1.PodReady, corev1.ContainersReady, corev1.PodInitialized, corev1.PodScheduled:
 		return false

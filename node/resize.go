@@ -28,8 +28,8 @@ func eachContainer(pod *corev1.Pod, do func(*corev1.Container)) {
 	}
 }
 
-// restore gives the containers of a private copy of a pod the resources that they were made with.
-func (s *sizes) restore(pod *corev1.Pod) {
+// restoreSizes gives the containers of a private copy of a pod the resources that they were made with.
+func (s *sizes) restoreSizes(pod *corev1.Pod) {
 	if s != nil {
 		eachContainer(pod, func(c *corev1.Container) {
 			if made, known := (*s)[c.Name]; known {

@@ -41,7 +41,7 @@ type retryPolicy struct {
 }
 
 func (p *retryPolicy) Failed(ctx context.Context, key string, tries int, firstAdded time.Time, err error) (time.Duration, bool) {
-	delay, again := p.decide(ctx, key, tries, firstAdded, err)
+	delay, again := p.decideRetry(ctx, key, tries, firstAdded, err)
 	if again && p.until != nil {
 		if left, has := p.until(ctx, key); has && left > 0 {
 			delay = min(delay, left)
@@ -51,7 +51,7 @@ func (p *retryPolicy) Failed(ctx context.Context, key string, tries int, firstAd
 	return delay, again
 }
 
-func (p *retryPolicy) decide(ctx context.Context, key string, tries int, firstAdded time.Time, err error) (time.Duration, bool) {
+func (p *retryPolicy) decideRetry(ctx context.Context, key string, tries int, firstAdded time.Time, err error) (time.Duration, bool) {
 	if p.should != nil {
 		d, giveUp := p.should(ctx, key, tries, firstAdded, err)
 		if giveUp != nil {
@@ -61,7 +61,7 @@ func (p *retryPolicy) decide(ctx context.Context, key string, tries int, firstAd
 			return *d, true
 		}
 	}
-	delay := backoff(tries)
+	delay := backoffAfter(tries)
 	switch {
 	case p.limiter != nil:
 		delay = p.limiter.When(key)
@@ -81,8 +81,8 @@ func (p *retryPolicy) Succeeded(key string) {
 	}
 }
 
-// backoff doubles from 250 ms to 60 s.
-func backoff(tries int) time.Duration {
+// backoffAfter doubles from 250 ms to 60 s.
+func backoffAfter(tries int) time.Duration {
 	d := firstRetry
 	for i := 1; i < tries && d < lastRetry; i++ {
 		d *= 2

@@ -21,8 +21,8 @@ func (p *retryPause) next() time.Duration {
 
 func (p *retryPause) reset() { p.pause = 0 }
 
-// earlier returns the earlier of two times.
-func earlier(a, b time.Time) time.Time {
+// earlierOf returns the earlier of two times.
+func earlierOf(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}

@@ -150,7 +150,7 @@ func TestAnotherPodOfTheNameIsAskedOnceToStop(t *testing.T) {
 		older.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
 		b.Extra(older)
 		w.pass(relistPeriod + time.Second) // a list has both
-		w.ctl.suspect("d/p0")
+		w.ctl.suspectPod("d/p0")
 		w.pass(2 * time.Minute)
 		wantCalls(t, b, "create d/p0", "delete d/p0")
 		w.wantPhase("p0", corev1.PodRunning)

@@ -132,17 +132,17 @@ type report struct {
 // matches reports whether the report is about the pod.
 func (r *report) matches(uid types.UID) bool { return r != nil && r.uid == uid }
 
-// tells reports whether the provider itself has reported this about the pod, now or in an answer to a call.
-func (r *report) tells(uid types.UID) bool { return r.matches(uid) && !r.listed }
+// isOwnWord reports whether the provider itself has reported this about the pod, now or in an answer to a call.
+func (r *report) isOwnWord(uid types.UID) bool { return r.matches(uid) && !r.listed }
 
 // beingAsked reports whether the status of a found or changed pod is still being requested from the backend. A
 // list may be older than the status in the API server from before a restart. For a pod without a generation this
 // is unknown.
 func (st *podState) beingAsked() bool { return st.reflected < st.generation }
 
-// reflects records that the backend's report describes generation. accepted is the generation that the backend
+// recordReflected records that the backend's report describes generation. accepted is the generation that the backend
 // accepted. reflects reports whether this changes the published generation.
-func (st *exchanged) reflects(generation, accepted int64) (news bool) {
+func (st *exchanged) recordReflected(generation, accepted int64) (news bool) {
 	before := min(st.reflected, accepted)
 	st.reflected = max(st.reflected, generation)
 	return min(st.reflected, accepted) > before
@@ -157,9 +157,9 @@ func (st *errorMemory) clearError() {
 // not shown by then may have been undone by a restored backup.
 const believeAnswer = time.Minute
 
-// newer returns the API server's last answer if the cache is still behind it. A comparison with the cache would
+// newestOf returns the API server's last answer if the cache is still behind it. A comparison with the cache would
 // then undo or repeat the last write.
-func (st *podState) newer(cached *corev1.Pod, now time.Time) *corev1.Pod {
+func (st *podState) newestOf(cached *corev1.Pod, now time.Time) *corev1.Pod {
 	written := st.written
 	if written == nil || written.UID != cached.UID || now.Sub(st.writtenAt) >= believeAnswer {
 		return cached
@@ -178,12 +178,12 @@ type podStates struct {
 
 // get returns a copy of the state, the zero state when there is none.
 func (s *podStates) get(key string) podState {
-	st, _ := s.find(key)
+	st, _ := s.findState(key)
 	return st
 }
 
-// find returns a copy of the state like get, and reports whether there is a state.
-func (s *podStates) find(key string) (podState, bool) {
+// findState returns a copy of the state like get, and reports whether there is a state.
+func (s *podStates) findState(key string) (podState, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st := s.m[key]; st != nil {
@@ -192,8 +192,8 @@ func (s *podStates) find(key string) (podState, bool) {
 	return podState{}, false
 }
 
-// drop removes the state, and returns it.
-func (s *podStates) drop(key string) podState {
+// dropState removes the state, and returns it.
+func (s *podStates) dropState(key string) podState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.m[key]
@@ -210,9 +210,9 @@ func (st *podState) isOver(api *corev1.Pod) bool { return lifecycle.IsOver(api, 
 // reportedAs returns the state of the pod by the provider's reports.
 func (st *podState) reportedAs(uid types.UID) lifecycle.Reported {
 	switch {
-	case st.finished(uid) && st.relapsed:
+	case st.isFinished(uid) && st.relapsed:
 		return lifecycle.ReportedAgain
-	case st.finished(uid):
+	case st.isFinished(uid):
 		return lifecycle.ReportedEnded
 	case st.report.matches(uid) && !st.report.polled:
 		return lifecycle.ReportedAlive
@@ -234,9 +234,9 @@ func (st *podState) unknownSince() time.Time {
 	return st.sent.MissingSince
 }
 
-// reappeared reports whether the backend has shown the pod in another way since unknownSince, and no newer list
+// hasReappeared reports whether the backend has shown the pod in another way since unknownSince, and no newer list
 // lacks it.
-func (st *podState) reappeared() bool { return st.newerThanLack(later(st.shownAt, st.reportedAt)) }
+func (st *podState) hasReappeared() bool { return st.newerThanLack(laterOf(st.shownAt, st.reportedAt)) }
 
 // relistedAgain reports whether a list has shown the pod since unknownSince: the backend knows the pod, although
 // not by its name. A pod that is only reported and in no answer indicates that the answers have gaps.
@@ -247,16 +247,16 @@ func (st *podState) newerThanLack(at time.Time) bool {
 	return !since.IsZero() && !at.Before(since) && !at.Before(st.lackedAt)
 }
 
-// later returns the later of two times.
-func later(a, b time.Time) time.Time {
+// laterOf returns the later of two times.
+func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
-// finished reports whether the provider reported the pod as Succeeded or Failed.
-func (st *podState) finished(uid types.UID) bool {
+// isFinished reports whether the provider reported the pod as Succeeded or Failed.
+func (st *podState) isFinished(uid types.UID) bool {
 	return st.report.matches(uid) && lifecycle.Terminal(st.report.status)
 }
 
@@ -274,31 +274,31 @@ func (st *podState) othersSince() (since time.Time) {
 	return since
 }
 
-// keeps reports whether a pod that the backend lists, and the API server does not have, has ended after a
+// keepsEnded reports whether a pod that the backend lists, and the API server does not have, has ended after a
 // request to stop it.
-func (st *podState) keeps(pod *corev1.Pod) bool {
+func (st *podState) keepsEnded(pod *corev1.Pod) bool {
 	if !lifecycle.Terminal(&pod.Status) {
 		return false
 	}
 	return slices.ContainsFunc(st.others, func(o lifecycle.Other) bool { return o.UID == pod.UID && !o.Asked.IsZero() })
 }
 
-// terminated reports whether the API server knows that the pod has ended. If the pod is deleted, the API server
+// isTerminated reports whether the API server knows that the pod has ended. If the pod is deleted, the API server
 // must also have been asked to remove it.
-func (s *podStates) terminated(key string, api *corev1.Pod) bool {
+func (s *podStates) isTerminated(key string, api *corev1.Pod) bool {
 	st := s.get(key)
 	if st.sent.UID != api.UID {
 		st = podState{} // the sync lane does not track this pod yet
 	}
-	ended := lifecycle.Terminal(&st.newer(api, time.Now()).Status)
+	ended := lifecycle.Terminal(&st.newestOf(api, time.Now()).Status)
 	if api.DeletionTimestamp == nil {
 		return ended
 	}
 	return !st.removedAt.IsZero() || ended && len(api.Finalizers) > 0
 }
 
-// accepted returns the keys and UIDs of the pods that the backend accepted.
-func (s *podStates) accepted() map[string]types.UID {
+// acceptedKeys returns the keys and UIDs of the pods that the backend accepted.
+func (s *podStates) acceptedKeys() map[string]types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	keys := make(map[string]types.UID, len(s.m))
@@ -310,14 +310,14 @@ func (s *podStates) accepted() map[string]types.UID {
 	return keys
 }
 
-// holding returns the pods that have a state, and whether each of them needs its reserved room. A pod needs it
+// roomHolders returns the pods that have a state, and whether each of them needs its reserved room. A pod needs it
 // until its end is reported or its stop is confirmed.
-func (s *podStates) holding() map[types.UID]bool {
+func (s *podStates) roomHolders() map[types.UID]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	uids := make(map[types.UID]bool, len(s.m))
 	for _, st := range s.m {
-		uids[st.sent.UID] = !st.stopped && (st.relapsed || !st.finished(st.sent.UID))
+		uids[st.sent.UID] = !st.stopped && (st.relapsed || !st.isFinished(st.sent.UID))
 	}
 	return uids
 }

@@ -55,9 +55,9 @@ func (s *podStates) change(key string, uid types.UID, change func(*podState)) {
 	}
 }
 
-// anew changes the state, and creates it if there is none. The caller must make the sync lane look at the key,
+// changeOrBegin changes the state, and creates it if there is none. The caller must make the sync lane look at the key,
 // so that it drops the state in the end.
-func (s *podStates) anew(key string, change func(*podState)) {
+func (s *podStates) changeOrBegin(key string, change func(*podState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.m[key]
@@ -68,15 +68,15 @@ func (s *podStates) anew(key string, change func(*podState)) {
 	change(st)
 }
 
-// begin makes the state belong to the pod with the UID, and returns an older pod of the same name. Facts about
+// beginState makes the state belong to the pod with the UID, and returns an older pod of the same name. Facts about
 // the older pod are kept only as far as the backend may still have that pod. returned reports whether the pod
 // seemed to be an orphan.
 //
 // A newer pod of the name proves that the older one was deleted. A pod that was created before it proves
 // nothing: a backup may have brought it back.
-func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID, returned bool) {
+func (s *podStates) beginState(key string, api *corev1.Pod) (older types.UID, returned bool) {
 	uid, created := api.UID, api.CreationTimestamp.Time
-	s.anew(key, func(st *podState) {
+	s.changeOrBegin(key, func(st *podState) {
 		returned = st.takeFromOthers(uid)
 		if st.sent.UID == uid {
 			st.created = created
@@ -141,9 +141,9 @@ func (s *podStates) evidence(key string, uid types.UID, change func(*evidence)) 
 	s.change(key, uid, func(st *podState) { change(&st.evidence) })
 }
 
-// witness records that the deletion of the pod was seen.
-func (s *podStates) witness(key string, uid types.UID) {
-	s.anew(key, func(st *podState) {
+// recordDeletion records that the deletion of the pod was seen.
+func (s *podStates) recordDeletion(key string, uid types.UID) {
+	s.changeOrBegin(key, func(st *podState) {
 		st.others = lifecycle.ChangeOther(st.others, uid, func(o *lifecycle.Other) { o.Deleted = true })
 	})
 }
@@ -153,15 +153,15 @@ func (s *podStates) changeOther(key string, uid types.UID, change func(*lifecycl
 	s.change(key, anyPod, func(st *podState) { st.others = lifecycle.ChangeOther(st.others, uid, change) })
 }
 
-// shown records that a list contained the pod. asked is the time of the request for the list.
-func (s *podStates) shown(key string, uid types.UID, asked time.Time) {
-	s.change(key, uid, func(st *podState) { st.sent.Shown, st.shownAt = true, later(st.shownAt, asked) })
+// recordShown records that a list contained the pod. asked is the time of the request for the list.
+func (s *podStates) recordShown(key string, uid types.UID, asked time.Time) {
+	s.change(key, uid, func(st *podState) { st.sent.Shown, st.shownAt = true, laterOf(st.shownAt, asked) })
 }
 
-// answered records that the backend was asked for the pod by its name. none reports whether it has no pod of the
+// recordAnswer records that the backend was asked for the pod by its name. none reports whether it has no pod of the
 // name.
-func (s *podStates) answered(key string, none bool) {
-	s.anew(key, func(st *podState) {
+func (s *podStates) recordAnswer(key string, none bool) {
+	s.changeOrBegin(key, func(st *podState) {
 		st.suspect = false
 		if none {
 			st.others = nil
@@ -174,7 +174,7 @@ func (s *podStates) showOthers(key string, wanted types.UID, pods []*corev1.Pod)
 	if len(pods) == 0 {
 		return
 	}
-	s.anew(key, func(st *podState) {
+	s.changeOrBegin(key, func(st *podState) {
 		for _, pod := range pods {
 			if pod.UID != wanted {
 				st.others = lifecycle.ShowOther(st.others, pod, &st.sent, time.Now())
@@ -220,9 +220,9 @@ func (s *podStates) noneDropped(key string, upTo *report) {
 	})
 }
 
-// reflects records that a report about the pod describes generation, and reports whether this changes the
+// recordReflected records that a report about the pod describes generation, and reports whether this changes the
 // published generation.
-func (s *podStates) reflects(key string, uid types.UID, generation int64) (news bool) {
-	s.change(key, uid, func(st *podState) { news = st.reflects(generation, st.generation) })
+func (s *podStates) recordReflected(key string, uid types.UID, generation int64) (news bool) {
+	s.change(key, uid, func(st *podState) { news = st.recordReflected(generation, st.generation) })
 	return news
 }

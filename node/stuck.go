@@ -10,12 +10,12 @@ import (
 // stuckAfter is how long after the end of its grace period a pod may still exist before it counts as stuck.
 const stuckAfter = time.Minute
 
-// stuck counts the deleted pods that the backend does not release.
-func (c *podCore) stuck(ctx context.Context) (stuck int) {
+// countStuck counts the deleted pods that the backend does not release.
+func (c *podCore) countStuck(ctx context.Context) (stuck int) {
 	for _, api := range c.all(ctx) {
 		// The deletion timestamp is the end of the grace period.
 		if api.DeletionTimestamp != nil && time.Since(api.DeletionTimestamp.Time) > stuckAfter &&
-			!c.states.terminated(keyOf(api), api) {
+			!c.states.isTerminated(keyOf(api), api) {
 			stuck++
 		}
 	}

@@ -23,17 +23,17 @@ func (w *podWorker) syncPod(ctx context.Context, key string) (class int, err err
 	s := &podSync{podWorker: w, key: key}
 	ctx = span.WithField(ctx, "pod", s.key)
 
-	s.track(ctx)
+	s.trackPod(ctx)
 	if s.api != nil {
 		ctx = span.WithField(ctx, "podUID", string(s.api.UID))
 	}
 	for range maxSteps {
-		if !s.gather() {
+		if !s.gatherFacts() {
 			w.syncLane.Add(key) // with the current facts
 			return 0, nil
 		}
 		if failure := s.limits.NextFailure(&s.facts); failure != nil {
-			s.fail(key, s.api, failure)
+			s.failPod(key, s.api, failure)
 			continue
 		}
 		d := lifecycle.Next(&s.facts)
@@ -46,9 +46,9 @@ func (w *podWorker) syncPod(ctx context.Context, key string) (class int, err err
 			log.G(ctx).Debugf("decided: %v, because %v", d.Step, &s.facts)
 		}
 		if !d.Step.Asks() {
-			return 0, s.do(ctx, d)
+			return 0, s.takeStep(ctx, d)
 		}
-		if err := s.ask(ctx, d); err != nil {
+		if err := s.askFor(ctx, d); err != nil {
 			return 0, err
 		}
 	}
@@ -59,25 +59,25 @@ func (w *podWorker) syncPod(ctx context.Context, key string) (class int, err err
 // must not block a worker.
 const maxSteps = 16
 
-// track begins the work on the pod, and records the resources that the pod takes from the node.
-func (s *podSync) track(ctx context.Context) {
+// trackPod begins the work on the pod, and records the resources that the pod takes from the node.
+func (s *podSync) trackPod(ctx context.Context) {
 	s.api = s.pod(ctx, s.key)
 	if s.api == nil {
 		return
 	}
 	s.tracker.startTracking(s.key, s.api)
-	s.inputs.track(s.api)
+	s.inputs.trackObjects(s.api)
 	st := s.states.get(s.key)
-	s.admission.reserve(s.api, st.sent)
-	s.admission.size(s.key, s.api, st)
+	s.admission.reserveRoom(s.api, st.sent)
+	s.admission.recordSizes(s.key, s.api, st)
 }
 
-// gather completes the facts with the state in memory. It returns false when the state belongs to another pod,
+// gatherFacts completes the facts with the state in memory. It returns false when the state belongs to another pod,
 // or was dropped meanwhile: a report began the state of the next pod of the name, or another process acted for
 // the node. Answers of this pass stay.
-func (s *podSync) gather() bool {
+func (s *podSync) gatherFacts() bool {
 	f := &s.facts
-	st, tracked := s.states.find(s.key)
+	st, tracked := s.states.findState(s.key)
 	ofAnother := s.api != nil && st.sent.UID != s.api.UID
 	if ofAnother || f.Taken.Has(lifecycle.Look) && !tracked {
 		return false
@@ -88,12 +88,12 @@ func (s *podSync) gather() bool {
 	f.Others = st.others
 	s.held = st.held
 	f.Reports, f.Retell = s.backend.notifies, s.backend.starts
-	f.LackedAt, f.Listed = st.lackedAt, st.reappeared()
+	f.LackedAt, f.Listed = st.lackedAt, st.hasReappeared()
 	s.limits = lifecycle.Limits{OS: s.os, Draining: s.draining.Load(), Turn: st.turn}
 	if s.api == nil {
 		return true
 	}
-	told := st.told(s.api)
+	told := st.toldMetadata(s.api)
 	f.Outdated = st.sent.Accepted && lifecycle.IsOutdated(s.api, &st.sent, &told)
 	f.Reported = st.reportedAs(s.api.UID)
 	if earlier, began := s.earlier.has(s.api.UID); earlier {
@@ -104,8 +104,8 @@ func (s *podSync) gather() bool {
 	return true
 }
 
-// do takes the step that ends the pass.
-func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
+// takeStep takes the step that ends the pass.
+func (s *podSync) takeStep(ctx context.Context, d lifecycle.Decision) error {
 	if s.facts.Taken.Has(lifecycle.Look) || d.Step == lifecycle.Stop { // a look at a pod at rest does not count as work
 		defer observeWork(d.Step, time.Now())
 	}
@@ -114,19 +114,19 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 	case lifecycle.Wait:
 		s.tellBehind(d.Backend)
 	case lifecycle.Forget:
-		s.tracker.forget(key)
+		s.tracker.forgetName(key)
 	case lifecycle.Retry:
 		return newLaneError(api, eventFailedSync, fmt.Errorf("ask the provider for pod %s: %w", key, s.silent))
 	case lifecycle.Create:
-		return s.create(ctx, key, api)
+		return s.createPod(ctx, key, api)
 	case lifecycle.Update:
-		return s.update(ctx, key, api, d)
+		return s.updatePod(ctx, key, api, d)
 	case lifecycle.Adopt:
-		s.adopt(key, api, d.Backend)
+		s.adoptPod(key, api, d.Backend)
 	case lifecycle.Stop:
-		return s.stop(ctx, key, api, d.Backend)
+		return s.stopPod(ctx, key, api, d.Backend)
 	case lifecycle.Stopped:
-		s.stopped(d.Backend)
+		s.recordStopped(d.Backend)
 	case lifecycle.Gone:
 		s.states.sync(key, api.UID, func(st syncWriter) { st.sent.GoneSince = time.Now() })
 	case lifecycle.Missing:
@@ -137,14 +137,14 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 	case lifecycle.DeleteOrphan:
 		return s.deleteOrphan(ctx, key, api, d.Backend)
 	default:
-		s.rest()
+		s.endWork()
 		s.tellHeld()
 	}
 	return nil
 }
 
-// stopped records that the backend has confirmed the stop, and whether the backend keeps the pod.
-func (s *podSync) stopped(backend *corev1.Pod) {
+// recordStopped records that the backend has confirmed the stop, and whether the backend keeps the pod.
+func (s *podSync) recordStopped(backend *corev1.Pod) {
 	s.secrets.End(s.api.UID)
 	s.states.sync(s.key, s.api.UID, func(st syncWriter) { st.stopped, st.over = true, lifecycle.Terminal(&s.api.Status) })
 	if backend != nil {
@@ -153,8 +153,8 @@ func (s *podSync) stopped(backend *corev1.Pod) {
 	s.statusLane.Add(s.key)
 }
 
-// rest ends the work on a pod for now: its sync error is over.
-func (s *podSync) rest() {
+// endWork ends the work on a pod for now: its sync error is over.
+func (s *podSync) endWork() {
 	if lifecycle.Terminal(&s.api.Status) && !s.facts.Over {
 		s.secrets.End(s.api.UID)
 		s.states.sync(s.key, s.api.UID, func(st syncWriter) { st.over = true })

@@ -29,13 +29,13 @@ func (w *podWorker) syncFailed(ctx context.Context, key string, err error, delay
 	if !errors.As(err, &failed) || failed.pod == nil {
 		return
 	}
-	outlook := failed.outlook(again)
-	t := &lifecycle.SyncError{Reason: lifecycle.ReasonProviderFailed, Message: redact.CutTo(brief(failed.err), redact.Limit-len(outlook)) + outlook}
+	outlook := failed.nextTry(again)
+	t := &lifecycle.SyncError{Reason: lifecycle.ReasonProviderFailed, Message: redact.CutTo(shortText(failed.err), redact.Limit-len(outlook)) + outlook}
 	var notReady *podenv.NotReadyError
 	switch {
 	case errors.As(err, &notReady):
 		t.Container, t.WaitingReason = notReady.Container, lifecycle.WaitingConfig
-	case failed.rejected():
+	case failed.isRejection():
 		t.WaitingReason = lifecycle.WaitingConfig
 	}
 	text, news := t.Message, false
@@ -44,7 +44,7 @@ func (w *podWorker) syncFailed(ctx context.Context, key string, err error, delay
 	}
 	w.states.sync(key, failed.pod.UID, func(st syncWriter) {
 		st.unready, st.refused = notReady != nil, 0
-		if failed.ofUpdate() && notReady == nil || failed.rejected() {
+		if failed.ofUpdate() && notReady == nil || failed.isRejection() {
 			st.refused = lifecycle.SpecVersion(failed.pod)
 		}
 		st.notices, news = st.notices.next(failed.event, text, time.Now())
@@ -69,7 +69,7 @@ func (w *podWorker) updateFailed(key string, api *corev1.Pod, err error) error {
 			st.sent.Attempted, st.sent.Accepted, st.sent.AcceptedAt = true, true, time.Now()
 		}
 	})
-	w.learn(key)
+	w.requestStatus(key)
 	return newLaneError(api, eventUpdateFailed, err)
 }
 
@@ -87,7 +87,7 @@ func (w *podWorker) createFailed(key string, api *corev1.Pod, attempted bool, er
 	if !lifecycle.EndsWhenRejected(api) {
 		return newLaneError(api, eventRejected, wrapped)
 	}
-	w.fail(key, api, &lifecycle.PodFailure{Reason: eventRejected, Message: brief(err)})
+	w.failPod(key, api, &lifecycle.PodFailure{Reason: eventRejected, Message: shortText(err)})
 	w.syncLane.Add(key)
 	return nil
 }
@@ -141,9 +141,9 @@ func (w *podWorker) clearSyncError(key string) {
 	w.statusLane.Add(key)
 }
 
-// unsupported shows why a pod waits. The pod gets a new look only when it changes, because nothing else could
+// showUnsupported shows why a pod waits. The pod gets a new look only when it changes, because nothing else could
 // make a difference.
-func (w *podWorker) unsupported(key string, api *corev1.Pod, message string) {
+func (w *podWorker) showUnsupported(key string, api *corev1.Pod, message string) {
 	news := false
 	w.states.sync(key, api.UID, func(st syncWriter) {
 		if news = st.syncErr == nil || st.syncErr.Message != message; news {

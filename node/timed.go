@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// timed runs one request with its own time-out.
-func timed[T any](ctx context.Context, d time.Duration, request func(context.Context) (T, error)) (T, error) {
+// withTimeout runs one request with its own time-out.
+func withTimeout[T any](ctx context.Context, d time.Duration, request func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	return request(ctx)

@@ -20,9 +20,9 @@ type podTracker struct {
 // startTracking begins the state of the pod, if the state does not belong to the pod already. The secrets of an
 // older pod are remembered until the backend no longer has that pod.
 func (t *podTracker) startTracking(key string, api *corev1.Pod) {
-	older, returned := t.states.begin(key, api)
+	older, returned := t.states.beginState(key, api)
 	if returned {
-		t.orphans.show(key, time.Now())
+		t.orphans.showPod(key, time.Now())
 	}
 	if older == "" {
 		return
@@ -31,18 +31,18 @@ func (t *podTracker) startTracking(key string, api *corev1.Pod) {
 	t.releaseObjects(key, older)
 }
 
-// forget drops what is known about a name that the API server does not have. If the backend keeps ended pods of
+// forgetName drops what is known about a name that the API server does not have. If the backend keeps ended pods of
 // the name, the state stays: it shows that they were told to stop.
-func (t *podTracker) forget(key string) {
+func (t *podTracker) forgetName(key string) {
 	st := t.states.get(key)
-	t.orphans.forget(key)
-	t.missing.leave(key, time.Now())
+	t.orphans.forgetPod(key)
+	t.missing.releaseUnwanted(key, time.Now())
 	t.forgetObjects(key, st.sent.UID)
 	if st.sharesName() {
 		return
 	}
-	t.states.drop(key)
-	t.given.forget(key)
+	t.states.dropState(key)
+	t.given.forgetName(key)
 	t.dropOlderSecrets(key, st.sent.UID)
 }
 
@@ -55,5 +55,5 @@ func (t *podTracker) forgetObjects(key string, uid types.UID) {
 func (t *podTracker) releaseObjects(key string, uid types.UID) {
 	t.admission.allocations.Release(uid)
 	t.earlier.drop(uid)
-	t.inputs.forget(key, uid)
+	t.inputs.forgetObjects(key, uid)
 }

@@ -25,8 +25,8 @@ func (w *warnings) Event(_ runtime.Object, kind, reason, message string) {
 	w.found = append(w.found, warning{kind, reason, message})
 }
 
-// warn sends the warnings about a pod's inputs, unless they were sent not long ago.
-func (w *podWorker) warn(pod *corev1.Pod, found []warning) {
+// sendWarnings sends the warnings about a pod's inputs, unless they were sent not long ago.
+func (w *podWorker) sendWarnings(pod *corev1.Pod, found []warning) {
 	if len(found) == 0 {
 		return
 	}

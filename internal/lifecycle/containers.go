@@ -62,10 +62,10 @@ func replaces(running, ended *corev1.ContainerStatus) bool {
 // hasEverRun reports whether a container has run, by the report or the earlier status. For example, a container
 // after a failed init container has not run.
 func hasEverRun(now, before *corev1.ContainerStatus) bool {
-	return ran(now) || before != nil && ran(before)
+	return hasRunOnce(now) || before != nil && hasRunOnce(before)
 }
 
-func ran(s *corev1.ContainerStatus) bool {
+func hasRunOnce(s *corev1.ContainerStatus) bool {
 	if s.ContainerID != "" || s.RestartCount > 0 || endUnknown(s) {
 		return true
 	}
@@ -117,8 +117,8 @@ func restartsAll(r corev1.ContainerRestartRule) bool {
 	return r.Action == corev1.ContainerRestartRuleActionRestartAllContainers
 }
 
-// once replaces byPolicy for ephemeral containers, which are never restarted.
-func once(*corev1.ContainerStatus) bool { return true }
+// neverRestarts replaces byPolicy for ephemeral containers, which are never restarted.
+func neverRestarts(*corev1.ContainerStatus) bool { return true }
 
 // truncateTimes cuts every time to whole seconds, as the API server does: a fraction would make each comparison
 // fail, and each status would be written again and again.

@@ -23,10 +23,10 @@ type Told struct {
 
 // knows reports whether the backend knows the labels and annotations of the pod.
 func (t *Told) knows(pod *corev1.Pod) bool {
-	return t.Behind || known(pod.Labels, t.Labels, t.WritingLabels) && known(pod.Annotations, t.Annotations, t.WritingAnnotations)
+	return t.Behind || knowsAll(pod.Labels, t.Labels, t.WritingLabels) && knowsAll(pod.Annotations, t.Annotations, t.WritingAnnotations)
 }
 
-func known(api, told map[string]string, writing map[string]*string) bool {
+func knowsAll(api, told map[string]string, writing map[string]*string) bool {
 	same := 0
 	for k, v := range api {
 		if was, has := told[k]; has && was == v {

@@ -84,7 +84,7 @@ func (o *Other) isUnlisted(pods []*corev1.Pod, asked time.Time) bool {
 func Instances(wanted types.UID, known *corev1.PodStatus, pods []*corev1.Pod) (own *corev1.Pod, further []*corev1.Pod) {
 	for _, pod := range pods {
 		switch {
-		case pod.UID != wanted || own != nil && !differ(own, pod):
+		case pod.UID != wanted || own != nil && !areDistinct(own, pod):
 		case own == nil:
 			own = pod
 		case slices.Equal(containerIDs(pod.Status.ContainerStatuses), containerIDs(known.ContainerStatuses)):
@@ -96,8 +96,8 @@ func Instances(wanted types.UID, known *corev1.PodStatus, pods []*corev1.Pod) (o
 	return own, slices.DeleteFunc(further, func(p *corev1.Pod) bool { return Terminal(&p.Status) })
 }
 
-// differ reports whether two instances of a pod at the backend can be told apart.
-func differ(a, b *corev1.Pod) bool {
+// areDistinct reports whether two instances of a pod at the backend can be told apart.
+func areDistinct(a, b *corev1.Pod) bool {
 	is, was := containerIDs(a.Status.ContainerStatuses), containerIDs(b.Status.ContainerStatuses)
 	return len(is) > 0 && len(was) > 0 && !slices.Equal(is, was)
 }

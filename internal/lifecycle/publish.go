@@ -33,7 +33,7 @@ func Publish(v View) (Write, corev1.PodStatus) {
 	stopped := v.hasStopped()
 	changed := !sameStatus(&want, &v.API.Status)
 	switch {
-	case leaving(v.API):
+	case isLeaving(v.API):
 		if stopped {
 			return Remove, want // the API server did not complete the removal
 		}
@@ -69,10 +69,10 @@ func (v *View) needsFinalStatus() bool {
 	return v.Attempted || v.Report != nil || len(v.API.Finalizers) > 0
 }
 
-// leaving reports whether the API server is about to remove the pod in any case. A write to the pod then removes
+// isLeaving reports whether the API server is about to remove the pod in any case. A write to the pod then removes
 // the object with its name (ShouldDeleteDuringUpdate in the API server's registry), and by then this object may
 // be the next pod of the name.
-func leaving(pod *corev1.Pod) bool {
+func isLeaving(pod *corev1.Pod) bool {
 	grace := pod.DeletionGracePeriodSeconds // nil unless it is deleted
 	return grace != nil && *grace == 0 && len(pod.Finalizers) == 0
 }
@@ -148,7 +148,7 @@ func applyReport(s *corev1.PodStatus, pod *corev1.Pod, r *corev1.PodStatus, abso
 	ended := Terminal(s)
 	s.InitContainerStatuses = mergeContainers(s.InitContainerStatuses, r.InitContainerStatuses, ended, byPolicy(pod))
 	s.ContainerStatuses = mergeContainers(s.ContainerStatuses, r.ContainerStatuses, ended, byPolicy(pod))
-	s.EphemeralContainerStatuses = mergeContainers(s.EphemeralContainerStatuses, r.EphemeralContainerStatuses, ended, once)
+	s.EphemeralContainerStatuses = mergeContainers(s.EphemeralContainerStatuses, r.EphemeralContainerStatuses, ended, neverRestarts)
 	if r.Resize != "" {
 		s.Resize = r.Resize
 	}

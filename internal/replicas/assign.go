@@ -32,7 +32,7 @@ func Assign(nodes, members []string) map[string][]string {
 	wishes := make([]wish, 0, len(nodes)*len(members))
 	for _, node := range nodes {
 		for _, member := range members {
-			wishes = append(wishes, wish{node, member, weight(node, member)})
+			wishes = append(wishes, wish{node, member, memberWeight(node, member)})
 		}
 	}
 	slices.SortFunc(wishes, func(a, b wish) int {
@@ -53,7 +53,7 @@ func Assign(nodes, members []string) map[string][]string {
 	return shares
 }
 
-func weight(node, member string) uint64 {
+func memberWeight(node, member string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(node + "\x00" + member)) // Write never fails
 	x := h.Sum64()

@@ -89,7 +89,7 @@ func (g *Group) Gone(ctx context.Context, member string) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.view.gone(member, read, asked)
+	return g.view.isGone(member, read, asked)
 }
 
 // Live returns the members with a share of the nodes, including this process, sorted by name. It is empty until
@@ -113,11 +113,11 @@ func (g *Group) Run(ctx context.Context) error {
 	})
 	var forbidden refusals
 	for ctx.Err() == nil {
-		err := g.look(ctx)
+		err := g.readMembers(ctx)
 		if err != nil {
 			log.G(ctx).WithError(err).Debug("cannot see who shares the nodes")
 		}
-		if forbidden.last(err) {
+		if forbidden.recordLast(err) {
 			return fmt.Errorf("share nodes: list leases in kube-node-lease: %w", err)
 		}
 		sleep.For(ctx, lookEvery)
@@ -131,7 +131,7 @@ func (g *Group) Run(ctx context.Context) error {
 func (g *Group) Leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveIn)
 	defer cancel()
-	if err := g.patch(ctx, coordinationv1.LeaseSpec{HolderIdentity: ptr.To("")}); err != nil && !apierrors.IsNotFound(err) {
+	if err := g.patchLease(ctx, coordinationv1.LeaseSpec{HolderIdentity: ptr.To("")}); err != nil && !apierrors.IsNotFound(err) {
 		log.G(ctx).WithError(err).Debug("the lease of this process stays; others take its nodes when it is old")
 	}
 }
@@ -143,8 +143,8 @@ const forbiddenFor = 15 * time.Second
 // refusals reports whether requests have been forbidden for long.
 type refusals struct{ since time.Time }
 
-// last records the result of the last request.
-func (r *refusals) last(err error) bool {
+// recordLast records the result of the last request.
+func (r *refusals) recordLast(err error) bool {
 	if !apierrors.IsForbidden(err) {
 		r.since = time.Time{}
 		return false
@@ -170,7 +170,7 @@ func (g *Group) keepRenewing(ctx context.Context) error {
 		waiting++
 		wg.Go(func() {
 			select {
-			case results <- g.renew(ctx):
+			case results <- g.renewLease(ctx):
 			case <-ctx.Done():
 			}
 		})
@@ -189,7 +189,7 @@ func (g *Group) keepRenewing(ctx context.Context) error {
 			waiting--
 			pause := renewEvery
 			switch {
-			case forbidden.last(err):
+			case forbidden.recordLast(err):
 				return fmt.Errorf("share nodes: write the lease %s in kube-node-lease: %w", g.member, err)
 			case err == nil:
 				failed = false
@@ -207,13 +207,13 @@ func (g *Group) keepRenewing(ctx context.Context) error {
 	}
 }
 
-// renew writes the own lease.
-func (g *Group) renew(ctx context.Context) error {
+// renewLease writes the own lease.
+func (g *Group) renewLease(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, maxAge) // a later answer would be of no use
 	defer cancel()
 	sent := time.Now()
-	l := g.renewed()
-	err := g.patch(ctx, l.Spec)
+	l := g.renewedLease()
+	err := g.patchLease(ctx, l.Spec)
 	if apierrors.IsNotFound(err) {
 		_, err = g.leases.Create(ctx, l, metav1.CreateOptions{})
 	}
@@ -232,11 +232,11 @@ func (g *Group) renew(ctx context.Context) error {
 	return nil
 }
 
-func (g *Group) labels() labels.Set { return labels.Set{GroupLabel: g.name} }
+func (g *Group) groupLabels() labels.Set { return labels.Set{GroupLabel: g.name} }
 
-// patch changes the lease of this process without a version, because another request may be on its way.
-func (g *Group) patch(ctx context.Context, spec coordinationv1.LeaseSpec) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": g.labels()}, "spec": spec})
+// patchLease changes the lease of this process without a version, because another request may be on its way.
+func (g *Group) patchLease(ctx context.Context, spec coordinationv1.LeaseSpec) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": g.groupLabels()}, "spec": spec})
 	if err != nil {
 		return err
 	}
@@ -244,10 +244,10 @@ func (g *Group) patch(ctx context.Context, spec coordinationv1.LeaseSpec) error 
 	return err
 }
 
-// renewed returns the new content of the lease.
-func (g *Group) renewed() *coordinationv1.Lease {
+// renewedLease returns the new content of the lease.
+func (g *Group) renewedLease() *coordinationv1.Lease {
 	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: g.member, Labels: g.labels()},
+		ObjectMeta: metav1.ObjectMeta{Name: g.member, Labels: g.groupLabels()},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity:       ptr.To(g.host),
 			LeaseDurationSeconds: ptr.To(int32(goneAfter / time.Second)),
@@ -256,15 +256,15 @@ func (g *Group) renewed() *coordinationv1.Lease {
 	}
 }
 
-// look reads the members of the group, and removes leases long out of date.
-func (g *Group) look(parent context.Context) error {
+// readMembers reads the members of the group, and removes leases long out of date.
+func (g *Group) readMembers(parent context.Context) error {
 	ctx, cancel := context.WithTimeout(parent, requestTimeout)
 	defer cancel()
-	list, err := g.leases.List(ctx, metav1.ListOptions{LabelSelector: g.labels().String()})
+	list, err := g.leases.List(ctx, metav1.ListOptions{LabelSelector: g.groupLabels().String()})
 	if err != nil {
 		return err
 	}
-	for name, version := range g.take(list.Items, time.Now()) {
+	for name, version := range g.takeMembers(list.Items, time.Now()) {
 		unchanged := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}}
 		if err := g.leases.Delete(ctx, name, unchanged); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			log.G(ctx).WithError(err).Debug("the lease of a process that has ended stays")
@@ -273,12 +273,12 @@ func (g *Group) look(parent context.Context) error {
 	return nil
 }
 
-// take records a list, signals changes of the membership, and returns the leases to remove.
-func (g *Group) take(leases []coordinationv1.Lease, now time.Time) (old map[string]string) {
+// takeMembers records a list, signals changes of the membership, and returns the leases to remove.
+func (g *Group) takeMembers(leases []coordinationv1.Lease, now time.Time) (old map[string]string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.view.see(leases, now)
-	live := g.view.live(now)
+	g.view.recordLeases(leases, now)
+	live := g.view.liveMembers(now)
 	if !slices.Contains(live, g.member) { // the member has not joined yet, or its lease was deleted
 		return nil
 	}
@@ -289,5 +289,5 @@ func (g *Group) take(leases []coordinationv1.Lease, now time.Time) (old map[stri
 		default:
 		}
 	}
-	return g.view.old(now)
+	return g.view.oldLeases(now)
 }

@@ -132,11 +132,11 @@ func TestWhoIsGone(t *testing.T) {
 				if look.Name != "" {
 					all = append(all, look)
 				}
-				v.see(all, now)
+				v.recordLeases(all, now)
 			}
-			live := strings.Join(v.live(now), " ")
+			live := strings.Join(v.liveMembers(now), " ")
 			now = now.Add(tc.pause[len(tc.looks)])
-			if gone := v.gone("a", &tc.read, now); gone != tc.gone || live != tc.live {
+			if gone := v.isGone("a", &tc.read, now); gone != tc.gone || live != tc.live {
 				t.Errorf("gone is %t, and %q live; want %t, %q", gone, live, tc.gone, tc.live)
 			}
 		})

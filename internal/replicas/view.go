@@ -37,20 +37,20 @@ type view struct {
 	members map[string]sign
 }
 
-// see records a list of all leases of the group.
-func (v *view) see(leases []coordinationv1.Lease, now time.Time) {
-	blind := v.blind(now)
+// recordLeases records a list of all leases of the group.
+func (v *view) recordLeases(leases []coordinationv1.Lease, now time.Time) {
+	blind := v.isBlind(now)
 	seen := make(map[string]sign, len(leases))
 	for _, l := range leases {
 		s := sign{renewed: renewedAt(&l), version: l.ResourceVersion, listed: true, at: now, left: ptr.Deref(l.Spec.HolderIdentity, "") == ""}
 		if last, known := v.members[l.Name]; known && last.renewed.Equal(&s.renewed) {
-			s.at = last.since(v.looked, now, blind)
+			s.at = last.changedSince(v.looked, now, blind)
 		}
 		seen[l.Name] = s
 	}
 	for name, last := range v.members { // the lease of a living member may be deleted
 		if _, listed := seen[name]; !listed && !last.left {
-			last.at, last.listed = last.since(v.looked, now, blind), false
+			last.at, last.listed = last.changedSince(v.looked, now, blind), false
 			if now.Sub(last.at) < goneAfter {
 				seen[name] = last
 			}
@@ -59,19 +59,19 @@ func (v *view) see(leases []coordinationv1.Lease, now time.Time) {
 	v.members, v.looked = seen, now
 }
 
-// since is the time of the last change of a sign. Changes may be missed while no process looks, but a process
+// changedSince is the time of the last change of a sign. Changes may be missed while no process looks, but a process
 // that was gone before, and has the same sign, has been gone all the time.
-func (s sign) since(looked, now time.Time, blind bool) time.Time {
+func (s sign) changedSince(looked, now time.Time, blind bool) time.Time {
 	if blind && looked.Sub(s.at) < goneAfter {
 		return now
 	}
 	return s.at
 }
 
-func (v *view) blind(now time.Time) bool { return now.Sub(v.looked) > maxBlind }
+func (v *view) isBlind(now time.Time) bool { return now.Sub(v.looked) > maxBlind }
 
-// live returns the possibly living members, except for departed ones, sorted by name.
-func (v *view) live(now time.Time) (names []string) {
+// liveMembers returns the possibly living members, except for departed ones, sorted by name.
+func (v *view) liveMembers(now time.Time) (names []string) {
 	for name, s := range v.members {
 		if !s.left && now.Sub(s.at) < goneAfter {
 			names = append(names, name)
@@ -81,16 +81,16 @@ func (v *view) live(now time.Time) (names []string) {
 	return names
 }
 
-// gone reports whether a member can no longer act. Its lease was requested at asked, after the read of a node's
+// isGone reports whether a member can no longer act. Its lease was requested at asked, after the read of a node's
 // lease that names the member.
-func (v *view) gone(name string, read *coordinationv1.Lease, asked time.Time) bool {
+func (v *view) isGone(name string, read *coordinationv1.Lease, asked time.Time) bool {
 	s, known := v.members[name]
 	renewed := renewedAt(read)
-	return known && !v.blind(asked) && renewed.Equal(&s.renewed) && asked.Sub(s.at) >= goneAfter
+	return known && !v.isBlind(asked) && renewed.Equal(&s.renewed) && asked.Sub(s.at) >= goneAfter
 }
 
-// old returns the leases without a renewal for a long time, by name, with their versions.
-func (v *view) old(now time.Time) map[string]string {
+// oldLeases returns the leases without a renewal for a long time, by name, with their versions.
+func (v *view) oldLeases(now time.Time) map[string]string {
 	found := map[string]string{}
 	for name, s := range v.members {
 		if s.listed && now.Sub(s.at) > 6*goneAfter {
