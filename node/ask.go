@@ -50,8 +50,8 @@ func (s *podSync) askFor(ctx context.Context, d lifecycle.Decision) error {
 	return nil
 }
 
-// lookAtBackend asks the backend for the pods of the name, and completes the facts with the answer and with the counts of
-// the pods that one side lacks.
+// lookAtBackend asks the backend for the pods of the name, and completes the facts with the answer and with the
+// counts of the pods that one side lacks.
 func (s *podSync) lookAtBackend(ctx context.Context) {
 	f := &s.facts
 	f.Complete = s.backend.authority != nil && s.backend.isComplete(ctx) // before the call: the answer is then complete, too
@@ -74,10 +74,10 @@ func (s *podSync) lookAtBackend(ctx context.Context) {
 	f.OrphanHeld = s.countOrphans(ctx)
 }
 
-// findAtBackend completes the facts with the pods that the backend has under the key. An error means that the answer is
-// unknown: a panic or a time-out is no answer, and only a not-found error is an answer. After any other error a
-// list decides: many providers return such an error for a pod that they do not have. An empty list may be a failed
-// answer, too.
+// findAtBackend completes the facts with the pods that the backend has under the key. An error means that the
+// answer is unknown: a panic or a time-out is no answer, and only a not-found error is an answer. After any other
+// error a list decides: many providers return such an error for a pod that they do not have. An empty list may be
+// a failed answer, too.
 func (s *podSync) findAtBackend(ctx context.Context) error {
 	pod, err := s.backend.getPod(ctx, s.key)
 	var panicked *providercall.Panic
@@ -185,18 +185,10 @@ func (s *podSync) countMissing(ctx context.Context) time.Duration {
 }
 
 // countOrphans counts the name among those whose pods the API server lacks, if a pod at the backend seems to be
-// an orphan. It returns how long this must not lead to a conclusion. A pod does not count in three cases: its
-// deletion is known, the wanted pod runs beside it, or it has ended and so has nothing to lose.
+// an orphan. It returns how long this must not lead to a conclusion.
 func (s *podSync) countOrphans(ctx context.Context) time.Duration {
 	f := &s.facts
-	f.Others = s.states.get(s.key).others
-	isOrphan := func(o lifecycle.Other) bool {
-		if o.Pod == nil || lifecycle.Terminal(&o.Pod.Status) {
-			return false
-		}
-		return !f.IsWanted(o.UID) && !f.IsDeleted(&o)
-	}
-	if f.HoldsName() || !slices.ContainsFunc(f.Others, isOrphan) {
+	if f.Others = s.states.get(s.key).others; !f.HasOrphan() {
 		s.orphans.forgetPod(s.key)
 		return 0
 	}

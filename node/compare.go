@@ -26,7 +26,7 @@ type comparer struct {
 // comparePods marks the pods whose presence differs. Presence in a list is believed; absence only makes the sync
 // lane ask for that pod. A list proves nothing about pods that were accepted after the request for the list.
 func (c *comparer) comparePods(ctx context.Context, backend []*corev1.Pod, asked time.Time) {
-	keys := make([]string, len(backend))
+	keys, apis := make([]string, len(backend)), make([]*corev1.Pod, len(backend))
 	has := make(map[string]bool, len(backend))
 	several := map[string][]*corev1.Pod{} // by the names that are not the name of one wanted pod alone
 	for _, key := range c.states.sharedNames() {
@@ -35,11 +35,12 @@ func (c *comparer) comparePods(ctx context.Context, backend []*corev1.Pod, asked
 	alive := 0
 	for i, pod := range backend {
 		key := keyOf(pod)
-		keys[i] = key
+		api := c.pod(ctx, key)
+		keys[i], apis[i] = key, api
 		if !lifecycle.Terminal(&pod.Status) {
 			alive++
 		}
-		if api := c.pod(ctx, key); api == nil || has[key] || !lifecycle.SamePod(api, pod) {
+		if api == nil || has[key] || !lifecycle.SamePod(api, pod) {
 			several[key] = nil
 		} else {
 			has[key] = true
@@ -47,8 +48,8 @@ func (c *comparer) comparePods(ctx context.Context, backend []*corev1.Pod, asked
 	}
 	further := c.sortNames(ctx, backend, keys, several, asked)
 	for i, pod := range backend {
-		if api := c.pod(ctx, keys[i]); api != nil && lifecycle.SamePod(api, pod) && !further[pod] {
-			c.compareStatus(ctx, keys[i], api, pod, asked)
+		if apis[i] != nil && lifecycle.SamePod(apis[i], pod) && !further[pod] {
+			c.compareStatus(ctx, keys[i], apis[i], pod, asked)
 		}
 	}
 	c.orphans.setKnown(ctx, alive, time.Now())

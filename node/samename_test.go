@@ -5,6 +5,7 @@ package node
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -299,4 +300,58 @@ func TestOrphanBesideAnEndedPodStops(t *testing.T) {
 		}
 		wantCalls(t, b, "delete d/p")
 	}, onNode)
+}
+
+// TestOlderPodStopsWhileListsFail checks a wanted pod whose name an older pod has: GetPod alone shows which pod must stop first.
+func TestOlderPodStopsWhileListsFail(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		b.Extra(bound("p", "old"))
+		b.Inject(memory.Fault{Method: memory.List, Err: memory.ErrUnwell, Times: 1000})
+		w.start()
+		w.api.Create(bound("p", "new"))
+		w.pass(time.Minute)
+		wantCalls(t, b, "delete d/p", "create d/p")
+		w.wantPhase("p", corev1.PodRunning)
+	}, onNode)
+}
+
+// TestEachSecondInstanceIsTold checks that a second instance is told again when a list had one instance meanwhile.
+func TestEachSecondInstanceIsTold(t *testing.T) {
+	b, log, second := memory.New(), &eventLog{}, &atomic.Bool{}
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(time.Minute)
+		for want := 1; want <= 2; want++ {
+			second.Store(true)
+			w.pass(time.Minute)
+			if told := log.of(eventSecondPod); len(told) != want {
+				t.Errorf("%d events, want %d: %v", len(told), want, told)
+			}
+			second.Store(false)
+			w.pass(time.Minute)
+		}
+	}, onNode, log.use, func(c *PodControllerConfig) { c.Provider = listsSecond{c.Provider.(memory.Notifying), second} })
+}
+
+// listsSecond lists a second instance of each pod while second is true.
+type listsSecond struct {
+	memory.Notifying
+	second *atomic.Bool
+}
+
+func (l listsSecond) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
+	pods, err := l.Notifying.GetPods(ctx)
+	if !l.second.Load() {
+		return pods, err
+	}
+	for _, pod := range pods {
+		other := pod.DeepCopy()
+		for i := range other.Status.ContainerStatuses {
+			other.Status.ContainerStatuses[i].ContainerID += "-second"
+		}
+		pods = append(pods, other)
+	}
+	return pods, err
 }

@@ -307,6 +307,24 @@ func TestKnownSchedules(t *testing.T) {
 			{"recreate", 1, 0, 45 * time.Second},
 			{"delete", 1, 0, 0},
 		}},
+		// By its name the backend told of an ended pod, and its lists were empty for longer than the stop took.
+		"an acknowledged stop counts, as an ended pod hides the one that stops": {Silent: true, Lies: allLie, StopTime: time.Second, KeepsEnded: true, EndedFirst: true, Steps: []simStep{
+			{"recreate", 0, 2, 45 * time.Second},
+			{"create", 2, 0, 0},
+			{"delete by force", 2, 2, 0},
+			{"create", 2, 5, 11 * time.Second},
+			{"create", 1, 2, 0},
+			{"delete by default", 2, 4, 0},
+			{"lists lie", 1, 3, 45 * time.Second},
+		}},
+		// Empty lists made the node forget that it had told the pod to stop.
+		"an ended pod is told to stop again after each empty list": {Lies: allLie, StopTime: time.Second, KeepsEnded: true, Steps: []simStep{
+			{"create", 0, 0, 11 * time.Second},
+			{"create", 2, 0, 0},
+			{"create", 1, 0, 0},
+			{"delete by default", 0, 0, 0},
+			{"lists lie", 0, 3, 45 * time.Second},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order

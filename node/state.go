@@ -322,12 +322,12 @@ func (s *podStates) roomHolders() map[types.UID]bool {
 	return uids
 }
 
-// sharedNames returns the keys of the pods beside which the backend may have another pod.
+// sharedNames returns the keys of the pods beside which the backend had another pod, or a second instance.
 func (s *podStates) sharedNames() (keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, st := range s.m {
-		if len(st.others) > 0 {
+		if len(st.others) > 0 || st.doubled {
 			keys = append(keys, key)
 		}
 	}

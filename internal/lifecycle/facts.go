@@ -195,10 +195,10 @@ func (f *Facts) finished() bool { return f.Reported == ReportedEnded || f.Report
 func (f *Facts) ended() bool { return f.Reported == ReportedEnded }
 
 // isTracked reports whether the record of the node's actions is about the wanted pod.
-func (f *Facts) isTracked() bool { return f.IsWanted(f.Sent.UID) }
+func (f *Facts) isTracked() bool { return f.isWanted(f.Sent.UID) }
 
-// IsWanted reports whether the wanted pod has the UID.
-func (f *Facts) IsWanted(uid types.UID) bool { return f.API != nil && f.API.UID == uid }
+// isWanted reports whether the wanted pod has the UID.
+func (f *Facts) isWanted(uid types.UID) bool { return f.API != nil && f.API.UID == uid }
 
 // accepted reports whether the backend has accepted the pod.
 func (f *Facts) accepted() bool { return f.isTracked() && f.Sent.Accepted }

@@ -44,7 +44,7 @@ func nextOrphan(f *Facts, o *Other) Decision {
 	if wait := o.stopping(f.Now); wait > 0 {
 		return Decision{Step: Wait, Again: wait}
 	}
-	if !f.IsDeleted(o) || f.HoldsName() {
+	if !f.isDeleted(o) || f.holdsName() {
 		if left := o.Since.Add(f.orphanAge(o)).Sub(f.Now); left > 0 {
 			return Decision{Step: Wait, Again: left}
 		}
@@ -65,10 +65,21 @@ func nextOrphan(f *Facts, o *Other) Decision {
 // isUnwanted reports whether another pod must stop, or be removed from the backend. An ended pod beside the
 // wanted one is left to the backend.
 func (f *Facts) isUnwanted(o *Other) bool {
-	if o.Pod == nil || o.HasLeft() || f.IsWanted(o.UID) {
+	if o.Pod == nil || o.HasLeft() || f.isWanted(o.UID) {
 		return false
 	}
-	return !Terminal(&o.Pod.Status) || !f.HoldsName()
+	return !Terminal(&o.Pod.Status) || !f.holdsName()
+}
+
+// HasOrphan reports whether one of the other pods seems to be an orphan. A pod does not in three cases: its
+// deletion is known, the wanted pod runs beside it, or it has ended and so has nothing to lose.
+func (f *Facts) HasOrphan() bool {
+	return !f.holdsName() && slices.ContainsFunc(f.Others, func(o Other) bool {
+		if o.Pod == nil || Terminal(&o.Pod.Status) {
+			return false
+		}
+		return !f.isWanted(o.UID) && !f.isDeleted(&o)
+	})
 }
 
 // mayHaveOther reports whether the backend has shown another pod under the name, or may still have a pod that was
@@ -77,9 +88,9 @@ func (f *Facts) mayHaveOther() bool {
 	return slices.ContainsFunc(f.Others, func(o Other) bool { return o.Pod != nil || !o.Asked.IsZero() })
 }
 
-// HoldsName reports whether the wanted pod has the name at the backend, or needs it no more: the backend has
+// holdsName reports whether the wanted pod has the name at the backend, or needs it no more: the backend has
 // accepted it, or it has stopped. It then does not wait for the others.
-func (f *Facts) HoldsName() bool { return f.accepted() || f.over() || f.hasStopped() }
+func (f *Facts) holdsName() bool { return f.accepted() || f.over() || f.hasStopped() }
 
 // orphanAge returns how long the pod must be an orphan before the backend deletes it.
 func (f *Facts) orphanAge(o *Other) time.Duration {
@@ -89,9 +100,9 @@ func (f *Facts) orphanAge(o *Other) time.Duration {
 	return orphanAge
 }
 
-// IsDeleted reports whether another pod is known to be deleted in the API server: the deletion was seen, or a
+// isDeleted reports whether another pod is known to be deleted in the API server: the deletion was seen, or a
 // newer pod has the name.
-func (f *Facts) IsDeleted(o *Other) bool {
+func (f *Facts) isDeleted(o *Other) bool {
 	if o.Deleted || f.API == nil || o.Pod.CreationTimestamp.IsZero() {
 		return o.Deleted
 	}

@@ -193,6 +193,36 @@ func TestAnotherPodBesideASettledOneIsAnOrphan(t *testing.T) {
 	}
 }
 
+// TestHasOrphan checks which of the other pods cast doubt on the API server.
+func TestHasOrphan(t *testing.T) {
+	running := pod("b", inPhase(corev1.PodRunning), func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now) })
+	wanted := pod("a")
+	wanted.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
+	for _, tt := range []struct {
+		name   string
+		facts  given
+		others []Other
+		want   bool
+	}{
+		{"none", given{}, nil, false},
+		{"one that runs", given{}, []Other{{UID: "b", Pod: running}}, true},
+		{"one that runs, beside one that was not shown", given{}, []Other{{UID: "c"}, {UID: "b", Pod: running}}, true},
+		{"one that was not shown", given{}, []Other{{UID: "b"}}, false},
+		{"one that has ended", given{}, []Other{{UID: "b", Pod: pod("b", inPhase(corev1.PodFailed))}}, false},
+		{"one whose deletion was seen", given{}, []Other{{UID: "b", Pod: running, Deleted: true}}, false},
+		{"one in the place of the wanted pod", given{API: wanted}, []Other{{UID: "b", Pod: running}}, true},
+		{"one that is older than the wanted pod", given{API: pod("a", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now) })}, []Other{{UID: "b", Pod: running}}, false},
+		{"one beside the wanted pod", given{API: wanted, Sent: accepted(wanted)}, []Other{{UID: "b", Pod: running}}, false},
+		{"the wanted pod itself", given{API: wanted}, []Other{{UID: "a", Pod: pod("a", inPhase(corev1.PodRunning))}}, false},
+	} {
+		f := tt.facts.facts()
+		f.Others = tt.others
+		if got := f.HasOrphan(); got != tt.want {
+			t.Errorf("%s: has an orphan is %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
 // TestInstances: which of the pods of a name is the wanted one, and which run beside it.
 func TestInstances(t *testing.T) {
 	withIDs := func(ids ...string) podOpt {
