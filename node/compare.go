@@ -29,7 +29,7 @@ func (c *comparer) comparePods(ctx context.Context, backend []*corev1.Pod, asked
 	keys, apis := make([]string, len(backend)), make([]*corev1.Pod, len(backend))
 	has := make(map[string]bool, len(backend))
 	several := map[string][]*corev1.Pod{} // by the names that are not the name of one wanted pod alone
-	for _, key := range c.states.sharedNames() {
+	for _, key := range c.states.keysOf((*podState).hadSeveral) {
 		several[key] = nil // the other pod may be gone
 	}
 	alive := 0
@@ -82,7 +82,7 @@ func (c *comparer) sortNames(ctx context.Context, backend []*corev1.Pod, keys []
 // compareStatus compares the pod in a list with the wanted pod.
 func (c *comparer) compareStatus(ctx context.Context, key string, api, pod *corev1.Pod, asked time.Time) {
 	st := c.states.get(key)
-	over, accepted := st.isOver(api), st.sent.Accepted && !st.stopped && st.sent.UID == api.UID
+	over, accepted := st.isOver(api), st.isAccepted() && st.sent.UID == api.UID
 	switch {
 	case over && pod.Status.Phase == corev1.PodRunning:
 		c.suspectPod(key)
@@ -159,7 +159,7 @@ func (st *podState) isNews(s *corev1.PodStatus) bool {
 // answer: polling it each time would double the calls.
 func (c *comparer) pollAlone(key string, st *podState, listed *corev1.PodStatus) {
 	pending := st.report.matches(st.sent.UID) && st.report.status.Phase == corev1.PodPending
-	if pending && listed.Phase == corev1.PodPending && !st.isHurried(time.Now()) {
+	if pending && listed.Phase == corev1.PodPending && !st.isHurried() {
 		c.pollLane.AddAfter(key, aloneEvery*c.pollInterval-c.pollInterval/2) // the next list is due earlier
 		return
 	}

@@ -15,16 +15,5 @@ const (
 	aloneEvery = 3
 )
 
-// hurriedKeys returns the keys of the pods that the backend was asked to start or stop a short while ago.
-func (s *podStates) hurriedKeys(now time.Time) (keys []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for key, st := range s.m {
-		if st.sent.Accepted && !st.stopped && st.isHurried(now) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
-func (st *podState) isHurried(now time.Time) bool { return now.Sub(st.askedAt) < hurriedFor }
+// isHurried reports whether the backend was asked to start or stop the pod a short while ago.
+func (st *podState) isHurried() bool { return st.isAccepted() && time.Since(st.askedAt) < hurriedFor }

@@ -112,7 +112,7 @@ func (r *relister) pause(ctx context.Context) time.Duration {
 	if r.backend.notifies {
 		return relistPeriod
 	}
-	for _, key := range r.states.hurriedKeys(time.Now()) {
+	for _, key := range r.states.keysOf((*podState).isHurried) {
 		api := r.pod(ctx, key)
 		if api == nil || lifecycle.Terminal(&api.Status) {
 			continue
@@ -130,7 +130,7 @@ func (r *relister) recordFailure(ctx context.Context, err error) {
 	r.missing.restartAll(time.Now())
 	log.G(ctx).WithError(err).Warn("the provider does not list its pods; nothing is concluded from that")
 	if !r.backend.notifies {
-		for key := range r.states.acceptedKeys() {
+		for _, key := range r.states.keysOf((*podState).isAccepted) {
 			r.pollLane.Add(key)
 		}
 	}

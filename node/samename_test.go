@@ -306,10 +306,12 @@ func TestOrphanBesideAnEndedPodStops(t *testing.T) {
 func TestOlderPodStopsWhileListsFail(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
-		b.Extra(bound("p", "old"))
+		old, wanted := bound("p", "old"), bound("p", "new")
+		old.CreationTimestamp, wanted.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour)), metav1.Now()
+		b.Extra(old)
 		b.Inject(memory.Fault{Method: memory.List, Err: memory.ErrUnwell, Times: 1000})
 		w.start()
-		w.api.Create(bound("p", "new"))
+		w.api.Create(wanted)
 		w.pass(time.Minute)
 		wantCalls(t, b, "delete d/p", "create d/p")
 		w.wantPhase("p", corev1.PodRunning)

@@ -297,14 +297,19 @@ func (s *podStates) isTerminated(key string, api *corev1.Pod) bool {
 	return !st.removedAt.IsZero() || ended && len(api.Finalizers) > 0
 }
 
-// acceptedKeys returns the keys and UIDs of the pods that the backend accepted.
-func (s *podStates) acceptedKeys() map[string]types.UID {
+// isAccepted reports whether the backend has accepted the pod, and has not confirmed its stop.
+func (st *podState) isAccepted() bool { return st.sent.Accepted && !st.stopped }
+
+// hadSeveral reports whether the backend had another pod of the name, or a second instance of the pod.
+func (st *podState) hadSeveral() bool { return len(st.others) > 0 || st.doubled }
+
+// keysOf returns the keys of the states for which is returns true.
+func (s *podStates) keysOf(is func(*podState) bool) (keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	keys := make(map[string]types.UID, len(s.m))
 	for key, st := range s.m {
-		if st.sent.Accepted && !st.stopped {
-			keys[key] = st.sent.UID
+		if is(st) {
+			keys = append(keys, key)
 		}
 	}
 	return keys
@@ -322,21 +327,34 @@ func (s *podStates) roomHolders() map[types.UID]bool {
 	return uids
 }
 
-// sharedNames returns the keys of the pods beside which the backend had another pod, or a second instance.
-func (s *podStates) sharedNames() (keys []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for key, st := range s.m {
-		if len(st.others) > 0 || st.doubled {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
 // size returns the number of states.
 func (s *podStates) size() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.m)
+}
+
+// uids returns the UIDs of the pods that have a state, by their keys.
+func (s *podStates) uids() map[string]types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.uidsLocked()
+}
+
+func (s *podStates) uidsLocked() map[string]types.UID {
+	all := make(map[string]types.UID, len(s.m))
+	for key, st := range s.m {
+		all[key] = st.sent.UID
+	}
+	return all
+}
+
+// forgetAll drops all states and returns the UIDs of their pods. A state may be outdated when another process
+// has worked on the pod.
+func (s *podStates) forgetAll() map[string]types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	forgotten := s.uidsLocked()
+	s.m = map[string]*podState{}
+	return forgotten
 }
