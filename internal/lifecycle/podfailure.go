@@ -3,9 +3,11 @@
 package lifecycle
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Reasons of failures. All but the last two are reasons of a kubelet.
@@ -79,4 +81,13 @@ func disruption(v *PodFailure) corev1.PodCondition {
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 		Reason: corev1.PodReasonTerminationByKubelet, Message: v.Message,
 	}
+}
+
+// EndsWhenRejected reports whether a pod fails when the provider rejects it. A pod that is never restarted
+// fails. A pod of a Job fails too, because the Job counts its failures. Any other pod waits: its controller
+// might create a new pod for each failed pod, without end.
+func EndsWhenRejected(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	ofJob := owner != nil && owner.Kind == "Job" && strings.HasPrefix(owner.APIVersion, "batch/")
+	return ofJob || pod.Spec.RestartPolicy == corev1.RestartPolicyNever
 }
