@@ -306,14 +306,14 @@ func TestOrphanBesideAnEndedPodStops(t *testing.T) {
 func TestOlderPodStopsWhileListsFail(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
-		old, wanted := bound("p", "old"), bound("p", "new")
-		old.CreationTimestamp, wanted.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour)), metav1.Now()
-		b.Extra(old)
-		b.Inject(memory.Fault{Method: memory.List, Err: memory.ErrUnwell, Times: 1000})
 		w.start()
-		w.api.Create(wanted)
+		w.api.Create(bound("p", "old"))
 		w.pass(time.Minute)
-		wantCalls(t, b, "delete d/p", "create d/p")
+		b.Inject(memory.Fault{Method: memory.List, Err: memory.ErrUnwell, Times: 1000})
+		w.api.Delete("d", "p", 0)
+		w.api.Create(bound("p", "new"))
+		w.pass(time.Minute)
+		wantCalls(t, b, "create d/p", "delete d/p", "create d/p")
 		w.wantPhase("p", corev1.PodRunning)
 	}, onNode)
 }

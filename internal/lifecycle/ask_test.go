@@ -29,6 +29,8 @@ func TestWhatIsAskedFirst(t *testing.T) {
 			f.untake(Look)
 			f.Stopped, f.Others = true, []Other{{UID: "a", Pod: failed, Asked: now}}
 		}, Look},
+		{"the backend, of an orphan that it has shown", given{}, func(f *Facts) { f.untake(Look); f.Stopped, f.Others = true, []Other{{UID: "a", Pod: running}} }, Look},
+		{"the backend, of an orphan that was told to stop", given{}, func(f *Facts) { f.untake(Look); f.Stopped, f.Others = true, []Other{{UID: "a", Asked: now}} }, Look},
 		{"nobody, of an orphan that the backend has not shown", given{}, func(f *Facts) { f.untake(Look); f.Stopped, f.Others = true, []Other{{UID: "a", Deleted: true}} }, Forget},
 		{"nobody, of a pod that is at rest", given{API: running, Sent: accepted(running)}, func(f *Facts) { f.untake(Look) }, Rest},
 		{"the backend, of a pod that is at rest and not in its list", given{API: running, Sent: accepted(running)}, func(f *Facts) { f.untake(Look); f.Suspect = true }, Look},
@@ -39,6 +41,7 @@ func TestWhatIsAskedFirst(t *testing.T) {
 		{"nobody, as a pod is to stop all the same", given{API: pod("a", deleting(1)), Sent: accepted(running)}, func(f *Facts) { f.Silent = true }, Stop},
 
 		{"the API server, of a lost pod", given{API: running, Sent: lost}, func(f *Facts) { f.untake(ReadLive) }, ReadLive},
+		{"the API server, of a lost pod whose name another one has", given{API: running, Sent: lost}, func(f *Facts) { f.untake(ReadLive); f.Others = []Other{{UID: "b", Pod: pod("b"), Since: now}} }, ReadLive},
 		{"nobody, as the lost pod is gone from the API server", given{API: running, Sent: lost}, func(f *Facts) { f.Live = nil }, Wait},
 		{"nobody, as the lost pod has another UID there", given{API: running, Sent: lost}, func(f *Facts) { f.Live = pod("b") }, Wait},
 		{"nobody, as the lost pod has failed", given{API: never, Sent: lost}, nil, Fail},

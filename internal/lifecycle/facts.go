@@ -203,10 +203,8 @@ func (f *Facts) isWanted(uid types.UID) bool { return f.API != nil && f.API.UID 
 // accepted reports whether the backend has accepted the pod.
 func (f *Facts) accepted() bool { return f.isTracked() && f.Sent.Accepted }
 
-// mustStop reports whether the pod must not run any longer: it is deleted, or has failed.
-func (f *Facts) mustStop() bool {
-	return f.API != nil && (f.API.DeletionTimestamp != nil || f.Failure != nil)
-}
+// mustStop reports whether the pod in the API server must not run any longer: it is deleted, or has failed.
+func (f *Facts) mustStop() bool { return f.API.DeletionTimestamp != nil || f.Failure != nil }
 
 // over reports whether no work is left for the pod, because it has ended.
 func (f *Facts) over() bool { return IsOver(f.API, &f.Sent, f.Over) }

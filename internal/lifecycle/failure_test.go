@@ -35,6 +35,9 @@ func TestDeadlineIsLookedAt(t *testing.T) {
 		if failure := limits.NextFailure(&f); (failure != nil) != (tt.reason != "") || failure != nil && (failure.Reason != tt.reason || !failure.Normal) {
 			t.Errorf("%s: got %+v", tt.name, failure)
 		}
+		if again := (&Limits{}).UntilDeadline(&f); again != 0 {
+			t.Errorf("%s, without a deadline: got another look after %v", tt.name, again)
+		}
 		if again := limits.UntilDeadline(&f); again != tt.again {
 			t.Errorf("%s: got another look after %v, want %v", tt.name, again, tt.again)
 		}

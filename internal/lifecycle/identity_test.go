@@ -16,6 +16,7 @@ func TestWantedPodAmongOthers(t *testing.T) {
 	own, wanted, doomed := pod("b", inPhase(corev1.PodRunning)), pod("b"), pod("b", deleting(1))
 	stopped := asked(accepted(running), time.Second, 10, true)
 	tried := func(ago time.Duration) Sent { return Sent{UID: "b", Attempted: true, AttemptedAt: now.Add(-ago)} }
+	missingFor := func(ago time.Duration) Sent { s := accepted(own); s.MissingSince = now.Add(-ago); return s }
 	withOwn := func(f *Facts) { f.Own = own }
 	left := func(f *Facts) { f.Others[0].Asked = now.Add(-time.Hour) }
 	omitted := func(f *Facts) { left(f); f.Doubtful = true }
@@ -24,7 +25,8 @@ func TestWantedPodAmongOthers(t *testing.T) {
 		facts   given
 		change  func(*Facts)
 		want    Step
-		backend types.UID // "": none
+		backend types.UID     // "": none
+		again   time.Duration // 0: any
 	}{
 		{name: "the wanted pod runs beside one that has ended", facts: given{API: wanted, Backend: failed}, change: withOwn, want: Adopt, backend: "b"},
 		{name: "only one that has ended is there", facts: given{API: wanted, Backend: failed}, want: Wait, backend: "a"},
@@ -32,6 +34,7 @@ func TestWantedPodAmongOthers(t *testing.T) {
 		{name: "the wanted pod stops, and another one hides it", facts: given{API: doomed, Sent: asked(accepted(own), 2*time.Second, 1, true), Backend: running}, want: Rest, backend: "a"},
 		{name: "the wanted pod stops, and another one hid it for long", facts: given{API: doomed, Sent: asked(accepted(own), 11*time.Second, 1, true), Backend: running}, want: Stopped},
 		{name: "the wanted pod has failed, and is behind another", facts: given{API: own, Backend: running, Failure: &PodFailure{}}, change: withOwn, want: Stop, backend: "b"},
+		{name: "the wanted pod is missing, and another one is due", facts: given{API: own, Sent: missingFor(4 * time.Second), Backend: running}, change: func(f *Facts) { f.Others[0].Since = now.Add(-time.Hour) }, want: DeleteOrphan, backend: "a", again: 6 * time.Second},
 		{name: "the wanted pod is lost, and another one stops", facts: given{API: own, Sent: accepted(own), Backend: running}, want: Missing},
 
 		{name: "a pod that has left is kept", facts: given{Sent: stopped, Backend: failed}, want: Forget},
@@ -76,8 +79,8 @@ func TestWantedPodAmongOthers(t *testing.T) {
 			if d.Backend != nil {
 				uid = d.Backend.UID
 			}
-			if d.Step != tt.want || uid != tt.backend {
-				t.Errorf("got step %v about %q, want %v about %q", d.Step, uid, tt.want, tt.backend)
+			if d.Step != tt.want || uid != tt.backend || tt.again > 0 && d.Again != tt.again {
+				t.Errorf("got step %v about %q again %v, want %v about %q again %v", d.Step, uid, d.Again, tt.want, tt.backend, tt.again)
 			}
 		})
 	}

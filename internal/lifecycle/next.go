@@ -94,7 +94,7 @@ func nextWanted(f *Facts, backend *corev1.Pod) Decision {
 		}
 	case backend == nil:
 		return nextAbsent(f)
-	case f.Sent.Accepted && f.Outdated, !f.Sent.Accepted && !adoptable(f.API, backend, &f.Sent):
+	case f.Outdated, !f.Sent.Accepted && !adoptable(f.API, backend, &f.Sent):
 		d.Step = Update
 	case !f.Sent.Accepted && f.Retell:
 		d.Step, d.Unchanged = Update, true

@@ -137,6 +137,8 @@ func TestNext(t *testing.T) {
 		{name: "stopped, and nobody answers for a while", facts: given{API: doomed, Sent: asked(accepted(running), 19*time.Second, 10, true), Doubtful: true}, want: Rest, again: missingAfter},
 		{name: "stopped, and nobody answers for longer than it may take", facts: given{API: doomed, Sent: asked(accepted(running), 20*time.Second, 10, true), Doubtful: true}, want: Stopped},
 		{name: "stopped, and nobody answers, but it is reported as ended", facts: given{API: doomed, Sent: stopped, Doubtful: true, Finished: true}, want: Stopped},
+		{name: "stopped, and a list lacks what has its name", facts: given{API: doomed, Sent: asked(accepted(running), 69*time.Second, 10, true), Backend: pod("b", inPhase(corev1.PodFailed)), Doubtful: true}, want: Rest, again: missingAfter},
+		{name: "stopped, and a list lacks what has its name for long", facts: given{API: doomed, Sent: asked(accepted(running), 70*time.Second, 10, true), Backend: pod("b", inPhase(corev1.PodFailed)), Doubtful: true}, want: Stopped},
 		{name: "not there when it was to stop, and nobody answers", facts: given{API: doomed, Sent: unknown(10 * time.Second), Doubtful: true}, want: Stopped},
 
 		{name: "not there when it was to stop", facts: given{API: doomed, Sent: unknown(4 * time.Second)}, want: Rest, again: 6 * time.Second},
@@ -164,6 +166,8 @@ func TestNext(t *testing.T) {
 		{name: "not there when it was to stop, by a list of before, and ended", facts: given{API: pod("a", deleting(10), inPhase(corev1.PodFailed)), Sent: unknown(10 * time.Second), LackedAt: now.Add(-11 * time.Second)}, want: Stopped},
 		{name: "not there when it was to stop, by a list of before, of a backend that knows of all that it has", facts: given{API: doomed, Sent: unknown(10 * time.Second), Complete: true, LackedAt: now.Add(-11 * time.Second)}, want: Stopped},
 		{name: "not there when it was to stop, by a list of before", facts: given{API: doomed, Sent: unknown(10 * time.Second), LackedAt: now.Add(-11 * time.Second)}, want: Relist, again: 5 * time.Second},
+		{name: "not there when it was to stop, by a list of before, of a backend that lists none", facts: given{API: doomed, Sent: unknown(10 * time.Second), Unlisted: true, LackedAt: now.Add(-11 * time.Second)}, want: Stopped},
+		{name: "not there when it was to stop, with many, and never given", facts: given{API: doomed, Sent: neverGiven(10 * time.Second), Held: 4 * time.Second}, want: Stopped},
 		{name: "not there, but listed", facts: given{API: doomed, Sent: unknown(10 * time.Second), Listed: true}, want: Stop},
 		{name: "not there, but in each list since", facts: given{API: doomed, Sent: unknown(10 * time.Second), Listed: true, LackedAt: now.Add(-time.Hour)}, want: Stop},
 		{name: "not there, but listed, and asked for a moment ago", facts: given{API: doomed, Sent: missingFor(unknown(4*time.Second), time.Hour), Listed: true}, want: Rest, again: 6 * time.Second},
@@ -232,6 +236,7 @@ type given struct {
 	Finished, Relapsed         bool
 	Reports, Retell            bool
 	Doubtful, Complete, Listed bool
+	Unlisted                   bool
 	Held                       time.Duration
 	LackedAt                   time.Time // zero: now
 	Earlier                    bool
@@ -247,7 +252,7 @@ func (k given) facts() Facts {
 		Done:    Done{Sent: k.Sent},
 		Answers: Answers{Reports: k.Reports, Retell: k.Retell},
 		Doubt: Doubt{Doubtful: k.Doubtful, Complete: k.Complete, Held: k.Held, OrphanHeld: k.Held,
-			LackedAt: k.LackedAt, Listed: k.Listed, Visible: 30 * time.Second},
+			LackedAt: k.LackedAt, Listed: k.Listed, Unlisted: k.Unlisted, Visible: 30 * time.Second},
 	}
 	f.Outdated = k.API != nil && k.Sent.Accepted && IsOutdated(k.API, &k.Sent, &k.Told)
 	switch {

@@ -38,21 +38,19 @@ func nextOther(f *Facts) Decision {
 
 // nextOrphan decides about a pod at the backend that differs from the pod in the API server, or that the API
 // server does not have at all. The pod is deleted on evidence: it was an orphan for a while, there are not many
-// orphans at once, and a live read confirms it. If its deletion is known, the first two conditions do not apply,
-// except beside the wanted pod, which does not wait for it.
+// orphans at once, and a live read confirms it. The first condition does not apply to a pod whose deletion was
+// seen, except beside the wanted pod, which does not wait for it. The second one does not apply to a pod whose
+// deletion is known in any way.
 func nextOrphan(f *Facts, o *Other) Decision {
 	if wait := o.stopping(f.Now); wait > 0 {
 		return Decision{Step: Wait, Again: wait}
 	}
-	if !f.isDeleted(o) || f.holdsName() {
-		if left := o.Since.Add(f.orphanAge(o)).Sub(f.Now); left > 0 {
-			return Decision{Step: Wait, Again: left}
-		}
-		if f.OrphanHeld > 0 && !Terminal(&o.Pod.Status) {
-			return Decision{Step: Wait, Again: min(f.OrphanHeld, orphanHeldFor)}
-		}
-	}
+	left, atOnce := o.Since.Add(f.orphanAge(o)).Sub(f.Now), o.Deleted && !f.holdsName()
 	switch {
+	case left > 0 && !atOnce:
+		return Decision{Step: Wait, Again: left}
+	case f.OrphanHeld > 0 && !Terminal(&o.Pod.Status) && !f.isDeleted(o):
+		return Decision{Step: Wait, Again: min(f.OrphanHeld, orphanHeldFor)}
 	case !f.Taken.Has(ReadLive):
 		return Decision{Step: ReadLive}
 	case f.Live != nil && f.Live.UID == o.UID:

@@ -75,7 +75,7 @@ func hiddenFor(f *Facts) time.Duration {
 // process did not create the pod and a former process may have, the pod was given before the restart.
 func (f *Facts) shownAt(given time.Time, former bool) time.Time {
 	visible := f.Visible
-	if former && given.IsZero() && !f.TakenOver.IsZero() {
+	if former && given.IsZero() {
 		given = f.TakenOver
 		if f.Complete {
 			visible = min(visible, inFlight)
