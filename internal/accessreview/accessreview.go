@@ -62,10 +62,10 @@ func (c *Checker) Refused(resource, namespace string) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.answered, listing(resource, namespace))
+	delete(c.answered, listAttributes(resource, namespace))
 }
 
-func listing(resource, namespace string) authorizationv1.ResourceAttributes {
+func listAttributes(resource, namespace string) authorizationv1.ResourceAttributes {
 	return authorizationv1.ResourceAttributes{Verb: "list", Resource: resource, Namespace: namespace}
 }
 
@@ -86,11 +86,11 @@ func (c *Checker) MayList(ctx context.Context, resource, namespace string) bool 
 	if !c.asked {
 		return true
 	}
-	attributes := listing(resource, namespace)
+	attributes := listAttributes(resource, namespace)
 	if allowed, has := c.answered[attributes]; has {
 		return allowed
 	}
-	allowed, err := c.may(ctx, attributes)
+	allowed, err := c.isAllowed(ctx, attributes)
 	if err != nil {
 		return true
 	}
@@ -98,7 +98,7 @@ func (c *Checker) MayList(ctx context.Context, resource, namespace string) bool 
 	return allowed
 }
 
-func (c *Checker) may(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
+func (c *Checker) isAllowed(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
 	got, err := c.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *Checker) Wait(ctx context.Context, attributes authorizationv1.ResourceA
 		return
 	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		if allowed, err := c.may(ctx, attributes); err != nil || allowed {
+		if allowed, err := c.isAllowed(ctx, attributes); err != nil || allowed {
 			return
 		}
 		if !sleep.For(ctx, pause) {

@@ -47,15 +47,15 @@ type Rejection struct{ Reason, Message string }
 func (a *Allocations) Admit(pod *corev1.Pod, allocatable corev1.ResourceList, ended func(reserved []types.UID) []types.UID) *Rejection {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := a.reject(pod, allocatable)
+	r := a.rejectPod(pod, allocatable)
 	if r != nil {
 		for _, uid := range ended(slices.Collect(maps.Keys(a.pods))) {
-			a.release(uid)
+			a.releaseLocked(uid)
 		}
-		r = a.reject(pod, allocatable)
+		r = a.rejectPod(pod, allocatable)
 	}
 	if r == nil {
-		a.reserve(pod)
+		a.reservePod(pod)
 	}
 	return r
 }
@@ -64,14 +64,14 @@ func (a *Allocations) Admit(pod *corev1.Pod, allocatable corev1.ResourceList, en
 func (a *Allocations) Reserve(pod *corev1.Pod) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.reserve(pod)
+	a.reservePod(pod)
 }
 
 // Release frees the reservation of a pod, if there is one.
 func (a *Allocations) Release(uid types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.release(uid)
+	a.releaseLocked(uid)
 }
 
 // Reserved returns the number of pods with a reservation, and the sums of their ports and resources.
@@ -81,10 +81,10 @@ func (a *Allocations) Reserved() (pods, ports int, used corev1.ResourceList) {
 	return len(a.pods), len(a.ports), a.used.DeepCopy()
 }
 
-// reject returns the reason why the node has no room for a pod beside the reservations, or nil if it has room.
+// rejectPod returns the reason why the node has no room for a pod beside the reservations, or nil if it has room.
 // The caller holds mu.
-func (a *Allocations) reject(pod *corev1.Pod, allocatable corev1.ResourceList) *Rejection {
-	if port := a.taken(pod); port != "" {
+func (a *Allocations) rejectPod(pod *corev1.Pod, allocatable corev1.ResourceList) *Rejection {
+	if port := a.takenPort(pod); port != "" {
 		return &Rejection{"NodePorts", "Pod was rejected: host port " + port + " of the node is taken by another pod"}
 	}
 	if allocatable == nil {
@@ -92,7 +92,7 @@ func (a *Allocations) reject(pod *corev1.Pod, allocatable corev1.ResourceList) *
 	}
 	wanted := podresource.PodRequests(pod, podresource.PodResourcesOptions{})
 	wanted[corev1.ResourcePods] = resource.MustParse("1")
-	return shortage(wanted, a.used, allocatable)
+	return findShortage(wanted, a.used, allocatable)
 }
 
 // portClaim is one port of the node on one address.
@@ -102,13 +102,13 @@ type portClaim struct {
 	ip       string
 }
 
-// reserve records the present needs of a pod. The caller holds mu.
-func (a *Allocations) reserve(pod *corev1.Pod) {
+// reservePod records the present needs of a pod. The caller holds mu.
+func (a *Allocations) reservePod(pod *corev1.Pod) {
 	old, has := a.pods[pod.UID]
 	if has && old.version == pod.ResourceVersion && old.version != "" {
 		return
 	}
-	a.release(pod.UID)
+	a.releaseLocked(pod.UID)
 	if a.pods == nil {
 		a.pods, a.used, a.ports = map[types.UID]allocation{}, corev1.ResourceList{}, map[int32]map[types.UID][]portClaim{}
 	}
@@ -131,8 +131,8 @@ func (a *Allocations) reserve(pod *corev1.Pod) {
 	}
 }
 
-// release is Release with mu held.
-func (a *Allocations) release(uid types.UID) {
+// releaseLocked is Release with mu held.
+func (a *Allocations) releaseLocked(uid types.UID) {
 	p, has := a.pods[uid]
 	if !has {
 		return
@@ -150,8 +150,8 @@ func (a *Allocations) release(uid types.UID) {
 	}
 }
 
-// taken returns the first host port of a pod that another pod has, or "". The caller holds mu.
-func (a *Allocations) taken(pod *corev1.Pod) string {
+// takenPort returns the first host port of a pod that another pod has, or "". The caller holds mu.
+func (a *Allocations) takenPort(pod *corev1.Pod) string {
 	for _, p := range hostPorts(pod) {
 		for uid, claims := range a.ports[p.number] {
 			clash := func(c portClaim) bool {
@@ -191,11 +191,11 @@ func hostPorts(pod *corev1.Pod) (ports []portClaim) {
 	return ports
 }
 
-// shortage rejects a pod that wants more than is left (OutOfcpu, OutOfmemory, OutOfpods), by the first resource
+// findShortage rejects a pod that wants more than is left (OutOfcpu, OutOfmemory, OutOfpods), by the first resource
 // in the order of names. Like a kubelet, it ignores a resource that the provider does not report: an
 // administrator may have written it into the Node object, or a scheduler counts it for the whole cluster, and
 // either has found room. A provider that refuses pods with a device reports that it has none.
-func shortage(wanted, used, allocatable corev1.ResourceList) *Rejection {
+func findShortage(wanted, used, allocatable corev1.ResourceList) *Rejection {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		has, known := allocatable[name]
 		want, taken := wanted[name], used[name]

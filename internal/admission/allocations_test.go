@@ -30,7 +30,7 @@ func TestShortage(t *testing.T) {
 		{"huge pages that the node does not speak of", list("hugepages-2Mi", "1Gi"), nil, nil, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := shortage(tt.wanted, tt.used, tt.allocatable)
+			got := findShortage(tt.wanted, tt.used, tt.allocatable)
 			if got == nil {
 				got = &Rejection{}
 			}

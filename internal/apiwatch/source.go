@@ -59,7 +59,7 @@ func (*Source) IsWatchListSemanticsUnSupported() bool { return true }
 // ListWithContext lists at the latest version.
 func (s *Source) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.ResourceVersion, options.ResourceVersionMatch = "", ""
-	list, err := persist(ctx, "list", func() (runtime.Object, error) { return s.list(ctx, options) })
+	list, err := repeatRequest(ctx, "list", func() (runtime.Object, error) { return s.list(ctx, options) })
 	if err != nil {
 		return nil, err
 	}
@@ -71,24 +71,24 @@ func (s *Source) ListWithContext(ctx context.Context, options metav1.ListOptions
 
 // WatchWithContext watches from the version in options, and continues by itself after a broken stream.
 func (s *Source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	stream, err := s.open(ctx, options)
+	stream, err := s.openStream(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	w := &retryWatch{open: s.open, events: make(chan watch.Event), cancel: cancel}
+	w := &retryWatch{open: s.openStream, events: make(chan watch.Event), cancel: cancel}
 	go w.run(ctx, stream, options)
 	return w, nil
 }
 
-// open opens one stream.
-func (s *Source) open(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+// openStream opens one stream.
+func (s *Source) openStream(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	s.mu.Lock()
 	fresh := options.ResourceVersion == s.listed
 	s.mu.Unlock()
-	return persist(ctx, "watch", func() (watch.Interface, error) {
+	return repeatRequest(ctx, "watch", func() (watch.Interface, error) {
 		if !fresh {
-			if err := s.reached(ctx, options.ResourceVersion); err != nil {
+			if err := s.checkVersion(ctx, options.ResourceVersion); err != nil {
 				return nil, err
 			}
 		}
@@ -96,9 +96,9 @@ func (s *Source) open(ctx context.Context, options metav1.ListOptions) (watch.In
 	})
 }
 
-// reached returns an error with the reason Expired if the API server has not reached version. A reflector lists
+// checkVersion returns an error with the reason Expired if the API server has not reached version. A reflector lists
 // anew after that error.
-func (s *Source) reached(ctx context.Context, version string) error {
+func (s *Source) checkVersion(ctx context.Context, version string) error {
 	now, err := s.list(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return err
@@ -128,8 +128,8 @@ func versionOf(list runtime.Object) string {
 	return ""
 }
 
-// persist repeats a request until there is any answer, or ctx ends.
-func persist[T any](ctx context.Context, what string, request func() (T, error)) (T, error) {
+// repeatRequest repeats a request until there is any answer, or ctx ends.
+func repeatRequest[T any](ctx context.Context, what string, request func() (T, error)) (T, error) {
 	pause := sourceFirstPause
 	for tries := 1; ; tries++ {
 		answer, err := request()

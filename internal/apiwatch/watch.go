@@ -40,7 +40,7 @@ func (w *retryWatch) run(ctx context.Context, stream watch.Interface, options me
 	pause := sourceFirstPause
 	for {
 		began := time.Now()
-		ended := w.relay(ctx, stream, &options)
+		ended := w.relayEvents(ctx, stream, &options)
 		stream.Stop()
 		if ended {
 			return
@@ -54,15 +54,15 @@ func (w *retryWatch) run(ctx context.Context, stream watch.Interface, options me
 		pause = min(2*pause, sourceLastPause)
 		var err error
 		if stream, err = w.open(ctx, options); err != nil {
-			w.send(ctx, errorEvent(err))
+			w.sendEvent(ctx, errorEvent(err))
 			return
 		}
 	}
 }
 
-// relay passes events on until the stream ends, and records its position in options. It reports whether the
+// relayEvents passes events on until the stream ends, and records its position in options. It reports whether the
 // whole watch has ended.
-func (w *retryWatch) relay(ctx context.Context, stream watch.Interface, options *metav1.ListOptions) (ended bool) {
+func (w *retryWatch) relayEvents(ctx context.Context, stream watch.Interface, options *metav1.ListOptions) (ended bool) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -71,9 +71,9 @@ func (w *retryWatch) relay(ctx context.Context, stream watch.Interface, options 
 			switch {
 			case !ok:
 				return false
-			case event.Type == watch.Error && broken(apierrors.FromObject(event.Object)):
+			case event.Type == watch.Error && isBroken(apierrors.FromObject(event.Object)):
 				return false
-			case !w.send(ctx, event) || event.Type == watch.Error:
+			case !w.sendEvent(ctx, event) || event.Type == watch.Error:
 				return true
 			}
 			if m, err := meta.Accessor(event.Object); err == nil {
@@ -83,13 +83,13 @@ func (w *retryWatch) relay(ctx context.Context, stream watch.Interface, options 
 	}
 }
 
-// broken reports whether an error event says that the stream broke, or that the API server is busy: the next
+// isBroken reports whether an error event says that the stream broke, or that the API server is busy: the next
 // stream may continue from there.
-func broken(err error) bool {
+func isBroken(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err) || Unanswered(err)
 }
 
-func (w *retryWatch) send(ctx context.Context, event watch.Event) bool {
+func (w *retryWatch) sendEvent(ctx context.Context, event watch.Event) bool {
 	select {
 	case w.events <- event:
 		return true

@@ -51,7 +51,7 @@ func (n *Nodes) Run(ctx context.Context) error {
 // version, and then the events of the shared watch.
 func (n *Nodes) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	name := nameIn(options.FieldSelector)
-	if !n.ours(name) {
+	if !n.isOurs(name) {
 		return n.NodeInterface.Watch(ctx, options)
 	}
 	w := &nodeWatch{all: n, name: name, events: make(chan watch.Event, 4)}
@@ -61,22 +61,22 @@ func (n *Nodes) Watch(ctx context.Context, options metav1.ListOptions) (watch.In
 		n.subs[name] = map[*nodeWatch]bool{}
 	}
 	n.subs[name][w] = true
-	if last := n.last[name]; last.node != nil && newer(last.node.ResourceVersion, options.ResourceVersion) {
+	if last := n.last[name]; last.node != nil && isNewer(last.node.ResourceVersion, options.ResourceVersion) {
 		w.sendLocked(last)
 	}
 	return w, nil
 }
 
-func (n *Nodes) ours(name string) bool {
+func (n *Nodes) isOurs(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	_, ours := n.last[name]
 	return ours
 }
 
-// see records a new state of a node and sends it to its watchers.
-func (n *Nodes) see(s observedNode) {
-	if !n.ours(s.node.Name) {
+// recordNode records a new state of a node and sends it to its watchers.
+func (n *Nodes) recordNode(s observedNode) {
+	if !n.isOurs(s.node.Name) {
 		return
 	}
 	n.mu.Lock()
@@ -134,7 +134,7 @@ type nodeRouter Nodes
 // Add takes an event of the watch.
 func (r *nodeRouter) Add(obj any) error {
 	if node, ok := obj.(*corev1.Node); ok {
-		(*Nodes)(r).see(observedNode{node: node})
+		(*Nodes)(r).recordNode(observedNode{node: node})
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (r *nodeRouter) Update(obj any) error { return r.Add(obj) }
 // Delete takes an event of the watch.
 func (r *nodeRouter) Delete(obj any) error {
 	if node, ok := obj.(*corev1.Node); ok {
-		(*Nodes)(r).see(observedNode{node: node, gone: true})
+		(*Nodes)(r).recordNode(observedNode{node: node, gone: true})
 	}
 	return nil
 }
@@ -161,14 +161,14 @@ func (r *nodeRouter) Replace(items []any, version string) error {
 		}
 		there[node.Name] = true
 		if last := n.lastOf(node.Name); last.node == nil || last.gone || last.node.ResourceVersion != node.ResourceVersion {
-			n.see(observedNode{node: node})
+			n.recordNode(observedNode{node: node})
 		}
 	}
 	for name := range n.last { // its keys are constant
 		if last := n.lastOf(name); last.node != nil && !last.gone && !there[name] {
 			tombstone := *last.node
 			tombstone.ResourceVersion = version
-			n.see(observedNode{node: &tombstone, gone: true})
+			n.recordNode(observedNode{node: &tombstone, gone: true})
 		}
 	}
 	return nil
@@ -193,9 +193,9 @@ func nameIn(selector string) string {
 	return name
 }
 
-// newer compares resource versions as numbers. Versions that are not numbers count as newer if they differ: to
+// isNewer compares resource versions as numbers. Versions that are not numbers count as newer if they differ: to
 // show a state twice is harmless.
-func newer(a, b string) bool {
+func isNewer(a, b string) bool {
 	x, errA := strconv.ParseUint(a, 10, 64)
 	y, errB := strconv.ParseUint(b, 10, 64)
 	if errA != nil || errB != nil {

@@ -35,7 +35,7 @@ func (i podInformer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, _ 
 }
 
 func (i podInformer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
-	return i.view.drop(handle)
+	return i.view.dropHandler(handle)
 }
 
 func (i podInformer) GetStore() cache.Store                  { return i.view.store }

@@ -98,7 +98,7 @@ func (r *podRouter) Replace(items []any, _ string) error {
 		}
 	}
 	for _, view := range r.order {
-		view.replace(byView[view], r.first)
+		view.replacePods(byView[view], r.first)
 	}
 	if r.first {
 		r.first = false
@@ -110,7 +110,7 @@ func (r *podRouter) Replace(items []any, _ string) error {
 // Resync shows the pods of some nodes again. After resyncSteps calls it has shown all pods.
 func (r *podRouter) Resync() error {
 	for i := r.step; i < len(r.order); i += resyncSteps {
-		r.order[i].again()
+		r.order[i].resendPods()
 	}
 	r.step = (r.step + 1) % resyncSteps
 	return nil

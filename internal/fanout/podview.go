@@ -63,8 +63,8 @@ func (v *PodView) remove(pod *corev1.Pod) {
 	}
 }
 
-// replace takes the complete list of pods, and tells handlers about changed pods only.
-func (v *PodView) replace(pods []*corev1.Pod, first bool) {
+// replacePods takes the complete list of pods, and tells handlers about changed pods only.
+func (v *PodView) replacePods(pods []*corev1.Pod, first bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	there := make(map[string]bool, len(pods))
@@ -72,7 +72,7 @@ func (v *PodView) replace(pods []*corev1.Pod, first bool) {
 		key := keyOf(pod)
 		there[key] = true
 		before, known, _ := v.store.GetByKey(key)
-		if known && same(before.(*corev1.Pod), pod) {
+		if known && isSamePod(before.(*corev1.Pod), pod) {
 			continue
 		}
 		v.setLocked(pod, first)
@@ -89,8 +89,8 @@ func (v *PodView) replace(pods []*corev1.Pod, first bool) {
 	}
 }
 
-// again sends every pod to the handlers as an update without a change.
-func (v *PodView) again() {
+// resendPods sends every pod to the handlers as an update without a change.
+func (v *PodView) resendPods() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if len(v.handlers) == 0 {
@@ -115,7 +115,7 @@ func (v *PodView) add(handler cache.ResourceEventHandler) *registration {
 	return r
 }
 
-func (v *PodView) drop(handle cache.ResourceEventHandlerRegistration) error {
+func (v *PodView) dropHandler(handle cache.ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration)
 	if !ok || r.view != v {
 		return errors.New("remove event handler: it belongs to another informer")
@@ -139,6 +139,6 @@ func (r *registration) HasSynced() bool { return r.view.all.hasSynced() }
 
 func keyOf(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-func same(a, b *corev1.Pod) bool {
+func isSamePod(a, b *corev1.Pod) bool {
 	return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion && a.ResourceVersion != ""
 }

@@ -21,7 +21,7 @@ var hubNames = map[string]bool{"docker.io": true, hub: true, "registry-1.docker.
 // Matches reports whether credentials for a registry, with a name from a Docker configuration, are for an image:
 // each part of the host may have wildcards, the port is the same, and the path is the beginning of the image's.
 func Matches(registry, image string) bool {
-	host, port, dir := place(registry)
+	host, port, dir := splitRegistry(registry)
 	imageHost, imagePort, name := placeOfImage(image)
 	if port != imagePort || dir != "" && name != dir && !strings.HasPrefix(name, dir+"/") {
 		return false
@@ -38,8 +38,8 @@ func Matches(registry, image string) bool {
 	return true
 }
 
-// place splits the name of a registry. The path of a version of the registry's own API is ignored.
-func place(registry string) (host, port, dir string) {
+// splitRegistry splits the name of a registry. The path of a version of the registry's own API is ignored.
+func splitRegistry(registry string) (host, port, dir string) {
 	if _, after, ok := strings.Cut(registry, "://"); ok {
 		registry = after
 	}

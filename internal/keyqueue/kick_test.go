@@ -59,7 +59,7 @@ func TestKickTakesRetriesAndNothingElse(t *testing.T) {
 				t.Fatalf("seed %d: the heap is out of order", seed)
 			}
 			for len(q.ready) > 0 {
-				left[q.pop().key] = true
+				left[q.popReady().key] = true
 			}
 			last = due
 		}
@@ -135,6 +135,6 @@ func BenchmarkAddAndTake(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		q.Add("default/pod-1")
-		delete(q.items, q.pop().key)
+		delete(q.items, q.popReady().key)
 	}
 }

@@ -22,8 +22,8 @@ type pool struct {
 
 func newPool() *pool { return &pool{work: make(chan func()), done: make(chan struct{})} }
 
-// do runs f in an idle goroutine, or in a new goroutine.
-func (p *pool) do(f func()) {
+// runTask runs f in an idle goroutine, or in a new goroutine.
+func (p *pool) runTask(f func()) {
 	select {
 	case p.work <- f:
 	default:
@@ -64,7 +64,7 @@ func Do(ctx context.Context, f func()) {
 		return
 	}
 	done := make(chan struct{})
-	p.do(func() {
+	p.runTask(func() {
 		defer close(done)
 		f()
 	})
@@ -78,8 +78,8 @@ type limit struct {
 	waiting []*Queue // guarded by mu: queues with more work to begin
 }
 
-// take takes a share for the queue, or records that the queue waits for a share.
-func (l *limit) take(q *Queue) bool {
+// takeShare takes a share for the queue, or records that the queue waits for a share.
+func (l *limit) takeShare(q *Queue) bool {
 	if l == nil {
 		return true
 	}
@@ -95,8 +95,8 @@ func (l *limit) take(q *Queue) bool {
 	return false
 }
 
-// wanted reports whether a queue waits.
-func (l *limit) wanted() bool {
+// hasWaiting reports whether a queue waits.
+func (l *limit) hasWaiting() bool {
 	if l == nil {
 		return false
 	}
@@ -105,8 +105,8 @@ func (l *limit) wanted() bool {
 	return len(l.waiting) > 0
 }
 
-// give returns a share, and starts the waiting queues. The caller holds no mutex of a queue.
-func (l *limit) give() {
+// giveShare returns a share, and starts the waiting queues. The caller holds no mutex of a queue.
+func (l *limit) giveShare() {
 	if l == nil {
 		return
 	}
@@ -114,7 +114,7 @@ func (l *limit) give() {
 	l.free++
 	l.mu.Unlock()
 	for q := l.next(); q != nil; q = l.next() {
-		q.look()
+		q.startReady()
 	}
 }
 
@@ -127,16 +127,16 @@ type part struct {
 	timer *time.Timer // nil: there is no limit
 }
 
-// hold returns the share of a slow item after longestPart.
-func (l *limit) hold() part {
+// holdPart returns the share of a slow item after longestPart.
+func (l *limit) holdPart() part {
 	if l == nil {
 		return part{}
 	}
-	return part{time.AfterFunc(longestPart, l.give)}
+	return part{time.AfterFunc(longestPart, l.giveShare)}
 }
 
-// end reports whether the part was not given back yet. If so, the caller has it from now on.
-func (p part) end() (whole bool) { return p.timer == nil || p.timer.Stop() }
+// endPart reports whether the part was not given back yet. If so, the caller has it from now on.
+func (p part) endPart() (whole bool) { return p.timer == nil || p.timer.Stop() }
 
 // next returns the queue that has waited longest, or nil if no queue waits or no share is free.
 func (l *limit) next() *Queue {

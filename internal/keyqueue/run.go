@@ -45,8 +45,8 @@ func (q *Queue) Start(ctx context.Context, workers int, work Work) (wait func())
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.run = r
-	r.timer = time.AfterFunc(time.Hour, q.look)
-	q.begin()
+	r.timer = time.AfterFunc(time.Hour, q.startReady)
+	q.beginReady()
 	return func() {
 		q.mu.Lock()
 		q.run = nil
@@ -59,27 +59,27 @@ func (q *Queue) Start(ctx context.Context, workers int, work Work) (wait func())
 	}
 }
 
-// look starts the work that is ready.
-func (q *Queue) look() {
+// startReady starts the work that is ready.
+func (q *Queue) startReady() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.begin()
+	q.beginReady()
 }
 
-// begin gives each ready item a worker while places are free, and sets the timer for the other items. The caller
+// beginReady gives each ready item a worker while places are free, and sets the timer for the other items. The caller
 // holds mu.
-func (q *Queue) begin() {
+func (q *Queue) beginReady() {
 	r := q.run
 	if r == nil || r.ctx.Err() != nil {
 		return
 	}
 	now := time.Now()
 	q.takeDue(now)
-	for len(q.ready) > 0 && r.free > 0 && r.limit.take(q) {
-		it := q.pop()
+	for len(q.ready) > 0 && r.free > 0 && r.limit.takeShare(q) {
+		it := q.popReady()
 		r.free--
 		r.workers.Add(1)
-		r.pool.do(func() { q.worker(r, it) })
+		r.pool.runTask(func() { q.workItems(r, it) })
 	}
 	if len(q.later) > 0 && !q.later[0].due.Equal(r.at) {
 		r.at = q.later[0].due
@@ -96,8 +96,8 @@ func (q *Queue) takeDue(now time.Time) {
 	}
 }
 
-// pop takes the item that has been ready longest. The caller holds mu.
-func (q *Queue) pop() *item {
+// popReady takes the item that has been ready longest. The caller holds mu.
+func (q *Queue) popReady() *item {
 	it := q.ready[0]
 	q.ready[0] = nil
 	q.ready = q.ready[1:]
@@ -105,16 +105,16 @@ func (q *Queue) pop() *item {
 	return it
 }
 
-// worker works on an item, and then on the next ready items, in one place. After a Yield it ends, because
+// workItems works on an item, and then on the next ready items, in one place. After a Yield it ends, because
 // another worker has its place.
-func (q *Queue) worker(r *run, it *item) {
+func (q *Queue) workItems(r *run, it *item) {
 	defer r.workers.Done()
 	for it != nil {
 		// Each item has its own place: a late Yield must not count for the next item.
 		p := &place{free: func() { q.giveBack(r) }}
-		part := r.limit.hold()
-		q.process(context.WithValue(r.ctx, placeKey{}, p), it, r.work)
-		whole, kept := part.end(), p.keep()
+		part := r.limit.holdPart()
+		q.workItem(context.WithValue(r.ctx, placeKey{}, p), it, r.work)
+		whole, kept := part.endPart(), p.keepPlace()
 		if it = nil; whole && kept {
 			it = q.next(r)
 		}
@@ -125,7 +125,7 @@ func (q *Queue) worker(r *run, it *item) {
 			q.giveBack(r)
 		}
 		if whole {
-			r.limit.give()
+			r.limit.giveShare()
 		}
 	}
 }
@@ -135,14 +135,14 @@ func (q *Queue) worker(r *run, it *item) {
 func (q *Queue) next(r *run) *item {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.run != r || r.ctx.Err() != nil || r.limit.wanted() {
+	if q.run != r || r.ctx.Err() != nil || r.limit.hasWaiting() {
 		return nil
 	}
 	q.takeDue(time.Now())
 	if len(q.ready) == 0 {
 		return nil
 	}
-	return q.pop()
+	return q.popReady()
 }
 
 // giveBack lets another item have a place.
@@ -150,12 +150,12 @@ func (q *Queue) giveBack(r *run) {
 	q.mu.Lock()
 	r.free++
 	q.mu.Unlock()
-	q.look()
+	q.startReady()
 }
 
-func (q *Queue) process(ctx context.Context, it *item, work Work) {
+func (q *Queue) workItem(ctx context.Context, it *item, work Work) {
 	if q.beginAnew(it) {
-		q.succeeded(it.key)
+		q.reportSuccess(it.key)
 	}
 	class, err := work(ctx, it.key)
 	if ctx.Err() != nil {
@@ -167,7 +167,7 @@ func (q *Queue) process(ctx context.Context, it *item, work Work) {
 		delay, again = q.policies[class].Failed(ctx, it.key, it.tries+1, it.firstAdded, err)
 	}
 	if !again {
-		q.succeeded(it.key)
+		q.reportSuccess(it.key)
 	}
 
 	q.mu.Lock()
@@ -175,7 +175,7 @@ func (q *Queue) process(ctx context.Context, it *item, work Work) {
 	it.class = class
 	if again {
 		it.tries++
-		q.retry(it, delay)
+		q.retryItem(it, delay)
 		return
 	}
 	it.tries, it.firstAdded = 0, time.Now()
@@ -200,14 +200,14 @@ func (q *Queue) beginAnew(it *item) (anew bool) {
 	return anew
 }
 
-func (q *Queue) succeeded(key string) {
+func (q *Queue) reportSuccess(key string) {
 	for _, p := range q.policies {
 		p.Succeeded(key)
 	}
 }
 
-// retry makes a failed item wait, unless it must come first or new work for it came.
-func (q *Queue) retry(it *item, delay time.Duration) {
+// retryItem makes a failed item wait, unless it must come first or new work for it came.
+func (q *Queue) retryItem(it *item, delay time.Duration) {
 	if it.urgent {
 		q.makeReady(it)
 		return
@@ -215,7 +215,7 @@ func (q *Queue) retry(it *item, delay time.Duration) {
 	if delay < 0 { // ahead of the others, as ShouldRetryFunc promises
 		it.state, it.since = ready, time.Now()
 		q.ready = append([]*item{it}, q.ready...)
-		q.begin()
+		q.beginReady()
 		return
 	}
 	q.wait(it, time.Now().Add(delay), true)
@@ -229,15 +229,15 @@ type place struct {
 	free func() // guarded by mu; nil: no longer this item's
 }
 
-func (p *place) yield() {
+func (p *place) yieldPlace() {
 	if free := p.takeFree(); free != nil {
 		free()
 	}
 }
 
-// keep ends the item's right to give the place up, and reports whether the
+// keepPlace ends the item's right to give the place up, and reports whether the
 // worker still has it.
-func (p *place) keep() bool { return p.takeFree() != nil }
+func (p *place) keepPlace() bool { return p.takeFree() != nil }
 
 func (p *place) takeFree() func() {
 	p.mu.Lock()
@@ -251,6 +251,6 @@ func (p *place) takeFree() func() {
 // key hangs. No other worker takes this key. Yield does nothing for other contexts.
 func Yield(ctx context.Context) {
 	if p, ok := ctx.Value(placeKey{}).(*place); ok {
-		p.yield()
+		p.yieldPlace()
 	}
 }

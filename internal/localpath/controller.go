@@ -74,7 +74,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	wanted, left := newQueue(), newQueue()
 	registrations := make([]cache.InformerSynced, 0, 2)
 	for informer, queue := range map[cache.SharedIndexInformer]queue{claims.Informer(): wanted, volumes.Informer(): left} {
-		registration, err := informer.AddEventHandler(queue.handler())
+		registration, err := informer.AddEventHandler(queue.eventHandler())
 		if err != nil {
 			cancel()
 			return err
@@ -95,8 +95,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), registrations...) {
 		return nil
 	}
-	wg.Go(func() { wanted.work(ctx, c.cfg.StandsBy, c.provision) })
-	wg.Go(func() { left.work(ctx, c.cfg.StandsBy, c.reclaim) }) // slow removals do not delay new volumes
+	wg.Go(func() { wanted.handleObjects(ctx, c.cfg.StandsBy, c.provisionClaim) })
+	wg.Go(func() { left.handleObjects(ctx, c.cfg.StandsBy, c.reclaimVolume) }) // slow removals do not delay new volumes
 	<-ctx.Done()
 	return nil
 }
@@ -110,7 +110,7 @@ func newQueue() queue {
 	return queue{workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry))}
 }
 
-func (q queue) handler() cache.ResourceEventHandler {
+func (q queue) eventHandler() cache.ResourceEventHandler {
 	add := func(o any) {
 		if key, err := cache.MetaNamespaceKeyFunc(o); err == nil {
 			q.Add(key)
@@ -119,9 +119,9 @@ func (q queue) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, o any) { add(o) }}
 }
 
-// work handles the objects one by one until the queue is shut down. Failed objects come again later, and so do
+// handleObjects handles the objects one by one until the queue is shut down. Failed objects come again later, and so do
 // all objects while this process stands by.
-func (q queue) work(ctx context.Context, standsBy func() bool, do func(ctx context.Context, key string) error) {
+func (q queue) handleObjects(ctx context.Context, standsBy func() bool, do func(ctx context.Context, key string) error) {
 	for {
 		key, shutdown := q.Get()
 		if shutdown {
@@ -148,8 +148,8 @@ func (q queue) work(ctx context.Context, standsBy func() bool, do func(ctx conte
 // refused is an error that no retry can change. A change of the object leads to another look.
 type refused struct{ error }
 
-// tell records an error of an object as an event, and returns the error if a retry can help.
-func (c *Controller) tell(o runtime.Object, reason string, err error) error {
+// recordError records an error of an object as an event, and returns the error if a retry can help.
+func (c *Controller) recordError(o runtime.Object, reason string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -33,21 +33,21 @@ const (
 // nameOf is the name of the volume of a claim, and of its directory.
 func nameOf(uid string) string { return "pvc-" + uid }
 
-// wants reports whether a claim waits for a volume of this node.
-func (c *Controller) wants(claim *corev1.PersistentVolumeClaim) bool {
+// wantsVolume reports whether a claim waits for a volume of this node.
+func (c *Controller) wantsVolume(claim *corev1.PersistentVolumeClaim) bool {
 	a := claim.Annotations
 	return (a[annotationDriver] == Driver || a[annotationDriverOld] == Driver) && a[annotationNode] == c.cfg.Node &&
 		claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil && claim.UID != ""
 }
 
-// provision makes the volume of a claim, if it waits for one.
-func (c *Controller) provision(ctx context.Context, key string) error {
+// provisionClaim makes the volume of a claim, if it waits for one.
+func (c *Controller) provisionClaim(ctx context.Context, key string) error {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
 		return err
 	}
 	claim, err := c.claims.PersistentVolumeClaims(namespace).Get(name)
-	if apierrors.IsNotFound(err) || err == nil && !c.wants(claim) {
+	if apierrors.IsNotFound(err) || err == nil && !c.wantsVolume(claim) {
 		return nil
 	}
 	if err != nil {
@@ -55,12 +55,12 @@ func (c *Controller) provision(ctx context.Context, key string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return c.tell(claim, eventFailed, c.make(ctx, claim))
+	return c.recordError(claim, eventFailed, c.makeVolume(ctx, claim))
 }
 
-// make makes first the directory and then the object. Each may be there already.
-func (c *Controller) make(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
-	class, err := c.class(ctx, claim)
+// makeVolume makes first the directory and then the object. Each may be there already.
+func (c *Controller) makeVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	class, err := c.storageClass(ctx, claim)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (c *Controller) make(ctx context.Context, claim *corev1.PersistentVolumeCla
 	if err != nil {
 		return fmt.Errorf("make the directory of volume %s: %w", name, err)
 	}
-	_, err = c.cfg.Client.CoreV1().PersistentVolumes().Create(ctx, c.volume(claim, class, path), metav1.CreateOptions{})
+	_, err = c.cfg.Client.CoreV1().PersistentVolumes().Create(ctx, c.volumeObject(claim, class, path), metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return nil // a killed process made the volume, or the claim here is old
@@ -81,9 +81,9 @@ func (c *Controller) make(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return nil
 }
 
-// class returns the StorageClass of a claim, or an error for wishes of the claim or its class that this node
+// storageClass returns the StorageClass of a claim, or an error for wishes of the claim or its class that this node
 // cannot meet.
-func (c *Controller) class(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*storagev1.StorageClass, error) {
+func (c *Controller) storageClass(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*storagev1.StorageClass, error) {
 	no := func(field, why string) (*storagev1.StorageClass, error) {
 		return nil, refused{fmt.Errorf("%s: %s", field, why)}
 	}
@@ -116,8 +116,8 @@ func (c *Controller) class(ctx context.Context, claim *corev1.PersistentVolumeCl
 	return class, nil
 }
 
-// volume is the object for the volume of a claim.
-func (c *Controller) volume(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, path string) *corev1.PersistentVolume {
+// volumeObject is the object for the volume of a claim.
+func (c *Controller) volumeObject(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, path string) *corev1.PersistentVolume {
 	policy := corev1.PersistentVolumeReclaimDelete
 	if class.ReclaimPolicy != nil {
 		policy = *class.ReclaimPolicy

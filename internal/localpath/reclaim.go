@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// left reports whether a volume belongs to this node, has no claim any more, and is to be deleted.
-func (c *Controller) left(volume *corev1.PersistentVolume) bool {
+// isReleased reports whether a volume belongs to this node, has no claim any more, and is to be deleted.
+func (c *Controller) isReleased(volume *corev1.PersistentVolume) bool {
 	spec := &volume.Spec
 	return volume.Labels[NodeLabel] == c.cfg.Node && volume.Annotations[annotationBy] == Driver &&
 		volume.Status.Phase == corev1.VolumeReleased && spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
@@ -23,16 +23,16 @@ func (c *Controller) left(volume *corev1.PersistentVolume) bool {
 		spec.Local != nil && path.Base(spec.Local.Path) == volume.Name
 }
 
-// reclaim removes a released volume: first its content, then the object.
-func (c *Controller) reclaim(ctx context.Context, name string) error {
+// reclaimVolume removes a released volume: first its content, then the object.
+func (c *Controller) reclaimVolume(ctx context.Context, name string) error {
 	seen, err := c.volumes.Get(name)
-	if apierrors.IsNotFound(err) || err == nil && !c.left(seen) {
+	if apierrors.IsNotFound(err) || err == nil && !c.isReleased(seen) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return c.tell(seen, eventNotGone, c.remove(ctx, seen))
+	return c.recordError(seen, eventNotGone, c.remove(ctx, seen))
 }
 
 func (c *Controller) remove(ctx context.Context, seen *corev1.PersistentVolume) error {
@@ -47,7 +47,7 @@ func (c *Controller) remove(ctx context.Context, seen *corev1.PersistentVolume) 
 		return nil
 	case err != nil:
 		return fmt.Errorf("read volume %s before it is removed: %w", seen.Name, err)
-	case now.UID != seen.UID || !c.left(now):
+	case now.UID != seen.UID || !c.isReleased(now):
 		return nil // the change puts the volume into the queue again
 	}
 	if err := c.cfg.Remove(ctx, now.Name); err != nil {

@@ -45,7 +45,7 @@ var (
 
 // NewGauge returns a registered gauge with the given labels.
 func NewGauge(name, help string, merge Merge, labels ...string) *Gauge {
-	return register(row(name, help, "gauge", labels), &Gauge{desc: prometheus.NewDesc(name, help, labels, nil), labels: len(labels), merge: merge, from: map[int]source{}})
+	return registerRow(newRow(name, help, "gauge", labels), &Gauge{desc: prometheus.NewDesc(name, help, labels, nil), labels: len(labels), merge: merge, from: map[int]source{}})
 }
 
 // Track calls value whenever the gauge is read, until untrack is called. There is one value for each label.

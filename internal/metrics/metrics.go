@@ -32,10 +32,10 @@ func Rows() []Row {
 	return slices.SortedFunc(slices.Values(rows), func(a, b Row) int { return strings.Compare(a.Name, b.Name) })
 }
 
-func row(name, help, kind string, labels []string) Row { return Row{name, help, kind, labels} }
+func newRow(name, help, kind string, labels []string) Row { return Row{name, help, kind, labels} }
 
-// register adds c to Registry and returns it, for use in variable declarations.
-func register[C prometheus.Collector](r Row, c C) C {
+// registerRow adds c to Registry and returns it, for use in variable declarations.
+func registerRow[C prometheus.Collector](r Row, c C) C {
 	Registry.MustRegister(c)
 	rows = append(rows, r)
 	return c
@@ -43,18 +43,18 @@ func register[C prometheus.Collector](r Row, c C) C {
 
 // NewCounterVec returns a registered counter with the given labels.
 func NewCounterVec(name, help string, labels ...string) *prometheus.CounterVec {
-	return register(row(name, help, "counter", labels), prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
+	return registerRow(newRow(name, help, "counter", labels), prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
 }
 
 // NewCounter returns a registered counter.
 func NewCounter(name, help string) prometheus.Counter {
-	return register(row(name, help, "counter", nil), prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help}))
+	return registerRow(newRow(name, help, "counter", nil), prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help}))
 }
 
 // NewHistogramVec returns a registered histogram of seconds, from one
 // millisecond to ten minutes, with the given labels.
 func NewHistogramVec(name, help string, labels ...string) *prometheus.HistogramVec {
-	return register(row(name, help, "histogram", labels), prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	return registerRow(newRow(name, help, "histogram", labels), prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    name,
 		Help:    help,
 		Buckets: []float64{0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600},
@@ -63,5 +63,5 @@ func NewHistogramVec(name, help string, labels ...string) *prometheus.HistogramV
 
 // NewHistogram returns a registered histogram with the given upper bounds.
 func NewHistogram(name, help string, bounds ...float64) prometheus.Histogram {
-	return register(row(name, help, "histogram", nil), prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: bounds}))
+	return registerRow(newRow(name, help, "histogram", nil), prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: bounds}))
 }

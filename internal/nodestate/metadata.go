@@ -37,7 +37,7 @@ func MetadataPatch(server, want *corev1.Node, skip func(label string) bool) ([]b
 
 	labelChanges := diffStrings(server.Labels, labels, slices.DeleteFunc(owned.Labels, skip))
 	annotationChanges := diffStrings(server.Annotations, annotations, owned.Annotations)
-	maps.Copy(annotationChanges, ownershipChange(server, OwnedMetadataAnnotation, remember(now), LastAppliedMetadataAnnotation))
+	maps.Copy(annotationChanges, ownershipChange(server, OwnedMetadataAnnotation, ownershipText(now), LastAppliedMetadataAnnotation))
 
 	metadata := map[string]any{}
 	if len(labelChanges) > 0 {
@@ -97,11 +97,11 @@ func New(want *corev1.Node, status *corev1.NodeStatus, skip func(label string) b
 	if skip != nil {
 		maps.DeleteFunc(node.Labels, func(key, _ string) bool { return skip(key) })
 	}
-	metadata := remember(ownedMetadata{Labels: sortedKeys(node.Labels), Annotations: sortedKeys(node.Annotations)})
+	metadata := ownershipText(ownedMetadata{Labels: sortedKeys(node.Labels), Annotations: sortedKeys(node.Annotations)})
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}
 	}
 	node.Annotations[OwnedMetadataAnnotation] = metadata
-	node.Annotations[OwnedStatusAnnotation] = remember(ownershipOf(status))
+	node.Annotations[OwnedStatusAnnotation] = ownershipText(ownershipOf(status))
 	return node
 }

@@ -106,8 +106,8 @@ func ownershipOf(status *corev1.NodeStatus) ownedStatus {
 	return owned
 }
 
-// remember returns the text of an ownership annotation.
-func remember[T ownedMetadata | ownedStatus](owned T) string {
+// ownershipText returns the text of an ownership annotation.
+func ownershipText[T ownedMetadata | ownedStatus](owned T) string {
 	text, err := json.Marshal(owned)
 	if err != nil {
 		panic(err) // Strings and slices of strings can always be encoded.

@@ -31,7 +31,7 @@ const (
 // separates the two.
 func StatusPatch(server *corev1.Node, want *corev1.NodeStatus, now metav1.Time, report bool) ([]byte, error) {
 	ours := ownershipOf(want)
-	text := remember(ours)
+	text := ownershipText(ours)
 	kept := server.Annotations[OwnedStatusAnnotation] == text
 	owned := ours
 	if !kept {
@@ -77,22 +77,22 @@ func ownershipChange(server *corev1.Node, key, ours, old string) map[string]any 
 // conditionsDiffer reports whether a condition of ours differs in more than its heartbeat time.
 func conditionsDiffer(server, want []corev1.NodeCondition, owned []string) bool {
 	for i := range want {
-		if c := &want[i]; differs(find(server, c.Type), c) {
+		if c := &want[i]; differsFrom(findCondition(server, c.Type), c) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(owned, func(key string) bool {
 		t := corev1.NodeConditionType(key)
-		return find(want, t) == nil && find(server, t) != nil
+		return findCondition(want, t) == nil && findCondition(server, t) != nil
 	})
 }
 
-func differs(old, c *corev1.NodeCondition) bool {
+func differsFrom(old, c *corev1.NodeCondition) bool {
 	return old == nil || old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message
 }
 
-// find returns the last condition of the type, or nil.
-func find(conditions []corev1.NodeCondition, t corev1.NodeConditionType) *corev1.NodeCondition {
+// findCondition returns the last condition of the type, or nil.
+func findCondition(conditions []corev1.NodeCondition, t corev1.NodeConditionType) *corev1.NodeCondition {
 	for i := len(conditions) - 1; i >= 0; i-- {
 		if conditions[i].Type == t {
 			return &conditions[i]
@@ -109,9 +109,9 @@ func diffConditions(server, want []corev1.NodeCondition, owned []string, now met
 		types[want[i].Type] = true
 	}
 	for _, t := range slices.Sorted(maps.Keys(types)) {
-		c, old := find(want, t), find(server, t)
+		c, old := findCondition(want, t), findCondition(server, t)
 		entry := map[string]any{"type": t, "lastHeartbeatTime": now}
-		if differs(old, c) {
+		if differsFrom(old, c) {
 			if old == nil {
 				old = &corev1.NodeCondition{}
 			}
@@ -121,7 +121,7 @@ func diffConditions(server, want []corev1.NodeCondition, owned []string, now met
 		entries = append(entries, entry)
 	}
 	for _, key := range owned {
-		if t := corev1.NodeConditionType(key); find(server, t) != nil && !types[t] {
+		if t := corev1.NodeConditionType(key); findCondition(server, t) != nil && !types[t] {
 			entries = append(entries, map[string]any{"type": key, patchDirective: patchDelete})
 		}
 	}

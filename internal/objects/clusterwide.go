@@ -49,8 +49,8 @@ func (c *clusterWide) get() cache.SharedIndexInformer {
 	return c.informer
 }
 
-// synced returns the indexer of the informer when it has seen the whole cluster.
-func (c *clusterWide) synced() (cache.Indexer, error) {
+// syncedIndexer returns the indexer of the informer when it has seen the whole cluster.
+func (c *clusterWide) syncedIndexer() (cache.Indexer, error) {
 	informer := c.get()
 	timeout, look := time.NewTimer(listTimeout), time.NewTicker(syncCheckInterval)
 	defer timeout.Stop()

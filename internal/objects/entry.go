@@ -51,8 +51,8 @@ func (e *entry) read(ctx context.Context) {
 	e.tellLocked()
 }
 
-// fail makes err the answer. If the API server has already answered, fail keeps that answer and returns false.
-func (e *entry) fail(err error) bool {
+// setError makes err the answer. If the API server has already answered, fail keeps that answer and returns false.
+func (e *entry) setError(err error) bool {
 	e.store.mu.Lock()
 	defer e.store.mu.Unlock()
 	if e.synced || e.dropped {
@@ -72,7 +72,7 @@ func (e *entry) set(o object) {
 		return
 	}
 	// The first answer is news only to callers that got an error before; waiting callers are not woken twice.
-	news := e.refused && !e.synced || e.synced && !same(e.object, o)
+	news := e.refused && !e.synced || e.synced && !isSameVersion(e.object, o)
 	e.object, e.synced, e.err = o, true, nil
 	e.tellLocked()
 	if o != nil && e.key.kind.immutable(o) {
@@ -110,8 +110,8 @@ func (e *entry) tellLocked() {
 	}
 }
 
-// same compares by version. Without versions nothing is equal.
-func same(a, b object) bool {
+// isSameVersion compares by version. Without versions nothing is equal.
+func isSameVersion(a, b object) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}

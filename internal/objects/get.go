@@ -40,21 +40,21 @@ func (s *Store) get(ctx context.Context, k key) (object, error) {
 		return nil, fmt.Errorf("read %s: a namespace and a name are needed", k)
 	}
 	for {
-		e := s.ask(k)
+		e := s.entryFor(k)
 		select {
 		case <-e.answered:
 		case <-ctx.Done():
 		case <-s.stopped:
 		}
-		if o, final, err := s.answer(ctx, e); final {
+		if o, final, err := s.answerOf(ctx, e); final {
 			return o, err
 		}
 	}
 }
 
-// ask returns the entry that answers for k: its watch if a pod references it, else a single request shared by
+// entryFor returns the entry that answers for k: its watch if a pod references it, else a single request shared by
 // concurrent callers.
-func (s *Store) ask(k key) *entry {
+func (s *Store) entryFor(k key) *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.referrers[k]) > 0 {
@@ -62,7 +62,7 @@ func (s *Store) ask(k key) *entry {
 		if e == nil {
 			e = newEntry(s, k)
 			s.watches[k] = e
-			s.startLocked(e.watch)
+			s.startLocked(e.watchObject)
 		}
 		return e
 	}
@@ -75,9 +75,9 @@ func (s *Store) ask(k key) *entry {
 	return e
 }
 
-// answer returns the state of e. The state is not final if the watch ended before its first answer, because its
+// answerOf returns the state of e. The state is not final if the watch ended before its first answer, because its
 // last pod has gone: then the caller asks again.
-func (s *Store) answer(ctx context.Context, e *entry) (o object, final bool, err error) {
+func (s *Store) answerOf(ctx context.Context, e *entry) (o object, final bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e.synced && e.object != nil {

@@ -37,7 +37,7 @@ func (i configMapInformer) Lister() corev1listers.ConfigMapLister {
 type configMapLister struct{ store *Store }
 
 func (l configMapLister) List(selector labels.Selector) ([]*corev1.ConfigMap, error) {
-	all, err := l.store.cluster[configMaps].synced()
+	all, err := l.store.cluster[configMaps].syncedIndexer()
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ type configMapNamespaceLister struct {
 }
 
 func (l configMapNamespaceLister) List(selector labels.Selector) ([]*corev1.ConfigMap, error) {
-	all, err := l.store.cluster[configMaps].synced()
+	all, err := l.store.cluster[configMaps].syncedIndexer()
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (i secretInformer) Lister() corev1listers.SecretLister {
 type secretLister struct{ store *Store }
 
 func (l secretLister) List(selector labels.Selector) ([]*corev1.Secret, error) {
-	all, err := l.store.cluster[secrets].synced()
+	all, err := l.store.cluster[secrets].syncedIndexer()
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ type secretNamespaceLister struct {
 }
 
 func (l secretNamespaceLister) List(selector labels.Selector) ([]*corev1.Secret, error) {
-	all, err := l.store.cluster[secrets].synced()
+	all, err := l.store.cluster[secrets].syncedIndexer()
 	if err != nil {
 		return nil, err
 	}

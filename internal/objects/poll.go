@@ -21,13 +21,13 @@ const (
 	firstPoll = time.Second
 )
 
-// poll reads the object by name, again and again, until the entry is dropped, the object is known to be
+// pollObject reads the object by name, again and again, until the entry is dropped, the object is known to be
 // immutable, or Run ends. It is for an identity with permission to get, and not to list or watch.
-func (e *entry) poll(ctx context.Context) {
+func (e *entry) pollObject(ctx context.Context) {
 	pause := firstPoll
 	for ctx.Err() == nil {
 		next := min(pause, pollPeriod)
-		if e.reread(ctx) {
+		if e.readAgain(ctx) {
 			next, pause = pollPeriod, firstPoll
 		} else {
 			pause = min(2*pause, pollPeriod)
@@ -41,8 +41,8 @@ func (e *entry) poll(ctx context.Context) {
 	}
 }
 
-// reread reads the object once, and reports whether it exists.
-func (e *entry) reread(ctx context.Context) bool {
+// readAgain reads the object once, and reports whether it exists.
+func (e *entry) readAgain(ctx context.Context) bool {
 	bounded, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	k := e.key
@@ -53,7 +53,7 @@ func (e *entry) reread(ctx context.Context) bool {
 		return true
 	case apierrors.IsNotFound(err):
 		e.set(nil)
-	case ctx.Err() == nil && !e.fail(err):
+	case ctx.Err() == nil && !e.setError(err):
 		log.G(ctx).WithError(err).WithField("object", k.String()).Warn("object cannot be read again, it is served as it was last seen")
 		return true // not sooner than usual: no caller waits for the answer
 	}

@@ -4,24 +4,24 @@ package objects
 
 import corev1 "k8s.io/api/core/v1"
 
-// references lists the ConfigMaps and Secrets of a pod, each once: in the environment of its containers, in its
+// podReferences lists the ConfigMaps and Secrets of a pod, each once: in the environment of its containers, in its
 // volumes, and as image pull secrets.
-func references(pod *corev1.Pod) map[key]struct{} {
+func podReferences(pod *corev1.Pod) map[key]struct{} {
 	refs := refs{namespace: pod.Namespace, found: map[key]struct{}{}}
 	for i := range pod.Spec.ImagePullSecrets {
-		refs.secret(&pod.Spec.ImagePullSecrets[i])
+		refs.addSecret(&pod.Spec.ImagePullSecrets[i])
 	}
 	for i := range pod.Spec.InitContainers {
-		refs.environment(pod.Spec.InitContainers[i].EnvFrom, pod.Spec.InitContainers[i].Env)
+		refs.addEnvironment(pod.Spec.InitContainers[i].EnvFrom, pod.Spec.InitContainers[i].Env)
 	}
 	for i := range pod.Spec.Containers {
-		refs.environment(pod.Spec.Containers[i].EnvFrom, pod.Spec.Containers[i].Env)
+		refs.addEnvironment(pod.Spec.Containers[i].EnvFrom, pod.Spec.Containers[i].Env)
 	}
 	for i := range pod.Spec.EphemeralContainers {
-		refs.environment(pod.Spec.EphemeralContainers[i].EnvFrom, pod.Spec.EphemeralContainers[i].Env)
+		refs.addEnvironment(pod.Spec.EphemeralContainers[i].EnvFrom, pod.Spec.EphemeralContainers[i].Env)
 	}
 	for i := range pod.Spec.Volumes {
-		refs.volume(&pod.Spec.Volumes[i].VolumeSource)
+		refs.addVolume(&pod.Spec.Volumes[i].VolumeSource)
 	}
 	return refs.found
 }
@@ -37,13 +37,13 @@ func (r refs) add(k *kind, name string) {
 	}
 }
 
-func (r refs) secret(ref *corev1.LocalObjectReference) {
+func (r refs) addSecret(ref *corev1.LocalObjectReference) {
 	if ref != nil {
 		r.add(secrets, ref.Name)
 	}
 }
 
-func (r refs) environment(envFrom []corev1.EnvFromSource, env []corev1.EnvVar) {
+func (r refs) addEnvironment(envFrom []corev1.EnvFromSource, env []corev1.EnvVar) {
 	for i := range envFrom {
 		if ref := envFrom[i].ConfigMapRef; ref != nil {
 			r.add(configMaps, ref.Name)
@@ -66,7 +66,7 @@ func (r refs) environment(envFrom []corev1.EnvFromSource, env []corev1.EnvVar) {
 	}
 }
 
-func (r refs) volume(v *corev1.VolumeSource) {
+func (r refs) addVolume(v *corev1.VolumeSource) {
 	switch {
 	case v.ConfigMap != nil:
 		r.add(configMaps, v.ConfigMap.Name)
@@ -84,20 +84,20 @@ func (r refs) volume(v *corev1.VolumeSource) {
 	case v.AzureFile != nil:
 		r.add(secrets, v.AzureFile.SecretName)
 	case v.CephFS != nil:
-		r.secret(v.CephFS.SecretRef)
+		r.addSecret(v.CephFS.SecretRef)
 	case v.Cinder != nil:
-		r.secret(v.Cinder.SecretRef)
+		r.addSecret(v.Cinder.SecretRef)
 	case v.CSI != nil:
-		r.secret(v.CSI.NodePublishSecretRef)
+		r.addSecret(v.CSI.NodePublishSecretRef)
 	case v.FlexVolume != nil:
-		r.secret(v.FlexVolume.SecretRef)
+		r.addSecret(v.FlexVolume.SecretRef)
 	case v.ISCSI != nil:
-		r.secret(v.ISCSI.SecretRef)
+		r.addSecret(v.ISCSI.SecretRef)
 	case v.RBD != nil:
-		r.secret(v.RBD.SecretRef)
+		r.addSecret(v.RBD.SecretRef)
 	case v.ScaleIO != nil:
-		r.secret(v.ScaleIO.SecretRef)
+		r.addSecret(v.ScaleIO.SecretRef)
 	case v.StorageOS != nil:
-		r.secret(v.StorageOS.SecretRef)
+		r.addSecret(v.StorageOS.SecretRef)
 	}
 }

@@ -65,7 +65,7 @@ func TestReferences(t *testing.T) {
 		want = append(want, "Secret ns/"+name)
 	}
 	var got []string
-	for k := range references(pod) {
+	for k := range podReferences(pod) {
 		got = append(got, k.String())
 	}
 	slices.Sort(got)

@@ -147,7 +147,7 @@ func (s *Store) Kept() (pods, functions int) {
 // Track sends no request.
 func (s *Store) Track(pod *corev1.Pod) {
 	id := podID{types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, pod.UID}
-	refs := references(pod)
+	refs := podReferences(pod)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.pods[id]

@@ -27,9 +27,9 @@ const minWatchTimeout = 30 * time.Minute
 // backoffReset is the least life of a watch for its next failure to count as a first failure.
 const backoffReset = 2 * time.Minute
 
-// watch lists and watches the object by name until the entry is dropped, the
+// watchObject lists and watches the object by name until the entry is dropped, the
 // object is known to be immutable, or Run ends.
-func (e *entry) watch(ctx context.Context) {
+func (e *entry) watchObject(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	e.store.mu.Lock()
@@ -42,7 +42,7 @@ func (e *entry) watch(ctx context.Context) {
 	k := e.key
 	e.store.checker.Wait(ctx, authorizationv1.ResourceAttributes{Verb: "list", Resource: k.kind.resource.Resource, Namespace: k.namespace, Name: k.name})
 	if !e.store.checker.MayList(ctx, k.kind.resource.Resource, k.namespace) {
-		e.poll(ctx)
+		e.pollObject(ctx)
 		return
 	}
 	source := &singleObject{entry: e}
@@ -61,14 +61,14 @@ func (e *entry) watch(ctx context.Context) {
 			e.store.checker.Refused(k.kind.resource.Resource, k.namespace)
 			mayOnlyGet = !e.store.checker.MayList(ctx, k.kind.resource.Resource, k.namespace)
 		}
-		if err != nil && ctx.Err() == nil && !mayOnlyGet && !e.fail(err) {
+		if err != nil && ctx.Err() == nil && !mayOnlyGet && !e.setError(err) {
 			log.G(ctx).WithError(err).WithField("object", e.key.String()).Warn("watch ended, the object is served as it was last seen")
 		}
 		return mayOnlyGet, nil
 	})
 	source.close()
 	if mayOnlyGet {
-		e.poll(ctx)
+		e.pollObject(ctx)
 	}
 }
 
@@ -89,7 +89,7 @@ func (*singleObject) IsWatchListSemanticsUnSupported() bool { return true }
 // ListWithContext reads the latest version of the object: the lagging cache of an API server could deny a new
 // object.
 func (l *singleObject) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	if !l.open() {
+	if !l.beginList() {
 		return nil, context.Canceled
 	}
 	defer l.requests.Done()
@@ -118,9 +118,9 @@ func (l *singleObject) Watch(options metav1.ListOptions) (watch.Interface, error
 	return l.WatchWithContext(context.Background(), options)
 }
 
-// open counts a list. A stopped reflector leaves a goroutine behind, so a list may begin or continue after its
+// beginList counts a list. A stopped reflector leaves a goroutine behind, so a list may begin or continue after its
 // return.
-func (l *singleObject) open() bool {
+func (l *singleObject) beginList() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -141,7 +141,7 @@ func (l *singleObject) close() {
 // Replace takes the result of a list.
 func (l *singleObject) Replace(items []any, _ string) error {
 	for _, item := range items {
-		if o, ok := l.mine(item); ok {
+		if o, ok := l.ownObject(item); ok {
 			l.entry.set(o)
 			return nil
 		}
@@ -152,7 +152,7 @@ func (l *singleObject) Replace(items []any, _ string) error {
 
 // Add takes an event of the watch.
 func (l *singleObject) Add(item any) error {
-	if o, ok := l.mine(item); ok {
+	if o, ok := l.ownObject(item); ok {
 		l.entry.set(o)
 	}
 	return nil
@@ -163,7 +163,7 @@ func (l *singleObject) Update(item any) error { return l.Add(item) }
 
 // Delete takes an event of the watch.
 func (l *singleObject) Delete(item any) error {
-	if _, ok := l.mine(item); ok {
+	if _, ok := l.ownObject(item); ok {
 		l.entry.set(nil)
 	}
 	return nil
@@ -172,8 +172,8 @@ func (l *singleObject) Delete(item any) error {
 // Resync does nothing: there is no handler to call again.
 func (*singleObject) Resync() error { return nil }
 
-// mine guards against a server without field selectors: no other object may pass for this object.
-func (l *singleObject) mine(item any) (object, bool) {
+// ownObject guards against a server without field selectors: no other object may pass for this object.
+func (l *singleObject) ownObject(item any) (object, bool) {
 	o, ok := item.(object)
 	return o, ok && o.GetName() == l.entry.key.name && o.GetNamespace() == l.entry.key.namespace
 }

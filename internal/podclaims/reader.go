@@ -29,15 +29,15 @@ func (r Reader) Find(ctx context.Context, pod *corev1.Pod, volume string) (*core
 	if name == "" {
 		return nil, errdefs.InvalidInputf("pod %s/%s has no volume %q that claims a PersistentVolume", pod.Namespace, pod.Name, volume)
 	}
-	claim, err := r.claim(ctx, pod, name, ephemeral)
+	claim, err := r.checkedClaim(ctx, pod, name, ephemeral)
 	if err != nil {
 		return nil, fmt.Errorf("error processing PVC %s/%s: %w", pod.Namespace, name, err)
 	}
-	found, err := r.volume(ctx, claim)
+	found, err := r.checkedVolume(ctx, claim)
 	if err != nil {
 		return nil, fmt.Errorf("error processing PVC %s/%s: %w", pod.Namespace, name, err)
 	}
-	if err := r.here(ctx, found); err != nil {
+	if err := r.checkAffinity(ctx, found); err != nil {
 		return nil, fmt.Errorf("MountVolume.NodeAffinity check failed for volume %q : %w", found.Name, err)
 	}
 	return found, nil
@@ -58,7 +58,7 @@ func claimOf(pod *corev1.Pod, volume string) (name string, ephemeral bool) {
 	return "", false
 }
 
-func (r Reader) claim(ctx context.Context, pod *corev1.Pod, name string, ephemeral bool) (*corev1.PersistentVolumeClaim, error) {
+func (r Reader) checkedClaim(ctx context.Context, pod *corev1.Pod, name string, ephemeral bool) (*corev1.PersistentVolumeClaim, error) {
 	claim, err := r.Claim(ctx, pod.Namespace, name)
 	switch {
 	case err != nil:
@@ -73,7 +73,7 @@ func (r Reader) claim(ctx context.Context, pod *corev1.Pod, name string, ephemer
 	return claim, nil
 }
 
-func (r Reader) volume(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
+func (r Reader) checkedVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
 	found, err := r.Volume(ctx, claim.Spec.VolumeName)
 	switch {
 	case err != nil:
@@ -86,8 +86,8 @@ func (r Reader) volume(ctx context.Context, claim *corev1.PersistentVolumeClaim)
 	return found, nil
 }
 
-// here returns an error if a volume cannot be on this node.
-func (r Reader) here(ctx context.Context, volume *corev1.PersistentVolume) error {
+// checkAffinity returns an error if a volume cannot be on this node.
+func (r Reader) checkAffinity(ctx context.Context, volume *corev1.PersistentVolume) error {
 	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
 		return nil
 	}

@@ -25,9 +25,9 @@ func (e *environment) set(v corev1.EnvVar) {
 	e.vars = append(e.vars, v)
 }
 
-// lookup returns the value of $(name) at this point. A variable for the provider has no value, and hides a
+// lookUpValue returns the value of $(name) at this point. A variable for the provider has no value, and hides a
 // service variable of the same name.
-func (e *environment) lookup(name string) (string, bool) {
+func (e *environment) lookUpValue(name string) (string, bool) {
 	if i, ok := e.last[name]; ok {
 		return e.vars[i].Value, e.vars[i].ValueFrom == nil
 	}

@@ -23,7 +23,7 @@ func (r *resolver) fieldValue(ref *corev1.ObjectFieldSelector, path *field.Path)
 		return "", absent, errdefs.InvalidInputf("%s: version %q of the pod is not supported, use v1", path.Child("apiVersion"), ref.APIVersion)
 	}
 	path = path.Child("fieldPath")
-	if name, key, ok := subscript(ref.FieldPath); ok {
+	if name, key, ok := splitSubscript(ref.FieldPath); ok {
 		return mapEntry(pod, name, key, path)
 	}
 	switch ref.FieldPath {
@@ -48,13 +48,13 @@ func (r *resolver) fieldValue(ref *corev1.ObjectFieldSelector, path *field.Path)
 	case "status.phase":
 		return string(pod.Status.Phase), known, nil
 	case "status.podIP":
-		return first(r.podIPs())
+		return firstIP(r.podIPs())
 	case "status.podIPs":
-		return joined(r.podIPs())
+		return joinIPs(r.podIPs())
 	case "status.hostIP":
-		return first(r.hostIPs())
+		return firstIP(r.hostIPs())
 	case "status.hostIPs":
-		return joined(r.hostIPs())
+		return joinIPs(r.hostIPs())
 	default:
 		return "", absent, errdefs.InvalidInputf("%s: field %q of a pod cannot be a variable", path, ref.FieldPath)
 	}
@@ -79,8 +79,8 @@ func mapEntry(pod *corev1.Pod, name, key string, path *field.Path) (string, answ
 	return values[key], known, nil
 }
 
-// subscript splits name['key'].
-func subscript(fieldPath string) (name, key string, ok bool) {
+// splitSubscript splits name['key'].
+func splitSubscript(fieldPath string) (name, key string, ok bool) {
 	s, ok := strings.CutSuffix(fieldPath, "']")
 	if !ok {
 		return "", "", false
@@ -104,14 +104,14 @@ func formatMap(m map[string]string) string {
 	return string(out)
 }
 
-func first(ips []string) (string, answer, error) {
+func firstIP(ips []string) (string, answer, error) {
 	if len(ips) == 0 {
 		return "", unknown, nil
 	}
 	return ips[0], known, nil
 }
 
-func joined(ips []string) (string, answer, error) {
+func joinIPs(ips []string) (string, answer, error) {
 	if len(ips) == 0 {
 		return "", unknown, nil
 	}

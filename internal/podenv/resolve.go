@@ -65,8 +65,8 @@ func Resolve(ctx context.Context, cfg Config, pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	for c, path := range containers(pod) {
-		if err := r.container(ctx, c, path); err != nil {
+	for c, path := range allContainers(pod) {
+		if err := r.resolveContainer(ctx, c, path); err != nil {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func Resolve(ctx context.Context, cfg Config, pod *corev1.Pod) error {
 // errors are those of Resolve; an error of the kind not-found means that the pod has no container with that
 // name.
 func ResolveContainer(ctx context.Context, cfg Config, pod *corev1.Pod, name string) (*corev1.Container, error) {
-	for c, path := range containers(pod) {
+	for c, path := range allContainers(pod) {
 		if c.Name != name {
 			continue
 		}
@@ -86,13 +86,13 @@ func ResolveContainer(ctx context.Context, cfg Config, pod *corev1.Pod, name str
 			return nil, err
 		}
 		c = c.DeepCopy()
-		return c, r.container(ctx, c, path)
+		return c, r.resolveContainer(ctx, c, path)
 	}
 	return nil, errdefs.NotFoundf("pod %s/%s has no container %q", pod.Namespace, pod.Name, name)
 }
 
-// containers iterates over the containers of a pod of all kinds, with their place in it.
-func containers(pod *corev1.Pod) iter.Seq2[*corev1.Container, *field.Path] {
+// allContainers iterates over the containers of a pod of all kinds, with their place in it.
+func allContainers(pod *corev1.Pod) iter.Seq2[*corev1.Container, *field.Path] {
 	spec := field.NewPath("spec")
 	return func(yield func(*corev1.Container, *field.Path) bool) {
 		for i := range pod.Spec.InitContainers {
@@ -130,7 +130,7 @@ type resolver struct {
 	sources  map[sourceKey]*source
 }
 
-func (r *resolver) container(ctx context.Context, c *corev1.Container, path *field.Path) error {
+func (r *resolver) resolveContainer(ctx context.Context, c *corev1.Container, path *field.Path) error {
 	env := newEnvironment(r.services, len(c.Env))
 	for i := range c.EnvFrom {
 		if err := r.envFrom(ctx, env, c.Name, &c.EnvFrom[i]); err != nil {
@@ -140,7 +140,7 @@ func (r *resolver) container(ctx context.Context, c *corev1.Container, path *fie
 	for i := range c.Env {
 		declared := &c.Env[i]
 		if declared.Value != "" || declared.ValueFrom == nil {
-			env.set(corev1.EnvVar{Name: declared.Name, Value: Expand(declared.Value, env.lookup)})
+			env.set(corev1.EnvVar{Name: declared.Name, Value: Expand(declared.Value, env.lookUpValue)})
 			continue
 		}
 		value, answer, err := r.valueFrom(ctx, c, declared.ValueFrom, path.Child("env").Index(i).Child("valueFrom"))
@@ -156,10 +156,10 @@ func (r *resolver) container(ctx context.Context, c *corev1.Container, path *fie
 		}
 	}
 	for i := range c.Command {
-		c.Command[i] = Expand(c.Command[i], env.lookup)
+		c.Command[i] = Expand(c.Command[i], env.lookUpValue)
 	}
 	for i := range c.Args {
-		c.Args[i] = Expand(c.Args[i], env.lookup)
+		c.Args[i] = Expand(c.Args[i], env.lookUpValue)
 	}
 	c.EnvFrom = []corev1.EnvFromSource{}
 	c.Env = env.list()
@@ -183,10 +183,10 @@ func (r *resolver) valueFrom(ctx context.Context, c *corev1.Container, from *cor
 		return r.resourceValue(c, from.ResourceFieldRef, path.Child("resourceFieldRef"))
 	case from.ConfigMapKeyRef != nil:
 		ref := from.ConfigMapKeyRef
-		return r.key(ctx, c.Name, sourceKey{configMap, ref.Name}, ref.Key, ref.Optional)
+		return r.keyValue(ctx, c.Name, sourceKey{configMap, ref.Name}, ref.Key, ref.Optional)
 	case from.SecretKeyRef != nil:
 		ref := from.SecretKeyRef
-		return r.key(ctx, c.Name, sourceKey{secret, ref.Name}, ref.Key, ref.Optional)
+		return r.keyValue(ctx, c.Name, sourceKey{secret, ref.Name}, ref.Key, ref.Optional)
 	case from.FileKeyRef != nil:
 		return "", absent, errdefs.InvalidInputf("%s: variables from files are not supported by this node: "+
 			"only a provider that runs the containers itself can read them; use a ConfigMap or a Secret", path.Child("fileKeyRef"))

@@ -51,7 +51,7 @@ func (r *resolver) resourceValue(c *corev1.Container, ref *corev1.ResourceFieldS
 	if ref.Divisor.Sign() < 0 {
 		return "", absent, errdefs.InvalidInputf("%s: %s is negative", path.Child("divisor"), ref.Divisor.String())
 	}
-	return strconv.FormatInt(divide(name, quantity, ref.Divisor), 10), known, nil
+	return strconv.FormatInt(divideQuantity(name, quantity, ref.Divisor), 10), known, nil
 }
 
 func (r *resolver) defaultLimit(name corev1.ResourceName) (resource.Quantity, bool) {
@@ -68,9 +68,9 @@ func (r *resolver) defaultLimit(name corev1.ResourceName) (resource.Quantity, bo
 	return limit, ok
 }
 
-// divide rounds up. CPU counts in thousandths, everything else in whole units; a
+// divideQuantity rounds up. CPU counts in thousandths, everything else in whole units; a
 // zero divisor means one.
-func divide(name corev1.ResourceName, quantity, divisor resource.Quantity) int64 {
+func divideQuantity(name corev1.ResourceName, quantity, divisor resource.Quantity) int64 {
 	if divisor.IsZero() {
 		divisor = *resource.NewQuantity(1, resource.DecimalSI)
 	}

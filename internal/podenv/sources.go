@@ -55,7 +55,7 @@ func (r *resolver) envFrom(ctx context.Context, env *environment, container stri
 	default:
 		return nil
 	}
-	src, err := r.source(ctx, container, key, isTrue(optional))
+	src, err := r.readSource(ctx, container, key, isTrue(optional))
 	if err != nil || src == nil {
 		return err
 	}
@@ -70,15 +70,15 @@ func (r *resolver) envFrom(ctx context.Context, env *environment, container stri
 		env.set(corev1.EnvVar{Name: name, Value: value})
 	}
 	if len(invalid) > 0 {
-		r.warn("InvalidEnvironmentVariableNames", fmt.Sprintf("container %s does not get these variables of %s: %s: a name consists of printable ASCII characters other than '='",
-			container, r.describe(key), strings.Join(invalid, ", ")))
+		r.recordWarning("InvalidEnvironmentVariableNames", fmt.Sprintf("container %s does not get these variables of %s: %s: a name consists of printable ASCII characters other than '='",
+			container, r.describeSource(key), strings.Join(invalid, ", ")))
 	}
 	return nil
 }
 
-// key gives the value of one key of an object.
-func (r *resolver) key(ctx context.Context, container string, key sourceKey, dataKey string, optional *bool) (string, answer, error) {
-	src, err := r.source(ctx, container, key, isTrue(optional))
+// keyValue gives the value of one key of an object.
+func (r *resolver) keyValue(ctx context.Context, container string, key sourceKey, dataKey string, optional *bool) (string, answer, error) {
+	src, err := r.readSource(ctx, container, key, isTrue(optional))
 	if err != nil || src == nil {
 		return "", absent, err
 	}
@@ -86,12 +86,12 @@ func (r *resolver) key(ctx context.Context, container string, key sourceKey, dat
 	if ok {
 		return value, known, nil
 	}
-	return "", absent, r.missing(container, key.kind+"Key", fmt.Sprintf("key %q of %s", dataKey, r.describe(key)), isTrue(optional))
+	return "", absent, r.recordMissing(container, key.kind+"Key", fmt.Sprintf("key %q of %s", dataKey, r.describeSource(key)), isTrue(optional))
 }
 
-// source reads an object. It returns nil without an error for an optional object
+// readSource reads an object. It returns nil without an error for an optional object
 // that does not exist.
-func (r *resolver) source(ctx context.Context, container string, key sourceKey, optional bool) (*source, error) {
+func (r *resolver) readSource(ctx context.Context, container string, key sourceKey, optional bool) (*source, error) {
 	src, seen := r.sources[key]
 	if !seen {
 		var err error
@@ -99,14 +99,14 @@ func (r *resolver) source(ctx context.Context, container string, key sourceKey, 
 			// Only the API server may report that something is absent: starting a container without variables
 			// that exist would be worse than starting late.
 			if !errors.Is(ctx.Err(), context.Canceled) { // otherwise the node stops, and this is no failure
-				r.warn("FailedToRead"+necessity(optional)+key.kind, fmt.Sprintf("container %s waits for %s: %v", container, r.describe(key), err))
+				r.recordWarning("FailedToRead"+necessityWord(optional)+key.kind, fmt.Sprintf("container %s waits for %s: %v", container, r.describeSource(key), err))
 			}
-			return nil, fmt.Errorf("resolve environment of container %s: read %s: %w", container, r.describe(key), err)
+			return nil, fmt.Errorf("resolve environment of container %s: read %s: %w", container, r.describeSource(key), err)
 		}
 		r.sources[key] = src
 	}
 	if src == nil {
-		return nil, r.missing(container, key.kind, r.describe(key), optional)
+		return nil, r.recordMissing(container, key.kind, r.describeSource(key), optional)
 	}
 	return src, nil
 }
@@ -136,29 +136,29 @@ func (r *resolver) read(ctx context.Context, key sourceKey) (*source, error) {
 	return src, err
 }
 
-// missing records that the object named what does not exist. It returns an error if the object is mandatory.
-func (r *resolver) missing(container, kind, what string, optional bool) error {
-	reason := necessity(optional) + kind + "NotFound"
+// recordMissing records that the object named what does not exist. It returns an error if the object is mandatory.
+func (r *resolver) recordMissing(container, kind, what string, optional bool) error {
+	reason := necessityWord(optional) + kind + "NotFound"
 	if optional {
-		r.warn(reason, fmt.Sprintf("container %s starts without the optional %s, which does not exist", container, what))
+		r.recordWarning(reason, fmt.Sprintf("container %s starts without the optional %s, which does not exist", container, what))
 		return nil
 	}
 	message := what + " does not exist; create it, or mark the reference optional"
-	r.warn(reason, fmt.Sprintf("container %s waits: %s", container, message))
+	r.recordWarning(reason, fmt.Sprintf("container %s waits: %s", container, message))
 	return &NotReadyError{Container: container, Reason: reason, Message: message}
 }
 
-func (r *resolver) describe(key sourceKey) string {
+func (r *resolver) describeSource(key sourceKey) string {
 	return key.kind + " " + r.pod.Namespace + "/" + key.name
 }
 
-func (r *resolver) warn(reason, message string) {
+func (r *resolver) recordWarning(reason, message string) {
 	if r.cfg.Recorder != nil {
 		r.cfg.Recorder.Event(r.pod, corev1.EventTypeWarning, reason, message)
 	}
 }
 
-func necessity(optional bool) string {
+func necessityWord(optional bool) string {
 	if optional {
 		return "Optional"
 	}

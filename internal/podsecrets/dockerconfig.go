@@ -33,8 +33,8 @@ type dockerAuth struct {
 // errJSON names the problem without the content, which the errors of a decoder may show.
 var errJSON = errors.New("it is no JSON of that form")
 
-// logins reads a Secret of one of the two registry types. Its errors contain nothing of the Secret.
-func logins(secret *corev1.Secret) ([]Login, error) {
+// readLogins reads a Secret of one of the two registry types. Its errors contain nothing of the Secret.
+func readLogins(secret *corev1.Secret) ([]Login, error) {
 	auths := map[string]dockerAuth{}
 	switch secret.Type {
 	case corev1.SecretTypeDockerConfigJson:
@@ -57,7 +57,7 @@ func logins(secret *corev1.Secret) ([]Login, error) {
 		login := Login{Registry: registry, Username: auth.Username, Password: auth.Password, IdentityToken: auth.IdentityToken, RegistryToken: auth.RegistryToken}
 		if auth.Auth != "" {
 			var ok bool
-			if login.Username, login.Password, ok = decode(auth.Auth); !ok {
+			if login.Username, login.Password, ok = decodeAuth(auth.Auth); !ok {
 				return nil, fmt.Errorf("auth of registry %q: want base64 of a user and a password with a colon between them", registry)
 			}
 		}
@@ -67,8 +67,8 @@ func logins(secret *corev1.Secret) ([]Login, error) {
 	return all, nil
 }
 
-// decode takes apart the field auth.
-func decode(auth string) (user, password string, ok bool) {
+// decodeAuth takes apart the field auth.
+func decodeAuth(auth string) (user, password string, ok bool) {
 	raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.TrimSpace(auth), "="))
 	if err != nil {
 		return "", "", false
@@ -77,7 +77,7 @@ func decode(auth string) (user, password string, ok bool) {
 	return user, password, ok
 }
 
-// secrets returns the secret parts of a login.
-func (l Login) secrets() [][]byte {
+// secretParts returns the secret parts of a login.
+func (l Login) secretParts() [][]byte {
 	return [][]byte{[]byte(l.Password), []byte(l.IdentityToken), []byte(l.RegistryToken), []byte(l.Username + ":" + l.Password)}
 }

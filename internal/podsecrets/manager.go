@@ -151,12 +151,12 @@ func (m *Manager) All() []*redact.Values {
 // Pod returns the API server's shared copy of a pod that may have secrets. Only namespace, name and UID of pod
 // count. For a pod of another node, or an ended pod, the error is of the kind not-found.
 func (m *Manager) Pod(pod *corev1.Pod) (*corev1.Pod, error) {
-	_, api, err := m.find(pod)
+	_, api, err := m.findPod(pod)
 	return api, err
 }
 
-// find returns the entry of a pod that may have secrets, and the API server's copy of the pod.
-func (m *Manager) find(pod *corev1.Pod) (*entry, *corev1.Pod, error) {
+// findPod returns the entry of a pod that may have secrets, and the API server's copy of the pod.
+func (m *Manager) findPod(pod *corev1.Pod) (*entry, *corev1.Pod, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pods[pod.UID]

@@ -22,7 +22,7 @@ const (
 // Secret that does not exist or is not for a registry leads to an event of the pod and is left out; a Secret
 // that could not be read is an error. Only namespace, name and UID of the pod count.
 func (m *Manager) Logins(ctx context.Context, pod *corev1.Pod) ([]Login, error) {
-	p, api, err := m.find(pod)
+	p, api, err := m.findPod(pod)
 	if err != nil {
 		return nil, err
 	}
@@ -41,13 +41,13 @@ func (m *Manager) Logins(ctx context.Context, pod *corev1.Pod) ([]Login, error) 
 		if err != nil {
 			return nil, fmt.Errorf("read image pull secret %s/%s: %w", api.Namespace, ref.Name, err)
 		}
-		found, err := logins(secret)
+		found, err := readLogins(secret)
 		if err != nil {
 			m.cfg.Recorder.Event(api, corev1.EventTypeWarning, eventBadPullSecret, fmt.Sprintf("image pull secret %s is not used: %v", ref.Name, err))
 			continue
 		}
 		for _, login := range found {
-			p.values.Remember("login/"+ref.Name+"/"+login.Registry, secret.ResourceVersion, login.secrets()...)
+			p.values.Remember("login/"+ref.Name+"/"+login.Registry, secret.ResourceVersion, login.secretParts()...)
 		}
 		all = append(all, found...)
 	}
@@ -58,7 +58,7 @@ func (m *Manager) Logins(ctx context.Context, pod *corev1.Pod) ([]Login, error) 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p.over {
-		return nil, gone(api)
+		return nil, goneError(api)
 	}
 	slices.SortStableFunc(all, func(a, b Login) int { return len(b.Registry) - len(a.Registry) })
 	return all, nil

@@ -42,18 +42,18 @@ type tokenSlot struct {
 	failed time.Time     // when the last attempt at renewal failed
 }
 
-func (s *tokenSlot) valid(now time.Time) bool {
-	return s.token.Value != "" && passed(s.issued, now) < s.life
+func (s *tokenSlot) isValid(now time.Time) bool {
+	return s.token.Value != "" && timePassed(s.issued, now) < s.life
 }
 
-func (s *tokenSlot) fresh(now time.Time) bool {
+func (s *tokenSlot) isFresh(now time.Time) bool {
 	switch {
-	case !s.valid(now):
+	case !s.isValid(now):
 		return false
-	case passed(s.issued, now) < s.use:
+	case timePassed(s.issued, now) < s.use:
 		return true
 	default:
-		return !s.failed.IsZero() && passed(s.failed, now) < refreshPause
+		return !s.failed.IsZero() && timePassed(s.failed, now) < refreshPause
 	}
 }
 
@@ -64,17 +64,17 @@ func (m *Manager) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Ser
 		return Token{}, errors.New("this node has no client that asks for tokens")
 	}
 	key := keyFor(source)
-	p, api, err := m.find(pod)
+	p, api, err := m.findPod(pod)
 	if err != nil {
 		return Token{}, err
 	}
-	if !projects(api, key) {
+	if !projectsToken(api, key) {
 		return Token{}, errdefs.InvalidInputf("pod %s/%s has no projected volume with a token for audience %q that lives %d s",
 			api.Namespace, api.Name, key.audience, key.life)
 	}
-	slot := m.slot(p, key)
+	slot := m.slotOf(p, key)
 	if slot == nil {
-		return Token{}, gone(api)
+		return Token{}, goneError(api)
 	}
 	select {
 	case slot.busy <- struct{}{}:
@@ -82,9 +82,9 @@ func (m *Manager) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Ser
 	case <-ctx.Done():
 		return Token{}, fmt.Errorf("wait for the token of pod %s/%s: %w", api.Namespace, api.Name, context.Cause(ctx))
 	}
-	if !slot.fresh(time.Now()) {
-		if err := m.renew(ctx, slot, api, key); err != nil {
-			if !slot.valid(time.Now()) {
+	if !slot.isFresh(time.Now()) {
+		if err := m.renewToken(ctx, slot, api, key); err != nil {
+			if !slot.isValid(time.Now()) {
 				return Token{}, err
 			}
 			slot.failed = time.Now()
@@ -92,11 +92,11 @@ func (m *Manager) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Ser
 			log.G(ctx).WithError(err).WithField("pod", api.Namespace+"/"+api.Name).Warn("the token is not renewed; the present token is still valid and stays in use")
 		}
 	}
-	return m.hand(p, api, key, slot.token)
+	return m.handToken(p, api, key, slot.token)
 }
 
-// slot returns the place of a token, or nil for an ended pod.
-func (m *Manager) slot(p *entry, key tokenKey) *tokenSlot {
+// slotOf returns the place of a token, or nil for an ended pod.
+func (m *Manager) slotOf(p *entry, key tokenKey) *tokenSlot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p.over {
@@ -110,31 +110,31 @@ func (m *Manager) slot(p *entry, key tokenKey) *tokenSlot {
 	return slot
 }
 
-// renew asks for a new token.
-func (m *Manager) renew(ctx context.Context, slot *tokenSlot, pod *corev1.Pod, key tokenKey) error {
+// renewToken asks for a new token.
+func (m *Manager) renewToken(ctx context.Context, slot *tokenSlot, pod *corev1.Pod, key tokenKey) error {
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
-	name := account(pod)
+	name := accountName(pod)
 	if m.cfg.Before != nil {
 		m.cfg.Before(ctx, pod.Namespace, name)
 	}
 	asked := time.Now() // the token is no older
-	got, err := m.cfg.Accounts.ServiceAccounts(pod.Namespace).CreateToken(ctx, name, request(pod, key), metav1.CreateOptions{})
+	got, err := m.cfg.Accounts.ServiceAccounts(pod.Namespace).CreateToken(ctx, name, tokenRequest(pod, key), metav1.CreateOptions{})
 	if err == nil && got.Status.Token == "" {
 		err = errEmptyToken
 	}
 	if err != nil {
 		return fmt.Errorf("ask for a token of service account %s/%s for pod %s: %w", pod.Namespace, name, pod.Name, err)
 	}
-	slot.life = granted(got, key)
+	slot.life = grantedLife(got, key)
 	slot.use = useFor(slot.life, rand.Float64())
 	slot.issued, slot.failed = asked, time.Time{}
 	slot.token = Token{Value: got.Status.Token, ExpiresAt: got.Status.ExpirationTimestamp.Time, RefreshAt: asked.Add(slot.use)}
 	return nil
 }
 
-// granted returns the life that the API server gave a token, which may differ from the requested life.
-func granted(got *authenticationv1.TokenRequest, key tokenKey) time.Duration {
+// grantedLife returns the life that the API server gave a token, which may differ from the requested life.
+func grantedLife(got *authenticationv1.TokenRequest, key tokenKey) time.Duration {
 	seconds := key.life
 	if got.Spec.ExpirationSeconds != nil {
 		seconds = *got.Spec.ExpirationSeconds
@@ -142,17 +142,17 @@ func granted(got *authenticationv1.TokenRequest, key tokenKey) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// hand returns a token to the caller, unless the pod has ended since.
-func (m *Manager) hand(p *entry, pod *corev1.Pod, key tokenKey, token Token) (Token, error) {
+// handToken returns a token to the caller, unless the pod has ended since.
+func (m *Manager) handToken(p *entry, pod *corev1.Pod, key tokenKey, token Token) (Token, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p.over {
-		return Token{}, gone(pod)
+		return Token{}, goneError(pod)
 	}
 	p.values.Remember(fmt.Sprintf(tokenSource+"%s/%d", key.audience, key.life), token.ExpiresAt.String(), []byte(token.Value))
 	return token, nil
 }
 
-func gone(pod *corev1.Pod) error {
+func goneError(pod *corev1.Pod) error {
 	return errdefs.NotFoundf("pod %s/%s (UID %s) has ended", pod.Namespace, pod.Name, pod.UID)
 }

@@ -245,11 +245,11 @@ func TestClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		time.Sleep(time.Minute)
-		if got := passed(begin, time.Now()); got != time.Minute {
+		if got := timePassed(begin, time.Now()); got != time.Minute {
 			t.Errorf("after a minute: %v", got)
 		}
 		slept := time.Now().Round(0).Add(time.Hour) // without a monotonic reading, as if that had stood still
-		if got := passed(begin, slept); got != time.Hour+time.Minute {
+		if got := timePassed(begin, slept); got != time.Hour+time.Minute {
 			t.Errorf("after a sleep: %v", got)
 		}
 	})

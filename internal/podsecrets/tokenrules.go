@@ -36,9 +36,9 @@ func keyFor(source *corev1.ServiceAccountTokenProjection) tokenKey {
 	return tokenKey{audience: source.Audience, life: life}
 }
 
-// projects reports whether a volume of the pod asks for such a token, or for a token with a shorter life than
+// projectsToken reports whether a volume of the pod asks for such a token, or for a token with a shorter life than
 // the pod's longest run.
-func projects(pod *corev1.Pod, key tokenKey) bool {
+func projectsToken(pod *corev1.Pod, key tokenKey) bool {
 	for i := range pod.Spec.Volumes {
 		projected := pod.Spec.Volumes[i].Projected
 		if projected == nil {
@@ -53,16 +53,16 @@ func projects(pod *corev1.Pod, key tokenKey) bool {
 	return false
 }
 
-// account is the service account of a pod.
-func account(pod *corev1.Pod) string {
+// accountName is the service account of a pod.
+func accountName(pod *corev1.Pod) string {
 	if pod.Spec.ServiceAccountName == "" {
 		return "default"
 	}
 	return pod.Spec.ServiceAccountName
 }
 
-// request returns the request for the API server.
-func request(pod *corev1.Pod, key tokenKey) *authenticationv1.TokenRequest {
+// tokenRequest returns the request for the API server.
+func tokenRequest(pod *corev1.Pod, key tokenKey) *authenticationv1.TokenRequest {
 	r := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: &key.life,
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
@@ -79,8 +79,8 @@ func useFor(life time.Duration, less float64) time.Duration {
 	return max(0, min(life*8/10, longestUse)-time.Duration(less*float64(jitter)))
 }
 
-// passed returns the time since then by the clock that shows more: the monotonic clock stands still while a
+// timePassed returns the time since then by the clock that shows more: the monotonic clock stands still while a
 // machine sleeps, and the wall clock can be set back.
-func passed(since, now time.Time) time.Duration {
+func timePassed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }

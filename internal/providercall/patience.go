@@ -38,8 +38,8 @@ func (p *Patience) With(method string) time.Duration {
 	return min(max(slowFactor*usual, leastPatience), mostPatience)
 }
 
-// took records the duration of a successful call.
-func (p *Patience) took(method string, d time.Duration) {
+// recordDuration records the duration of a successful call.
+func (p *Patience) recordDuration(method string, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.usual == nil {

@@ -113,7 +113,7 @@ func (c *Caller) Do(ctx context.Context, method string, call func(context.Contex
 		if err != nil && !errdefs.IsNotFound(err) {
 			failures.Inc()
 		} else if err == nil && c.Patience != nil {
-			c.Patience.took(method, time.Since(begin))
+			c.Patience.recordDuration(method, time.Since(begin))
 		}
 		duration.WithLabelValues(method, result).Observe(time.Since(begin).Seconds())
 	}()

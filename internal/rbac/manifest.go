@@ -22,13 +22,13 @@ type Subject struct {
 	Nodes []string
 }
 
-func split(resource string) (name, sub string) {
+func splitResource(resource string) (name, sub string) {
 	name, sub, _ = strings.Cut(resource, "/")
 	return name, sub
 }
 
-// rules returns the rules for a namespace, or "" for all namespaces.
-func rules(s Subject, namespace string, rights []Right) (out []rbacv1.PolicyRule) {
+// rulesFor returns the rules for a namespace, or "" for all namespaces.
+func rulesFor(s Subject, namespace string, rights []Right) (out []rbacv1.PolicyRule) {
 	for _, r := range rights {
 		if r.Namespace != namespace {
 			continue
@@ -53,10 +53,10 @@ func Objects(s Subject, features ...Feature) []runtime.Object {
 	const version = "rbac.authorization.k8s.io/v1"
 	return []runtime.Object{
 		&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: own},
-		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ClusterRole"}, ObjectMeta: meta, Rules: rules(s, "", rights)},
+		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ClusterRole"}, ObjectMeta: meta, Rules: rulesFor(s, "", rights)},
 		&rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ClusterRoleBinding"}, ObjectMeta: meta,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: s.Name}, Subjects: subjects},
-		&rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "Role"}, ObjectMeta: lease, Rules: rules(s, leases, rights)},
+		&rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "Role"}, ObjectMeta: lease, Rules: rulesFor(s, leases, rights)},
 		&rbacv1.RoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "RoleBinding"}, ObjectMeta: lease,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: s.Name}, Subjects: subjects},
 	}
@@ -95,19 +95,19 @@ func YAML(s Subject, features ...Feature) ([]byte, error) {
 			return nil, fmt.Errorf("write %T: %w", o, err)
 		}
 		b.WriteString("---\n")
-		b.Write(explain(text, rights))
+		b.Write(explainRules(text, rights))
 	}
 	return b.Bytes(), nil
 }
 
-// explain puts the reason before each rule.
-func explain(text []byte, rights []Right) []byte {
+// explainRules puts the reason before each rule.
+func explainRules(text []byte, rights []Right) []byte {
 	var b bytes.Buffer
 	switch {
 	case bytes.Contains(text, []byte("\nkind: ClusterRole\n")):
-		rights = in("", rights)
+		rights = rightsIn("", rights)
 	case bytes.Contains(text, []byte("\nkind: Role\n")):
-		rights = in(leases, rights)
+		rights = rightsIn(leases, rights)
 	default:
 		rights = nil
 	}
@@ -125,7 +125,7 @@ func explain(text []byte, rights []Right) []byte {
 	return b.Bytes()
 }
 
-func in(namespace string, rights []Right) (out []Right) {
+func rightsIn(namespace string, rights []Right) (out []Right) {
 	for _, r := range rights {
 		if r.Namespace == namespace {
 			out = append(out, r)

@@ -36,7 +36,7 @@ func Provisioner(s Subject) []runtime.Object {
 	return append([]runtime.Object{
 		&storagev1.StorageClass{TypeMeta: metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "StorageClass"}, ObjectMeta: metav1.ObjectMeta{Name: s.Name + "-local-path"},
 			Provisioner: localpath.Driver, VolumeBindingMode: &wait, ReclaimPolicy: &drop},
-		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: rbac, Kind: "ClusterRole"}, ObjectMeta: meta, Rules: rules(s, "", own)},
+		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: rbac, Kind: "ClusterRole"}, ObjectMeta: meta, Rules: rulesFor(s, "", own)},
 		&rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: rbac, Kind: "ClusterRoleBinding"}, ObjectMeta: meta,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: subjects},
 	}, provisionerPolicy(name, users, s.Nodes)...)

@@ -120,7 +120,7 @@ func Every() []Feature {
 
 // Reviews returns the questions whether the own identity has the right; node is the name of the node.
 func (r Right) Reviews(node string) (out []authorizationv1.SelfSubjectAccessReview) {
-	resource, sub := split(r.Resource)
+	resource, sub := splitResource(r.Resource)
 	for _, verb := range r.Verbs {
 		attributes := &authorizationv1.ResourceAttributes{Verb: verb, Group: r.Group, Resource: resource, Subresource: sub, Namespace: r.Namespace}
 		if r.Own {

@@ -24,8 +24,8 @@ var patterns = []struct {
 	{regexp.MustCompile(`(?i)((?:passw(?:or)?d|secret|identity_?token|(?:access|refresh|id)_?token|secret_?(?:access_?)?key)["']?\s*(?:=|"\s*:)\s*)("(?:[^"\\]|\\.)*"|[^\s,;}&"]+)`), "${1}" + mark},
 }
 
-// looks removes text that looks like a credential.
-func looks(text string) string {
+// redactPatterns removes text that looks like a credential.
+func redactPatterns(text string) string {
 	if !hint.MatchString(text) {
 		return text
 	}

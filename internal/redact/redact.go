@@ -23,13 +23,13 @@ func Whole(text string, values ...*Values) string {
 	if cut {
 		text = text[:readable]
 	}
-	text, longest := without(text, values)
+	text, longest := removeValues(text, values)
 	if cut { // the end may be the beginning of a value
 		if text = text[:max(0, len(text)-longest)]; text == "" {
 			text = mark
 		}
 	}
-	return looks(text)
+	return redactPatterns(text)
 }
 
 // Cut cuts a text to the limit, between characters.

@@ -23,7 +23,7 @@ func Status(s *corev1.PodStatus, values ...*Values) {
 					text(&state.Waiting.Message)
 				}
 				if t := state.Terminated; t != nil && t.Message != "" {
-					t.Message, _ = without(t.Message, values) // a text that looks like a credential may be a result, and stays
+					t.Message, _ = removeValues(t.Message, values) // a text that looks like a credential may be a result, and stays
 				}
 			}
 		}

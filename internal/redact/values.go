@@ -61,28 +61,28 @@ func (v *Values) Forget(prefix string) {
 	maps.DeleteFunc(v.known, func(source string, _ []version) bool { return strings.HasPrefix(source, prefix) })
 }
 
-// each calls f with every form of a value in a text.
+// visitForms calls f with every form of a value in a text.
 //
 // No form is shorter than the value without its surrounding space, or than one of its lines. So each skips
 // values that do not fit into a text of that length: a value may be as large as a Secret.
-func (v *Values) each(length int, f func(string)) {
+func (v *Values) visitForms(length int, f func(string)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, all := range v.known {
 		for _, one := range all {
 			for _, value := range one.values {
 				if trimmed := bytes.TrimSpace(value); len(trimmed) <= length {
-					forms(value, f)
+					visitValue(value, f)
 				} else {
-					lines(trimmed, f)
+					visitLines(trimmed, f)
 				}
 			}
 		}
 	}
 }
 
-// forms calls f with the forms of a value.
-func forms(value []byte, f func(string)) {
+// visitValue calls f with the forms of a value.
+func visitValue(value []byte, f func(string)) {
 	text := bytes.TrimSpace(value)
 	if len(text) < shortest {
 		return
@@ -104,11 +104,11 @@ func forms(value []byte, f func(string)) {
 			once(form)
 		}
 	}
-	lines(text, f)
+	visitLines(text, f)
 }
 
-// lines calls f with the lines of a value, if they are long enough to be distinctive.
-func lines(value []byte, f func(string)) {
+// visitLines calls f with the lines of a value, if they are long enough to be distinctive.
+func visitLines(value []byte, f func(string)) {
 	if !bytes.ContainsRune(value, '\n') {
 		return
 	}
@@ -122,14 +122,14 @@ func lines(value []byte, f func(string)) {
 // span is a part of a text.
 type span struct{ from, to int }
 
-// without returns the text without the values, and the length of the longest value.
-func without(text string, all []*Values) (clean string, longest int) {
+// removeValues returns the text without the values, and the length of the longest value.
+func removeValues(text string, all []*Values) (clean string, longest int) {
 	var found []span
 	for _, v := range all {
 		if v == nil {
 			continue
 		}
-		v.each(len(text), func(form string) {
+		v.visitForms(len(text), func(form string) {
 			longest = max(longest, len(form))
 			for from := 0; ; {
 				at := strings.Index(text[from:], form)

@@ -36,8 +36,8 @@ type API struct {
 // New returns an API on client. It sends no request.
 func New(client rest.Interface) *API { return &API{client: client, served: map[string]string{}} }
 
-// version returns the API server's version of a resource.
-func (a *API) version(ctx context.Context, resource string) (string, error) {
+// servedVersion returns the API server's version of a resource.
+func (a *API) servedVersion(ctx context.Context, resource string) (string, error) {
 	a.mu.Lock()
 	known := a.served[resource]
 	a.mu.Unlock()
@@ -50,7 +50,7 @@ func (a *API) version(ctx context.Context, resource string) (string, error) {
 				Name string `json:"name"`
 			} `json:"resources"`
 		}
-		err := a.do(ctx, call{verb: http.MethodGet, path: []string{version}}, &list)
+		err := a.sendCall(ctx, call{verb: http.MethodGet, path: []string{version}}, &list)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -69,8 +69,8 @@ func (a *API) version(ctx context.Context, resource string) (string, error) {
 	return "", fmt.Errorf("the API server does not serve %s.%s in %s", resource, group, strings.Join(versions, " or "))
 }
 
-// forget drops the version of a resource, for a new look: the resource was not found there.
-func (a *API) forget(resource string) {
+// forgetVersion drops the version of a resource, for a new look: the resource was not found there.
+func (a *API) forgetVersion(resource string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.served, resource)
@@ -84,26 +84,26 @@ type call struct {
 	body   any               // nil for none
 }
 
-// on makes a call for a resource in its served version. The path of the call continues the path of that version.
-func (a *API) on(ctx context.Context, resource string, c call, into any) error {
-	version, err := a.version(ctx, resource)
+// callServed makes a call for a resource in its served version. The path of the call continues the path of that version.
+func (a *API) callServed(ctx context.Context, resource string, c call, into any) error {
+	version, err := a.servedVersion(ctx, resource)
 	if err != nil {
 		return err
 	}
-	return a.in(ctx, version, resource, c, into)
+	return a.callVersion(ctx, version, resource, c, into)
 }
 
-// in is on for callers with a known version.
-func (a *API) in(ctx context.Context, version, resource string, c call, into any) error {
+// callVersion is on for callers with a known version.
+func (a *API) callVersion(ctx context.Context, version, resource string, c call, into any) error {
 	c.path = slices.Concat([]string{version}, c.path, []string{resource})
-	err := a.do(ctx, c, into)
+	err := a.sendCall(ctx, c, into)
 	if apierrors.IsNotFound(err) {
-		a.forget(resource)
+		a.forgetVersion(resource)
 	}
 	return err
 }
 
-func (a *API) do(ctx context.Context, c call, into any) error {
+func (a *API) sendCall(ctx context.Context, c call, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	request := a.client.Verb(c.verb).AbsPath(slices.Concat([]string{"/apis", group}, c.path)...).SetHeader("Accept", "application/json")

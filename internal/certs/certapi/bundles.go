@@ -24,7 +24,7 @@ type Bundle struct {
 // BundleNamed returns the ClusterTrustBundle of that name, or nil. It lists instead of a get: one right is
 // enough then, and a missing bundle differs from a missing kind.
 func (a *API) BundleNamed(ctx context.Context, name string) (*Bundle, error) {
-	found, err := a.bundles(ctx, map[string]string{"fieldSelector": fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
+	found, err := a.listBundles(ctx, map[string]string{"fieldSelector": fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
 	for i := range found {
 		if found[i].Name == name {
 			return &found[i], nil
@@ -35,7 +35,7 @@ func (a *API) BundleNamed(ctx context.Context, name string) (*Bundle, error) {
 
 // BundlesOf returns the ClusterTrustBundles of a signer with matching labels; "" matches all.
 func (a *API) BundlesOf(ctx context.Context, signer, labels string) ([]Bundle, error) {
-	found, err := a.bundles(ctx, map[string]string{
+	found, err := a.listBundles(ctx, map[string]string{
 		"fieldSelector": fields.OneTermEqualSelector("spec.signerName", signer).String(), "labelSelector": labels,
 	})
 	mine := found[:0]
@@ -47,10 +47,10 @@ func (a *API) BundlesOf(ctx context.Context, signer, labels string) ([]Bundle, e
 	return mine, err
 }
 
-func (a *API) bundles(ctx context.Context, params map[string]string) ([]Bundle, error) {
+func (a *API) listBundles(ctx context.Context, params map[string]string) ([]Bundle, error) {
 	var list struct {
 		Items []Bundle `json:"items"`
 	}
-	err := a.on(ctx, bundles, call{verb: http.MethodGet, params: params}, &list)
+	err := a.callServed(ctx, bundles, call{verb: http.MethodGet, params: params}, &list)
 	return list.Items, err
 }

@@ -92,7 +92,7 @@ type object struct {
 // Ask makes a PodCertificateRequest in the namespace of the pod, and returns its name. The request is deleted
 // with the pod.
 func (a *API) Ask(ctx context.Context, r Request) (string, error) {
-	version, err := a.version(ctx, requests)
+	version, err := a.servedVersion(ctx, requests)
 	if err != nil {
 		return "", err
 	}
@@ -110,13 +110,13 @@ func (a *API) Ask(ctx context.Context, r Request) (string, error) {
 	if version == "v1" {
 		o.Spec.StubPKCS10Request, err = x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, r.Key)
 	} else if o.Spec.PKIXPublicKey, err = x509.MarshalPKIXPublicKey(r.Key.Public()); err == nil {
-		o.Spec.ProofOfPossession, err = prove(r.Key, []byte(r.Pod.UID))
+		o.Spec.ProofOfPossession, err = signProof(r.Key, []byte(r.Pod.UID))
 	}
 	if err != nil {
 		return "", fmt.Errorf("sign the request for a certificate: %w", err)
 	}
 	var made object
-	if err := a.in(ctx, version, requests, call{verb: http.MethodPost, path: in(r.Pod.Namespace), body: o}, &made); err != nil {
+	if err := a.callVersion(ctx, version, requests, call{verb: http.MethodPost, path: namespacePath(r.Pod.Namespace), body: o}, &made); err != nil {
 		return "", err
 	}
 	if made.Name == "" {
@@ -125,8 +125,8 @@ func (a *API) Ask(ctx context.Context, r Request) (string, error) {
 	return made.Name, nil
 }
 
-// prove signs the data for the API server's verification.
-func prove(key crypto.Signer, data []byte) ([]byte, error) {
+// signProof signs the data for the API server's verification.
+func signProof(key crypto.Signer, data []byte) ([]byte, error) {
 	digest := sha256.Sum256(data)
 	switch key.Public().(type) {
 	case ed25519.PublicKey:
@@ -145,19 +145,19 @@ func (a *API) Answer(ctx context.Context, namespace, node, name string) (Answer,
 		Items []object `json:"items"`
 	}
 	selector := fields.AndSelectors(fields.OneTermEqualSelector(metav1.ObjectNameField, name), fields.OneTermEqualSelector("spec.nodeName", node))
-	err := a.on(ctx, requests, call{verb: http.MethodGet, path: in(namespace), params: map[string]string{"fieldSelector": selector.String()}}, &list)
+	err := a.callServed(ctx, requests, call{verb: http.MethodGet, path: namespacePath(namespace), params: map[string]string{"fieldSelector": selector.String()}}, &list)
 	if err != nil {
 		return Answer{}, err
 	}
 	for i := range list.Items {
 		if o := &list.Items[i]; o.Name == name {
-			return answer(o), nil
+			return answerOf(o), nil
 		}
 	}
 	return Answer{}, nil
 }
 
-func answer(o *object) Answer {
+func answerOf(o *object) Answer {
 	out := Answer{Found: true, Chain: o.Status.CertificateChain, BeginRefreshAt: o.Status.BeginRefreshAt}
 	for _, c := range o.Status.Conditions {
 		if (c.Type == Issued || c.Type == Denied || c.Type == Failed) && c.Status == metav1.ConditionTrue {
@@ -167,5 +167,5 @@ func answer(o *object) Answer {
 	return out
 }
 
-// in is the path of a namespace.
-func in(namespace string) []string { return []string{"namespaces", namespace} }
+// namespacePath is the path of a namespace.
+func namespacePath(namespace string) []string { return []string{"namespaces", namespace} }

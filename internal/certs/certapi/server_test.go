@@ -46,7 +46,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for _, name := range resources {
 			list = append(list, map[string]string{"name": name}, map[string]string{"name": name + "/status"})
 		}
-		answer(w, map[string]any{"kind": "APIResourceList", "resources": list})
+		answerOf(w, map[string]any{"kind": "APIResourceList", "resources": list})
 		return
 	}
 	s.asked = append(s.asked, r.Method+" "+path+" "+r.URL.Query().Encode())
@@ -57,20 +57,20 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.status != 0:
 		w.WriteHeader(s.status)
-		answer(w, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": "not for you", "code": s.status})
+		answerOf(w, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": "not for you", "code": s.status})
 	case !has:
 		http.NotFound(w, r)
 	case r.Method == http.MethodPost:
 		s.posted, _ = io.ReadAll(r.Body)
 		w.WriteHeader(http.StatusCreated)
-		answer(w, map[string]any{"metadata": map[string]string{"name": "made"}})
+		answerOf(w, map[string]any{"metadata": map[string]string{"name": "made"}})
 	default:
-		answer(w, map[string]any{"items": s.lists[path]})
+		answerOf(w, map[string]any{"items": s.lists[path]})
 	}
 }
 
-// answer writes JSON. It ignores a client that has gone, because the client notices this itself.
-func answer(w io.Writer, o any) { _ = json.NewEncoder(w).Encode(o) }
+// answerOf writes JSON. It ignores a client that has gone, because the client notices this itself.
+func answerOf(w io.Writer, o any) { _ = json.NewEncoder(w).Encode(o) }
 
 func (s *server) api(t *testing.T) *certapi.API {
 	t.Helper()

@@ -48,7 +48,7 @@ func Follow[T any](parse func(contents [][]byte) (T, error), paths ...string) (*
 	if err != nil {
 		return nil, err
 	}
-	if f.value, err = f.make(contents); err != nil {
+	if f.value, err = f.parseValue(contents); err != nil {
 		return nil, err
 	}
 	f.seen = seen
@@ -71,7 +71,7 @@ func (f *Followed[T]) Current() (T, error) {
 	}
 	var fresh T
 	if err == nil {
-		fresh, err = f.make(contents)
+		fresh, err = f.parseValue(contents)
 	}
 	if err != nil {
 		if found == f.bad {
@@ -102,7 +102,7 @@ func (f *Followed[T]) read() (contents [][]byte, found version, err error) {
 	return contents, version(sum.Sum(nil)), nil
 }
 
-func (f *Followed[T]) make(contents [][]byte) (T, error) {
+func (f *Followed[T]) parseValue(contents [][]byte) (T, error) {
 	value, err := f.parse(contents)
 	if err != nil {
 		return value, fmt.Errorf("use %s: %w", strings.Join(f.paths, " and "), err)

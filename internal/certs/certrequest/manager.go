@@ -82,16 +82,16 @@ func New(cfg Config) (*Manager, error) {
 	case errors.As(err, &none):
 	case err != nil:
 		return nil, fmt.Errorf("read stored certificate: %w", err)
-	case stored.Leaf != nil && time.Now().Before(stored.Leaf.NotAfter) && ours(stored.Leaf, cfg.Template()):
-		k.hold(stored, time.Time{})
-		k.found()
+	case stored.Leaf != nil && time.Now().Before(stored.Leaf.NotAfter) && matchesSubject(stored.Leaf, cfg.Template()):
+		k.useCertificate(stored, time.Time{})
+		k.releaseWaiters()
 	}
 	return k, nil
 }
 
-// ours reports whether leaf has the subject of template. A certificate of another node, or of another name, may
+// matchesSubject reports whether leaf has the subject of template. A certificate of another node, or of another name, may
 // be in the same store.
-func ours(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
+func matchesSubject(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
 	return template == nil || leaf.Subject.CommonName == template.Subject.CommonName
 }
 
@@ -128,8 +128,8 @@ func (m *Manager) Changed() {
 	}
 }
 
-// hold uses cert from now on, until earliest at least.
-func (m *Manager) hold(cert *tls.Certificate, earliest time.Time) {
+// useCertificate uses cert from now on, until earliest at least.
+func (m *Manager) useCertificate(cert *tls.Certificate, earliest time.Time) {
 	m.mu.Lock()
 	m.current = cert
 	m.mu.Unlock()
@@ -138,8 +138,8 @@ func (m *Manager) hold(cert *tls.Certificate, earliest time.Time) {
 	}
 }
 
-// found releases the callers that wait for a certificate.
-func (m *Manager) found() {
+// releaseWaiters releases the callers that wait for a certificate.
+func (m *Manager) releaseWaiters() {
 	select {
 	case <-m.obtained:
 	default:
@@ -149,39 +149,39 @@ func (m *Manager) found() {
 
 // Run keeps the certificate valid until ctx ends, and returns the error of ctx.
 func (m *Manager) Run(ctx context.Context) error {
-	defer m.cfg.Metrics.track(m)()
+	defer m.cfg.Metrics.trackManager(m)()
 	retry := newRetry()
 	for ctx.Err() == nil {
 		template := m.cfg.Template()
 		current := m.Current()
 		switch {
 		case template == nil:
-			m.tell(ctx, State{Reason: Nameless})
+			m.reportState(ctx, State{Reason: Nameless})
 			m.wait(ctx, time.Time{})
 			continue
-		case current != nil && m.satisfied(current.Leaf, template) && time.Now().Before(m.renewAt):
-			m.tell(ctx, State{Reason: Granted})
-			m.found()
-			m.wait(ctx, soon(m.renewAt))
+		case current != nil && m.isSatisfied(current.Leaf, template) && time.Now().Before(m.renewAt):
+			m.reportState(ctx, State{Reason: Granted})
+			m.releaseWaiters()
+			m.wait(ctx, limitNap(m.renewAt))
 			continue
 		}
-		err := m.request(ctx, template)
+		err := m.requestCertificate(ctx, template)
 		switch {
 		case err == nil:
 			retry = newRetry()
 		case errors.Is(err, errOtherTemplate): // the template may change often
 			m.wait(ctx, time.Now().Add(retry.Step()))
 		case ctx.Err() == nil:
-			m.cfg.Metrics.failed()
-			m.tell(ctx, stateOf(err))
+			m.cfg.Metrics.countFailure()
+			m.reportState(ctx, stateOf(err))
 			m.wait(ctx, time.Now().Add(retry.Step()))
 		}
 	}
 	return ctx.Err()
 }
 
-// soon returns at, or an earlier time: timers stand still while a machine sleeps.
-func soon(at time.Time) time.Time {
+// limitNap returns at, or an earlier time: timers stand still while a machine sleeps.
+func limitNap(at time.Time) time.Time {
 	if limit := time.Now().Add(maxNap); limit.Before(at) {
 		return limit
 	}
@@ -207,8 +207,8 @@ func (m *Manager) wait(ctx context.Context, at time.Time) {
 	}
 }
 
-// satisfied reports whether leaf has the content of template. A certificate for the same template counts,
+// isSatisfied reports whether leaf has the content of template. A certificate for the same template counts,
 // whatever the signer made of it: another request would give the same.
-func (m *Manager) satisfied(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
-	return m.asked != nil && same(m.asked, template) || covers(leaf, template)
+func (m *Manager) isSatisfied(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
+	return m.asked != nil && equalTemplates(m.asked, template) || coversTemplate(leaf, template)
 }

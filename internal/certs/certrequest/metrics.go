@@ -37,8 +37,8 @@ var (
 	}
 )
 
-// track exports the life of k's certificate until the caller calls untrack.
-func (m *Metrics) track(k *Manager) (untrack func()) {
+// trackManager exports the life of k's certificate until the caller calls untrack.
+func (m *Metrics) trackManager(k *Manager) (untrack func()) {
 	return m.ttl.Track(func() float64 {
 		if current := k.Current(); current != nil {
 			return math.Trunc(time.Until(current.Leaf.NotAfter).Seconds())
@@ -47,10 +47,10 @@ func (m *Metrics) track(k *Manager) (untrack func()) {
 	})
 }
 
-func (m *Metrics) rotated(after time.Duration) {
+func (m *Metrics) recordRotation(after time.Duration) {
 	if m.rotation != nil {
 		m.rotation.Observe(after.Seconds())
 	}
 }
 
-func (m *Metrics) failed() { m.failures.Inc() }
+func (m *Metrics) countFailure() { m.failures.Inc() }

@@ -45,8 +45,8 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("certificate signing request %s: %s", r.request, r.text)
 }
 
-// request asks for a certificate until there is an answer, and uses it from then on.
-func (m *Manager) request(ctx context.Context, template *x509.CertificateRequest) error {
+// requestCertificate asks for a certificate until there is an answer, and uses it from then on.
+func (m *Manager) requestCertificate(ctx context.Context, template *x509.CertificateRequest) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return fmt.Errorf("make key: %w", err)
@@ -71,7 +71,7 @@ func (m *Manager) request(ctx context.Context, template *x509.CertificateRequest
 	if err != nil {
 		return err
 	}
-	certPEM, err := m.await(ctx, client, template, name, uid)
+	certPEM, err := m.awaitAnswer(ctx, client, template, name, uid)
 	if err != nil {
 		return err
 	}
@@ -83,22 +83,22 @@ func (m *Manager) request(ctx context.Context, template *x509.CertificateRequest
 		return &refusal{reason: Failed, request: name, text: fmt.Sprintf("the certificate that was granted has ended at %s: is the clock right?", fresh.Leaf.NotAfter.UTC().Format(time.RFC3339))}
 	}
 	m.asked = template
-	m.hold(fresh, time.Now().Add(time.Until(fresh.Leaf.NotAfter)/2))
+	m.useCertificate(fresh, time.Now().Add(time.Until(fresh.Leaf.NotAfter)/2))
 	if current != nil {
-		m.cfg.Metrics.rotated(time.Since(current.Leaf.NotBefore))
+		m.cfg.Metrics.recordRotation(time.Since(current.Leaf.NotBefore))
 	}
 	return nil
 }
 
-// await looks at a request until it is granted, refused, gone, or not wanted any more.
-func (m *Manager) await(ctx context.Context, client kubernetes.Interface, template *x509.CertificateRequest, name string, uid types.UID) ([]byte, error) {
+// awaitAnswer looks at a request until it is granted, refused, gone, or not wanted any more.
+func (m *Manager) awaitAnswer(ctx context.Context, client kubernetes.Interface, template *x509.CertificateRequest, name string, uid types.UID) ([]byte, error) {
 	look := wait.Backoff{Duration: firstLook, Factor: 1.5, Jitter: 0.1, Steps: 100, Cap: maxLook}
 	for began := time.Now(); ; {
 		m.wait(ctx, time.Now().Add(look.Step()))
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if now := m.cfg.Template(); now == nil || !same(now, template) {
+		if now := m.cfg.Template(); now == nil || !equalTemplates(now, template) {
 			return nil, errOtherTemplate
 		}
 		callCtx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -106,7 +106,7 @@ func (m *Manager) await(ctx context.Context, client kubernetes.Interface, templa
 		cancel()
 		switch {
 		case err == nil && request.UID == uid:
-			if certPEM, err := answer(request); certPEM != nil || err != nil {
+			if certPEM, err := readAnswer(request); certPEM != nil || err != nil {
 				return certPEM, err
 			}
 		case err == nil, apierrors.IsNotFound(err):
@@ -115,13 +115,13 @@ func (m *Manager) await(ctx context.Context, client kubernetes.Interface, templa
 			return nil, fmt.Errorf("look at certificate signing request %s: %w", name, err)
 		}
 		if time.Since(began) >= patience {
-			m.tell(ctx, State{Reason: Pending, Request: name})
+			m.reportState(ctx, State{Reason: Pending, Request: name})
 		}
 	}
 }
 
-// answer returns the certificate of a request, or the reason why there will be none, or neither while it waits.
-func answer(request *certificatesv1.CertificateSigningRequest) ([]byte, error) {
+// readAnswer returns the certificate of a request, or the reason why there will be none, or neither while it waits.
+func readAnswer(request *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	approved := false
 	for _, c := range request.Status.Conditions {
 		switch c.Type {

@@ -45,8 +45,8 @@ func stateOf(err error) State {
 	return s
 }
 
-// tell passes a changed state on.
-func (m *Manager) tell(ctx context.Context, s State) {
+// reportState passes a changed state on.
+func (m *Manager) reportState(ctx context.Context, s State) {
 	if current := m.Current(); current != nil {
 		s.Expires = current.Leaf.NotAfter
 	}

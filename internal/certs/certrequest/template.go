@@ -53,21 +53,21 @@ func ServingTemplate(node string, addresses []corev1.NodeAddress) *x509.Certific
 	return template
 }
 
-// same compares the content of templates.
-func same(a, b *x509.CertificateRequest) bool {
+// equalTemplates compares the content of templates.
+func equalTemplates(a, b *x509.CertificateRequest) bool {
 	return a.Subject.CommonName == b.Subject.CommonName && slices.Equal(a.Subject.Organization, b.Subject.Organization) &&
 		slices.Equal(a.DNSNames, b.DNSNames) && slices.EqualFunc(a.IPAddresses, b.IPAddresses, net.IP.Equal)
 }
 
-// covers reports whether leaf has all names of template. The signer may add names.
-func covers(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
+// coversTemplate reports whether leaf has all names of template. The signer may add names.
+func coversTemplate(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
 	hasIP := func(ip net.IP) bool { return slices.ContainsFunc(leaf.IPAddresses, ip.Equal) }
 	return leaf.Subject.CommonName == template.Subject.CommonName &&
-		all(template.Subject.Organization, func(org string) bool { return slices.Contains(leaf.Subject.Organization, org) }) &&
-		all(template.DNSNames, func(name string) bool { return slices.Contains(leaf.DNSNames, name) }) &&
-		all(template.IPAddresses, hasIP)
+		allHold(template.Subject.Organization, func(org string) bool { return slices.Contains(leaf.Subject.Organization, org) }) &&
+		allHold(template.DNSNames, func(name string) bool { return slices.Contains(leaf.DNSNames, name) }) &&
+		allHold(template.IPAddresses, hasIP)
 }
 
-func all[T any](list []T, holds func(T) bool) bool {
+func allHold[T any](list []T, holds func(T) bool) bool {
 	return !slices.ContainsFunc(list, func(v T) bool { return !holds(v) })
 }

@@ -43,12 +43,12 @@ func Reloading(cfg *rest.Config) (*rest.Config, error) {
 		return cfg, nil
 	}
 	t := &transport{from: rest.CopyConfig(cfg), every: lookEvery}
-	t.seen, t.looked = t.look(), time.Now()
+	t.seen, t.looked = t.fileVersions(), time.Now()
 	var err error
-	if t.use, err = t.load(); err != nil {
+	if t.use, err = t.loadTransport(); err != nil {
 		return nil, err
 	}
-	return t.config(), nil
+	return t.clientConfig(), nil
 }
 
 // Awaiting is Reloading for files that may appear later. Requests fail until then.
@@ -57,11 +57,11 @@ func Awaiting(cfg *rest.Config) (*rest.Config, error) {
 	if cfg.CertFile == "" || cfg.KeyFile == "" || cfg.Transport != nil {
 		return nil, errors.New("no files are named to await a client certificate in")
 	}
-	return t.config(), nil
+	return t.clientConfig(), nil
 }
 
-// config returns the configuration of a client on t.
-func (t *transport) config() *rest.Config {
+// clientConfig returns the configuration of a client on t.
+func (t *transport) clientConfig() *rest.Config {
 	out := rest.CopyConfig(t.from)
 	out.Transport = t
 	out.TLSClientConfig, out.Dial, out.Proxy = rest.TLSClientConfig{}, nil, nil // t has them
@@ -88,7 +88,7 @@ type version [sha256.Size]byte
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	use, err := t.current()
+	use, err := t.currentTransport()
 	if use == nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
@@ -110,9 +110,9 @@ func (t *transport) CloseIdleConnections() {
 	}
 }
 
-// current returns the transport to use. If the files have become unusable, it returns an error once, with the
+// currentTransport returns the transport to use. If the files have become unusable, it returns an error once, with the
 // last good transport.
-func (t *transport) current() (*http.Transport, error) {
+func (t *transport) currentTransport() (*http.Transport, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -120,11 +120,11 @@ func (t *transport) current() (*http.Transport, error) {
 		return t.use, nil
 	}
 	t.looked = now
-	found := t.look() // before the load: a change meanwhile is seen the next time
+	found := t.fileVersions() // before the load: a change meanwhile is seen the next time
 	if t.use != nil && found == t.seen {
 		return t.use, nil
 	}
-	fresh, err := t.load()
+	fresh, err := t.loadTransport()
 	if err != nil {
 		if t.use != nil && found == t.bad {
 			err = nil // the error is logged already
@@ -140,8 +140,8 @@ func (t *transport) current() (*http.Transport, error) {
 	return fresh, nil
 }
 
-// look returns the versions of the files; an unreadable file has the zero version.
-func (t *transport) look() (found [3]version) {
+// fileVersions returns the versions of the files; an unreadable file has the zero version.
+func (t *transport) fileVersions() (found [3]version) {
 	for i, path := range []string{t.from.CertFile, t.from.KeyFile, t.from.CAFile} {
 		if path == "" {
 			continue
@@ -153,8 +153,8 @@ func (t *transport) look() (found [3]version) {
 	return found
 }
 
-// load makes a transport from the files.
-func (t *transport) load() (*http.Transport, error) {
+// loadTransport makes a transport from the files.
+func (t *transport) loadTransport() (*http.Transport, error) {
 	read := rest.CopyConfig(t.from)
 	if err := rest.LoadTLSFiles(read); err != nil {
 		return nil, fmt.Errorf("read client certificate %s, key %s and authority: %w", t.from.CertFile, t.from.KeyFile, err)

@@ -58,8 +58,8 @@ func isOf(key crypto.PublicKey, kind string) bool {
 	return false
 }
 
-// encode returns a key as volumes have it.
-func encode(key crypto.Signer) ([]byte, error) {
+// encodeKey returns a key as volumes have it.
+func encodeKey(key crypto.Signer) ([]byte, error) {
 	raw, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return nil, fmt.Errorf("encode the key: %w", err)
@@ -67,8 +67,8 @@ func encode(key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: raw}), nil
 }
 
-// certificates returns the certificates in a text, and the first certificate, which belongs to the key.
-func certificates(text []byte, key crypto.Signer) (chain []byte, leaf *x509.Certificate, err error) {
+// parseCertificates returns the certificates in a text, and the first certificate, which belongs to the key.
+func parseCertificates(text []byte, key crypto.Signer) (chain []byte, leaf *x509.Certificate, err error) {
 	var out bytes.Buffer
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != certificateBlock {
@@ -90,9 +90,9 @@ func certificates(text []byte, key crypto.Signer) (chain []byte, leaf *x509.Cert
 	return out.Bytes(), leaf, nil
 }
 
-// adopt reads a key and its certificate from a volume. It returns nil if the key has another type, if the two do
+// adoptCredential reads a key and its certificate from a volume. It returns nil if the key has another type, if the two do
 // not belong together, or if the certificate is not valid now.
-func adopt(had []byte, kind string, now time.Time) *credential {
+func adoptCredential(had []byte, kind string, now time.Time) *credential {
 	block, rest := pem.Decode(had)
 	if block == nil || block.Type != keyBlock {
 		return nil
@@ -102,7 +102,7 @@ func adopt(had []byte, kind string, now time.Time) *credential {
 	if err != nil || !ok || !isOf(key.Public(), kind) {
 		return nil
 	}
-	chain, leaf, err := certificates(rest, key)
+	chain, leaf, err := parseCertificates(rest, key)
 	if err != nil || now.Before(leaf.NotBefore) || !now.Before(leaf.NotAfter) {
 		return nil
 	}

@@ -77,7 +77,7 @@ type credential struct {
 	ends, refresh time.Time
 }
 
-func (c *credential) valid(now time.Time) bool { return c != nil && now.Before(c.ends) }
+func (c *credential) isValid(now time.Time) bool { return c != nil && now.Before(c.ends) }
 
 // Forget forgets the certificates of a pod.
 func (m *Manager) Forget(uid types.UID) {
@@ -90,10 +90,10 @@ func (m *Manager) Forget(uid types.UID) {
 // copy, and stays unchanged; had is the content of the volume from an earlier process: the key and then the
 // certificates, in PEM. Get waits a few seconds for the first certificate, and then returns errNotIssued.
 func (m *Manager) Get(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection, had []byte) (Certificate, error) {
-	if !projects(pod, source) {
+	if !projectsCertificate(pod, source) {
 		return Certificate{}, errdefs.InvalidInputf("pod %s/%s has no projected volume with such a certificate of %q", pod.Namespace, pod.Name, source.SignerName)
 	}
-	s, err := m.slot(pod.UID, source)
+	s, err := m.slotOf(pod.UID, source)
 	if err != nil {
 		return Certificate{}, err
 	}
@@ -104,15 +104,15 @@ func (m *Manager) Get(ctx context.Context, pod *corev1.Pod, source *corev1.PodCe
 		return Certificate{}, fmt.Errorf("wait for the certificate of pod %s/%s: %w", pod.Namespace, pod.Name, context.Cause(ctx))
 	}
 	if !s.looked {
-		s.looked, s.have = true, adopt(had, source.KeyType, time.Now())
+		s.looked, s.have = true, adoptCredential(had, source.KeyType, time.Now())
 		if s.have != nil {
 			m.cfg.Remember(pod.UID, s.purpose, "kept", s.have.key)
 		}
 	}
 	if s.have == nil || !time.Now().Before(s.have.refresh) {
-		err = m.renew(ctx, s, pod, source)
+		err = m.renewCertificate(ctx, s, pod, source)
 	}
-	if !s.have.valid(time.Now()) {
+	if !s.have.isValid(time.Now()) {
 		if err == nil {
 			err = errNotIssued
 		}
@@ -124,8 +124,8 @@ func (m *Manager) Get(ctx context.Context, pod *corev1.Pod, source *corev1.PodCe
 	return Certificate{Key: s.have.key, Chain: s.have.chain, ExpiresAt: s.have.ends}, nil
 }
 
-// slot returns the place of a certificate.
-func (m *Manager) slot(uid types.UID, source *corev1.PodCertificateProjection) (*slot, error) {
+// slotOf returns the place of a certificate.
+func (m *Manager) slotOf(uid types.UID, source *corev1.PodCertificateProjection) (*slot, error) {
 	purpose, err := json.Marshal(source)
 	if err != nil {
 		return nil, err
@@ -145,8 +145,8 @@ func (m *Manager) slot(uid types.UID, source *corev1.PodCertificateProjection) (
 	return s, nil
 }
 
-// projects reports whether a volume of the pod asks for such a certificate.
-func projects(pod *corev1.Pod, source *corev1.PodCertificateProjection) bool {
+// projectsCertificate reports whether a volume of the pod asks for such a certificate.
+func projectsCertificate(pod *corev1.Pod, source *corev1.PodCertificateProjection) bool {
 	for i := range pod.Spec.Volumes {
 		projected := pod.Spec.Volumes[i].Projected
 		if projected == nil {

@@ -238,7 +238,7 @@ func TestARestartKeepsWhatIsValid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		otherKey, err := encode(other)
+		otherKey, err := encodeKey(other)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,25 +33,25 @@ type asked struct {
 	node, name string
 }
 
-// renew requests another certificate, or checks the request. The slot keeps its certificate until there is
+// renewCertificate requests another certificate, or checks the request. The slot keeps its certificate until there is
 // another one.
-func (m *Manager) renew(ctx context.Context, s *slot, pod *corev1.Pod, source *corev1.PodCertificateProjection) error {
+func (m *Manager) renewCertificate(ctx context.Context, s *slot, pod *corev1.Pod, source *corev1.PodCertificateProjection) error {
 	if s.refused != nil {
 		return s.refused
 	}
 	if s.asked == nil {
-		request, err := m.ask(ctx, pod, source)
+		request, err := m.requestCertificate(ctx, pod, source)
 		if err != nil {
 			return err
 		}
 		s.asked = request
 	}
 	deadline := time.Now()
-	if !s.have.valid(deadline) {
+	if !s.have.isValid(deadline) {
 		deadline = deadline.Add(patience)
 	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		err := m.look(ctx, s, pod)
+		err := m.checkRequest(ctx, s, pod)
 		if err == nil || !errors.Is(err, errNotIssued) || time.Now().Add(pause).After(deadline) {
 			return err
 		}
@@ -65,8 +65,8 @@ func (m *Manager) renew(ctx context.Context, s *slot, pod *corev1.Pod, source *c
 	}
 }
 
-// ask makes a key and a request for it.
-func (m *Manager) ask(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection) (*asked, error) {
+// requestCertificate makes a key and a request for it.
+func (m *Manager) requestCertificate(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection) (*asked, error) {
 	account := pod.Spec.ServiceAccountName
 	if account == "" {
 		account = "default"
@@ -92,8 +92,8 @@ func (m *Manager) ask(ctx context.Context, pod *corev1.Pod, source *corev1.PodCe
 	return &asked{key: key, node: node, name: name}, nil
 }
 
-// look reads the state of the request.
-func (m *Manager) look(ctx context.Context, s *slot, pod *corev1.Pod) error {
+// checkRequest reads the state of the request.
+func (m *Manager) checkRequest(ctx context.Context, s *slot, pod *corev1.Pod) error {
 	name := s.asked.name
 	answer, err := m.cfg.Requests.Answer(ctx, pod.Namespace, s.asked.node, name)
 	switch {
@@ -105,7 +105,7 @@ func (m *Manager) look(ctx context.Context, s *slot, pod *corev1.Pod) error {
 	case answer.Condition == "":
 		return errNotIssued
 	case answer.Condition == certapi.Issued:
-		have, err := issued(answer, s.asked.key)
+		have, err := issuedCredential(answer, s.asked.key)
 		if err == nil {
 			m.cfg.Remember(pod.UID, s.purpose, name, have.key)
 			s.have, s.asked = have, nil
@@ -118,23 +118,23 @@ func (m *Manager) look(ctx context.Context, s *slot, pod *corev1.Pod) error {
 		word = "denied"
 	}
 	s.asked, s.refused = nil, fmt.Errorf("PodCertificateRequest was permanently %s: reason=%q message=%q", word, answer.Reason, answer.Message)
-	if s.have.valid(time.Now()) { // otherwise the mount fails with an event
+	if s.have.isValid(time.Now()) { // otherwise the mount fails with an event
 		m.cfg.Recorder.Eventf(pod, corev1.EventTypeWarning, answer.Condition, "PodCertificateRequest %s/%s was %s, and the certificate of the pod ends at %s: reason=%q, message=%q",
 			pod.Namespace, name, word, s.have.ends.UTC().Format(time.RFC3339), answer.Reason, answer.Message)
 	}
 	return s.refused
 }
 
-// issued returns the credential of an issued certificate and its key.
-func issued(answer certapi.Answer, key crypto.Signer) (*credential, error) {
-	chain, leaf, err := certificates([]byte(answer.Chain), key)
+// issuedCredential returns the credential of an issued certificate and its key.
+func issuedCredential(answer certapi.Answer, key crypto.Signer) (*credential, error) {
+	chain, leaf, err := parseCertificates([]byte(answer.Chain), key)
 	if err != nil {
 		return nil, err
 	}
 	if !time.Now().Before(leaf.NotAfter) {
 		return nil, fmt.Errorf("it ended at %s, which is over by the clock of this node", leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
-	encoded, err := encode(key)
+	encoded, err := encodeKey(key)
 	if err != nil {
 		return nil, err
 	}

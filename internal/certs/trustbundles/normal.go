@@ -12,10 +12,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certapi"
 )
 
-// normal returns the certificates of bundles, each once, and nothing else that may be in them. They are in the
+// normalizeBundles returns the certificates of bundles, each once, and nothing else that may be in them. They are in the
 // order of their digests: the order does not change with the order of the bundles, and does not look like a
 // ranking.
-func normal(bundles []certapi.Bundle) []byte {
+func normalizeBundles(bundles []certapi.Bundle) []byte {
 	certificates := map[[sha256.Size]byte][]byte{}
 	for i := range bundles {
 		for block, rest := pem.Decode([]byte(bundles[i].Spec.TrustBundle)); block != nil; block, rest = pem.Decode(rest) {

@@ -68,7 +68,7 @@ func New(api API) *Reader { return &Reader{api: api, slots: map[selection]*slot{
 // says so in a kubelet's words, and satisfies apierrors.IsNotFound for a single bundle; for an optional source,
 // the result is empty instead. Any other error says nothing about the bundles.
 func (r *Reader) Read(ctx context.Context, source *corev1.ClusterTrustBundleProjection) ([]byte, error) {
-	wish, nothing, err := selected(source)
+	wish, nothing, err := selectionOf(source)
 	if err != nil {
 		return nil, err
 	}
@@ -79,14 +79,14 @@ func (r *Reader) Read(ctx context.Context, source *corev1.ClusterTrustBundleProj
 		}
 		return nil, nothing
 	}
-	s := r.slot(wish)
+	s := r.slotOf(wish)
 	select {
 	case s.busy <- struct{}{}:
 		defer func() { <-s.busy }()
 	case <-ctx.Done():
 		return nil, fmt.Errorf("wait for trust bundles: %w", context.Cause(ctx))
 	}
-	if err := r.fill(ctx, s, wish); err != nil {
+	if err := r.fillSlot(ctx, s, wish); err != nil {
 		return nil, err
 	}
 	if !s.found && !optional {
@@ -95,9 +95,9 @@ func (r *Reader) Read(ctx context.Context, source *corev1.ClusterTrustBundleProj
 	return s.pem, nil
 }
 
-// selected returns the selection of a source, and the error for an empty result. The zero selection selects
+// selectionOf returns the selection of a source, and the error for an empty result. The zero selection selects
 // nothing.
-func selected(source *corev1.ClusterTrustBundleProjection) (wish selection, nothing, err error) {
+func selectionOf(source *corev1.ClusterTrustBundleProjection) (wish selection, nothing, err error) {
 	switch {
 	case source.Name != nil && *source.Name != "":
 		return selection{name: *source.Name}, fmt.Errorf("while getting ClusterTrustBundle: %w", apierrors.NewNotFound(resource, *source.Name)), nil
@@ -113,8 +113,8 @@ func selected(source *corev1.ClusterTrustBundleProjection) (wish selection, noth
 	return selection{signer: *source.SignerName, labels: selector.String()}, ErrNothing, nil
 }
 
-// slot returns the place of an answer, and forgets unused answers.
-func (r *Reader) slot(wish selection) *slot {
+// slotOf returns the place of an answer, and forgets unused answers.
+func (r *Reader) slotOf(wish selection) *slot {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,8 +128,8 @@ func (r *Reader) slot(wish selection) *slot {
 	return s
 }
 
-// fill sends the request, unless the answer is still good. Without a new answer, the old answer stays.
-func (r *Reader) fill(ctx context.Context, s *slot, wish selection) error {
+// fillSlot sends the request, unless the answer is still good. Without a new answer, the old answer stays.
+func (r *Reader) fillSlot(ctx context.Context, s *slot, wish selection) error {
 	good := keep
 	if s.known && !s.found {
 		good = keepNothing
@@ -137,9 +137,9 @@ func (r *Reader) fill(ctx context.Context, s *slot, wish selection) error {
 	if s.known && time.Since(s.asked) < good {
 		return nil
 	}
-	found, err := r.ask(ctx, wish)
+	found, err := r.askBundles(ctx, wish)
 	if err == nil {
-		s.known, s.found, s.pem, s.asked = true, len(found) > 0, normal(found), time.Now()
+		s.known, s.found, s.pem, s.asked = true, len(found) > 0, normalizeBundles(found), time.Now()
 		return nil
 	}
 	if !s.known {
@@ -152,7 +152,7 @@ func (r *Reader) fill(ctx context.Context, s *slot, wish selection) error {
 	return nil
 }
 
-func (r *Reader) ask(ctx context.Context, wish selection) ([]certapi.Bundle, error) {
+func (r *Reader) askBundles(ctx context.Context, wish selection) ([]certapi.Bundle, error) {
 	if wish.name == "" {
 		return r.api.BundlesOf(ctx, wish.signer, wish.labels)
 	}

@@ -12,13 +12,13 @@ import (
 )
 
 func main() {
-	if err := run("deploy/manifests"); err != nil {
+	if err := writeManifests("deploy/manifests"); err != nil {
 		fmt.Fprintln(os.Stderr, "write:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir string) error {
+func writeManifests(dir string) error {
 	role, err := rbac.YAML(rbac.Shipped, rbac.ShippedFeatures()...)
 	if err != nil {
 		return err

@@ -32,13 +32,13 @@ const closeTime = 2 * time.Minute
 func (c *Containerd) Close() error { return c.close() }
 
 func (c *Containerd) remove() error {
-	defer c.slot.release()
+	defer c.slot.unlockFile()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	// The network plugins undo their changes to the machine when containerd removes a sandbox. The sweep below
 	// removes the rest, so the error does not count.
 	_ = c.RemovePods(ctx)
-	return errors.Join(c.Stop(), c.sweep())
+	return errors.Join(c.Stop(), c.removeRemains())
 }
 
 // RemovePods removes all sandboxes, and with them their containers.
@@ -66,9 +66,9 @@ func (c *Containerd) RemovePods(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// sweep removes everything that a containerd in this slot has left. It needs only the number of the slot, so it
+// removeRemains removes everything that a containerd in this slot has left. It needs only the number of the slot, so it
 // works for a containerd that was killed long ago.
-func (c *Containerd) sweep() error {
+func (c *Containerd) removeRemains() error {
 	endProcesses(c.slot.dir)
 	errs := []error{Unmount(c.slot.dir), RemoveCgroup(c.CgroupParent)}
 	if _, err := os.Stat("/sys/class/net/" + c.Bridge); err == nil {

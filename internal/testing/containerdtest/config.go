@@ -73,18 +73,18 @@ const networkConfig = `{
 }
 `
 
-// configure writes the files that containerd and the network plugins read.
-func (c *Containerd) configure() error {
-	bin, err := plugins()
+// writeConfig writes the files that containerd and the network plugins read.
+func (c *Containerd) writeConfig() error {
+	bin, err := pluginFolder()
 	if err != nil {
 		return err
 	}
 	s := c.slot
-	daemon := fmt.Sprintf(daemonConfig, s.file("root"), s.file("state"), c.socket(), c.socket()+".ttrpc", pauseImage,
-		bin, s.file("cni"), c.options.Registries, s.file("runc"), s.file("opt"))
-	network := fmt.Sprintf(networkConfig, c.Bridge, c.Bridge, c.options.Masquerade, s.file("ipam"), c.options.Subnet)
+	daemon := fmt.Sprintf(daemonConfig, s.filePath("root"), s.filePath("state"), c.socketPath(), c.socketPath()+".ttrpc", pauseImage,
+		bin, s.filePath("cni"), c.options.Registries, s.filePath("runc"), s.filePath("opt"))
+	network := fmt.Sprintf(networkConfig, c.Bridge, c.Bridge, c.options.Masquerade, s.filePath("ipam"), c.options.Subnet)
 	for name, content := range map[string]string{"containerd.toml": daemon, "cni/10-pods.conflist": network} {
-		path := s.file(name)
+		path := s.filePath(name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return fmt.Errorf("configure containerd: %w", err)
 		}
@@ -95,7 +95,7 @@ func (c *Containerd) configure() error {
 	return nil
 }
 
-func (c *Containerd) socket() string { return c.slot.file("c.sock") }
+func (c *Containerd) socketPath() string { return c.slot.filePath("c.sock") }
 
 // Endpoint returns the address of the runtime, in the form unix:///path.
-func (c *Containerd) Endpoint() string { return "unix://" + c.socket() }
+func (c *Containerd) Endpoint() string { return "unix://" + c.socketPath() }

@@ -64,31 +64,31 @@ func New(ctx context.Context, options Options) (*Containerd, error) {
 		return nil, err
 	}
 	if options.Bridge == "" {
-		options.Bridge = s.bridge()
+		options.Bridge = s.bridgeName()
 	}
 	if options.Subnet == "" {
-		options.Subnet = s.subnet()
+		options.Subnet = s.subnetRange()
 	}
 	if options.CgroupParent == "" {
-		options.CgroupParent = s.cgroup()
+		options.CgroupParent = s.cgroupPath()
 	}
 	if options.Program == "" {
 		options.Program = "containerd"
 	}
 	c := &Containerd{Dir: s.dir, Bridge: options.Bridge, Subnet: options.Subnet, CgroupParent: options.CgroupParent, options: options, slot: s}
 	c.close = sync.OnceValue(c.remove)
-	if err := c.open(ctx); err != nil {
+	if err := c.startClean(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start a containerd: %w", err), c.Close(), errors.New(c.Said()))
 	}
 	return c, nil
 }
 
-// open removes the remains of an earlier process from the slot, and starts containerd.
-func (c *Containerd) open(ctx context.Context) error {
-	if err := c.sweep(); err != nil {
+// startClean removes the remains of an earlier process from the slot, and starts containerd.
+func (c *Containerd) startClean(ctx context.Context) error {
+	if err := c.removeRemains(); err != nil {
 		return err
 	}
-	if err := c.configure(); err != nil {
+	if err := c.writeConfig(); err != nil {
 		return err
 	}
 	if err := c.Resume(ctx); err != nil {
@@ -108,7 +108,7 @@ func (c *Containerd) Resume(ctx context.Context) error {
 	if c.daemon != nil {
 		return errors.New("containerd runs already")
 	}
-	argv := []string{c.options.Program, "--config", c.slot.file("containerd.toml")}
+	argv := []string{c.options.Program, "--config", c.slot.filePath("containerd.toml")}
 	if file := c.options.NetworkNamespace; file != "" {
 		argv = append([]string{"nsenter", "--net=" + file}, argv...) // nsenter becomes the program
 	}
@@ -122,7 +122,7 @@ func (c *Containerd) Resume(ctx context.Context) error {
 		return fmt.Errorf("start containerd: %w", err)
 	}
 	c.daemon = d
-	return c.await(ctx, d)
+	return c.awaitReady(ctx, d)
 }
 
 // run starts the program and waits for its end, on one thread: the death of the thread that started a process
@@ -137,14 +137,14 @@ func (d *daemon) run(started chan<- error) {
 	}
 }
 
-// await returns when runtime and network are ready.
-func (c *Containerd) await(ctx context.Context, d *daemon) error {
+// awaitReady returns when runtime and network are ready.
+func (c *Containerd) awaitReady(ctx context.Context, d *daemon) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		err := c.ready(ctx)
+		err := c.checkReady(ctx)
 		if err == nil {
 			return nil
 		}
@@ -158,9 +158,9 @@ func (c *Containerd) await(ctx context.Context, d *daemon) error {
 	}
 }
 
-// ready returns nil when containerd can run pods.
-func (c *Containerd) ready(ctx context.Context) error {
-	if _, err := os.Stat(c.socket()); err != nil {
+// checkReady returns nil when containerd can run pods.
+func (c *Containerd) checkReady(ctx context.Context) error {
+	if _, err := os.Stat(c.socketPath()); err != nil {
 		return fmt.Errorf("find the socket: %w", err)
 	}
 	conn, err := c.Connect()
@@ -200,12 +200,12 @@ func (c *Containerd) Connect() (*grpc.ClientConn, error) {
 }
 
 // Stop ends containerd as a system does; its containers go on.
-func (c *Containerd) Stop() error { return c.signal(syscall.SIGTERM) }
+func (c *Containerd) Stop() error { return c.sendSignal(syscall.SIGTERM) }
 
 // Kill ends containerd without a chance to do anything; its containers go on.
-func (c *Containerd) Kill() error { return c.signal(syscall.SIGKILL) }
+func (c *Containerd) Kill() error { return c.sendSignal(syscall.SIGKILL) }
 
-func (c *Containerd) signal(sig syscall.Signal) error {
+func (c *Containerd) sendSignal(sig syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.daemon

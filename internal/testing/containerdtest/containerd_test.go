@@ -122,7 +122,7 @@ func TestPlaceOfAKilledProcessIsCleaned(t *testing.T) {
 	if err := first.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.sweep(); err != nil {
+	if err := first.removeRemains(); err != nil {
 		t.Error(err)
 	}
 	if found := leftovers(t, first); len(found) > 0 {

@@ -19,10 +19,10 @@ import (
 // criNamespace is containerd's namespace for the objects of the Container Runtime Interface.
 const criNamespace = "k8s.io"
 
-// load imports an archive from a file, or from the reader when the name is "-", and returns when the images can
+// importArchive imports an archive from a file, or from the reader when the name is "-", and returns when the images can
 // be used. Their names come from ctr's output, which has a line for each unpacked image.
-func (c *Containerd) load(ctx context.Context, name string, from io.Reader) error {
-	cmd := exec.CommandContext(ctx, "ctr", "--address", c.socket(), "--namespace", criNamespace, "images", "import", name)
+func (c *Containerd) importArchive(ctx context.Context, name string, from io.Reader) error {
+	cmd := exec.CommandContext(ctx, "ctr", "--address", c.socketPath(), "--namespace", criNamespace, "images", "import", name)
 	cmd.Stdin = from
 	out, err := cmd.CombinedOutput()
 	if err != nil {

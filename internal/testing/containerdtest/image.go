@@ -94,28 +94,28 @@ func PauseImage(ctx context.Context, names ...string) (Image, error) {
 
 // Archive returns the image in the format of docker save, which all runtimes can load.
 func (i Image) Archive() ([]byte, error) {
-	layer, err := i.layer()
+	layer, err := i.layerArchive()
 	if err != nil {
 		return nil, fmt.Errorf("make image %v: %w", i.Names, err)
 	}
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux",
 		"config": map[string]any{"Entrypoint": i.Entrypoint, "Cmd": i.Cmd, "Env": i.Env, "User": i.User, "WorkingDir": i.WorkingDir, "StopSignal": i.Signal},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest(layer)}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + hexDigest(layer)}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make image %v: %w", i.Names, err)
 	}
-	configName := digest(config) + ".json"
+	configName := hexDigest(config) + ".json"
 	manifest, err := json.Marshal([]any{map[string]any{"Config": configName, "RepoTags": i.Names, "Layers": []string{"layer.tar"}}})
 	if err != nil {
 		return nil, fmt.Errorf("make image %v: %w", i.Names, err)
 	}
-	return archive([]entry{{"manifest.json", File{Mode: 0o644, Data: manifest}}, {configName, File{Mode: 0o644, Data: config}}, {"layer.tar", File{Mode: 0o644, Data: layer}}})
+	return makeArchive([]entry{{"manifest.json", File{Mode: 0o644, Data: manifest}}, {configName, File{Mode: 0o644, Data: config}}, {"layer.tar", File{Mode: 0o644, Data: layer}}})
 }
 
-// layer returns the archive of the files, in a fixed order.
-func (i Image) layer() ([]byte, error) {
+// layerArchive returns the archive of the files, in a fixed order.
+func (i Image) layerArchive() ([]byte, error) {
 	all := map[string]File{}
 	for name, file := range i.Files {
 		all[strings.TrimPrefix(name, "/")] = file
@@ -130,7 +130,7 @@ func (i Image) layer() ([]byte, error) {
 		entries = append(entries, entry{name, file})
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
-	return archive(entries)
+	return makeArchive(entries)
 }
 
 // entry is a file of an archive.
@@ -139,11 +139,11 @@ type entry struct {
 	File
 }
 
-func archive(entries []entry) ([]byte, error) {
+func makeArchive(entries []entry) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for _, e := range entries {
-		if err := w.WriteHeader(e.header()); err != nil {
+		if err := w.WriteHeader(e.tarHeader()); err != nil {
 			return nil, fmt.Errorf("archive %s: %w", e.name, err)
 		}
 		if _, err := w.Write(e.Data); err != nil {
@@ -156,8 +156,8 @@ func archive(entries []entry) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// header translates the bits that os.FileMode and tar write differently.
-func (e entry) header() *tar.Header {
+// tarHeader translates the bits that os.FileMode and tar write differently.
+func (e entry) tarHeader() *tar.Header {
 	h := &tar.Header{Name: e.name, Typeflag: tar.TypeReg, Mode: int64(e.Mode.Perm()), Size: int64(len(e.Data)), Linkname: e.Link, Uid: e.UID, Gid: e.GID}
 	if h.Mode == 0 {
 		h.Mode = 0o755
@@ -177,7 +177,7 @@ func (e entry) header() *tar.Header {
 	return h
 }
 
-func digest(data []byte) string {
+func hexDigest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
@@ -189,7 +189,7 @@ func (c *Containerd) Import(ctx context.Context, images ...Image) error {
 		if err != nil {
 			return err
 		}
-		if err := c.load(ctx, "-", bytes.NewReader(data)); err != nil {
+		if err := c.importArchive(ctx, "-", bytes.NewReader(data)); err != nil {
 			return fmt.Errorf("import %v: %w", image.Names, err)
 		}
 	}
@@ -198,7 +198,7 @@ func (c *Containerd) Import(ctx context.Context, images ...Image) error {
 
 // ImportFile gives containerd the images of an archive in the format of docker save or of OCI.
 func (c *Containerd) ImportFile(ctx context.Context, path string) error {
-	if err := c.load(ctx, path, nil); err != nil {
+	if err := c.importArchive(ctx, path, nil); err != nil {
 		return fmt.Errorf("import %s: %w", path, err)
 	}
 	return nil

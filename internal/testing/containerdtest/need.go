@@ -37,7 +37,7 @@ func Missing() error {
 			packages = append(packages, n[1])
 		}
 	}
-	if _, err := plugins(); err != nil {
+	if _, err := pluginFolder(); err != nil {
 		packages = append(packages, "containernetworking-plugins")
 	}
 	if len(packages) > 0 {
@@ -46,8 +46,8 @@ func Missing() error {
 	return nil
 }
 
-// plugins returns the folder of the network plugins.
-func plugins() (string, error) {
+// pluginFolder returns the folder of the network plugins.
+func pluginFolder() (string, error) {
 	for _, dir := range pluginFolders {
 		if _, err := os.Stat(filepath.Join(dir, "bridge")); err == nil {
 			return dir, nil

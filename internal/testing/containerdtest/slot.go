@@ -45,17 +45,17 @@ func takeSlot() (*slot, error) {
 	return nil, fmt.Errorf("all %d places for a containerd in %s are taken", slots, os.TempDir())
 }
 
-func (s *slot) release() { _ = s.lock.Close() } // closing unlocks the file; the file stays, for the next lock
+func (s *slot) unlockFile() { _ = s.lock.Close() } // closing unlocks the file; the file stays, for the next lock
 
-func (s *slot) file(name ...string) string {
+func (s *slot) filePath(name ...string) string {
 	return filepath.Join(append([]string{s.dir}, name...)...)
 }
 
-// bridge returns the name of the bridge of all pods.
-func (s *slot) bridge() string { return fmt.Sprintf("vkt%d", s.number) }
+// bridgeName returns the name of the bridge of all pods.
+func (s *slot) bridgeName() string { return fmt.Sprintf("vkt%d", s.number) }
 
-// subnet returns the subnet of the pods' addresses.
-func (s *slot) subnet() string { return fmt.Sprintf("10.93.%d.0/24", s.number) }
+// subnetRange returns the subnet of the pods' addresses.
+func (s *slot) subnetRange() string { return fmt.Sprintf("10.93.%d.0/24", s.number) }
 
-// cgroup returns the cgroup for containers.
-func (s *slot) cgroup() string { return fmt.Sprintf("/vk-containerd-%d", s.number) }
+// cgroupPath returns the cgroup for containers.
+func (s *slot) cgroupPath() string { return fmt.Sprintf("/vk-containerd-%d", s.number) }

@@ -51,8 +51,8 @@ func (p *Proxy) Inject(f Fault) (remove func()) {
 	}
 }
 
-// hit returns the fault of a request.
-func (p *Proxy) hit(req Request) Fault {
+// faultFor returns the fault of a request.
+func (p *Proxy) faultFor(req Request) Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, f := range p.faults {
@@ -87,23 +87,23 @@ func (p *Proxy) CutWatches(on func(Request) bool) (n int) {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	p.handlers.Add(1)
 	defer p.handlers.Done()
-	asked := parse(req)
+	asked := parseRequest(req)
 	kept := p.add(asked)
 	if asked.Verb == "watch" {
 		ctx, cut := context.WithCancel(req.Context())
-		defer p.open(&watching{asked, cut})()
+		defer p.openWatch(&watching{asked, cut})()
 		req = req.WithContext(ctx)
 	}
-	f := p.hit(asked)
+	f := p.faultFor(asked)
 	if !sleep.For(req.Context(), f.Delay) {
 		panic(http.ErrAbortHandler)
 	}
-	answer := &recorded{ResponseWriter: w, begun: func(status int) { p.answered(kept, status, f.answers()) }}
+	answer := &recorded{ResponseWriter: w, begun: func(status int) { p.recordAnswer(kept, status, f.answersRequest()) }}
 	switch {
 	case f.InStream || f.Silent:
-		f.stream(answer, req)
+		f.answerWatch(answer, req)
 	case f.Status != 0:
-		f.refuse(answer)
+		f.refuseRequest(answer)
 	default:
 		if f.Revision != "" && asked.Verb == "list" {
 			req = atRevision(req, f.Revision)
@@ -112,8 +112,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// open counts an open watch until the returned function is called.
-func (p *Proxy) open(w *watching) (done func()) {
+// openWatch counts an open watch until the returned function is called.
+func (p *Proxy) openWatch(w *watching) (done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.watches[w] = true
@@ -125,7 +125,7 @@ func (p *Proxy) open(w *watching) (done func()) {
 	}
 }
 
-func (f Fault) answers() bool { return f.Status != 0 || f.Silent || f.Revision != "" }
+func (f Fault) answersRequest() bool { return f.Status != 0 || f.Silent || f.Revision != "" }
 
 // reasons are the reasons checked by clients.
 var reasons = map[int]metav1.StatusReason{
@@ -139,7 +139,7 @@ var reasons = map[int]metav1.StatusReason{
 	http.StatusNotFound:            metav1.StatusReasonNotFound,
 }
 
-func (f Fault) status() metav1.Status {
+func (f Fault) statusObject() metav1.Status {
 	return metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusFailure, Code: int32(f.Status), Reason: reasons[f.Status],
@@ -147,21 +147,21 @@ func (f Fault) status() metav1.Status {
 	}
 }
 
-func (f Fault) refuse(w http.ResponseWriter) {
+func (f Fault) refuseRequest(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	if f.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())))
 	}
 	w.WriteHeader(f.Status)
-	_ = json.NewEncoder(w).Encode(f.status()) // the client may be gone
+	_ = json.NewEncoder(w).Encode(f.statusObject()) // the client may be gone
 }
 
-// stream answers a watch.
-func (f Fault) stream(w http.ResponseWriter, req *http.Request) {
+// answerWatch answers a watch.
+func (f Fault) answerWatch(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/json;stream=watch")
 	w.WriteHeader(http.StatusOK)
 	if !f.Silent {
-		_ = json.NewEncoder(w).Encode(map[string]any{"type": "ERROR", "object": f.status()})
+		_ = json.NewEncoder(w).Encode(map[string]any{"type": "ERROR", "object": f.statusObject()})
 		return
 	}
 	_ = http.NewResponseController(w).Flush()

@@ -41,4 +41,4 @@ func holdPort() (_ *held, err error) {
 	return &held{fd: fd, port: inet.Port}, nil
 }
 
-func (h *held) release() { _ = syscall.Close(h.fd) }
+func (h *held) releasePort() { _ = syscall.Close(h.fd) }

@@ -26,7 +26,7 @@ type link struct {
 	over     bool           // guarded by mu
 }
 
-func listen() (*link, error) {
+func listenLink() (*link, error) {
 	hold, err := holdPort()
 	if err != nil {
 		return nil, fmt.Errorf("hold a port for the proxy: %w", err)
@@ -36,7 +36,7 @@ func listen() (*link, error) {
 		accepted: make(chan net.Conn), closed: make(chan struct{}), conns: map[*conn]bool{},
 	}
 	if err := l.Restore(); err != nil {
-		hold.release()
+		hold.releasePort()
 		return nil, err
 	}
 	return l, nil
@@ -121,13 +121,13 @@ func (l *link) stop() error {
 	return nil
 }
 
-// shut ends the port, its connections and its goroutines.
-func (l *link) shut() {
+// shutLink ends the port, its connections and its goroutines.
+func (l *link) shutLink() {
 	_ = l.stop()
 	l.Heal()
 	l.Reset()
 	l.loops.Wait()
-	l.hold.release()
+	l.hold.releasePort()
 }
 
 // Reset resets all connections (RST) and returns how many there were.
@@ -172,7 +172,7 @@ func (l *link) Throttle(bytesPerSecond int) {
 	l.rate = bytesPerSecond
 }
 
-func (l *link) state() (blocked chan struct{}, rate int) {
+func (l *link) linkState() (blocked chan struct{}, rate int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.blocked, l.rate
@@ -186,10 +186,10 @@ type conn struct {
 	done chan struct{} // closed by Close
 }
 
-// pass returns when packets pass.
-func (c *conn) pass() error {
+// awaitPass returns when packets pass.
+func (c *conn) awaitPass() error {
 	for {
-		blocked, _ := c.link.state()
+		blocked, _ := c.link.linkState()
 		if blocked == nil {
 			return nil
 		}
@@ -205,7 +205,7 @@ func (c *conn) pass() error {
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.TCPConn.Read(b)
 	if n > 0 { // the data may have come in while packets vanish
-		if err := c.pass(); err != nil {
+		if err := c.awaitPass(); err != nil {
 			return 0, err
 		}
 	}
@@ -218,11 +218,11 @@ const throttledChunk = 1 << 10
 // Write implements net.Conn.
 func (c *conn) Write(b []byte) (written int, err error) {
 	for written < len(b) {
-		if err := c.pass(); err != nil {
+		if err := c.awaitPass(); err != nil {
 			return written, err
 		}
 		part := b[written:]
-		if _, rate := c.link.state(); rate > 0 {
+		if _, rate := c.link.linkState(); rate > 0 {
 			part = part[:min(len(part), throttledChunk)]
 			select {
 			case <-time.After(time.Duration(len(part)) * time.Second / time.Duration(rate)):

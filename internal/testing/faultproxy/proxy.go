@@ -57,13 +57,13 @@ func Start(upstream *rest.Config) (*Proxy, error) {
 		return nil, fmt.Errorf("parse the API server's address: %w", err)
 	}
 	p := &Proxy{record: newRecord(), watches: map[*watching]bool{}}
-	if p.itself, err = transport(upstream); err != nil {
+	if p.itself, err = newTransport(upstream); err != nil {
 		return nil, err
 	}
-	if p.anonymous, err = transport(rest.AnonymousClientConfig(upstream)); err != nil {
+	if p.anonymous, err = newTransport(rest.AnonymousClientConfig(upstream)); err != nil {
 		return nil, err
 	}
-	if p.link, err = listen(); err != nil {
+	if p.link, err = listenLink(); err != nil {
 		return nil, err
 	}
 	quiet := log.New(io.Discard, "", 0) // failures here are intended
@@ -87,8 +87,8 @@ func Start(upstream *rest.Config) (*Proxy, error) {
 	return p, nil
 }
 
-// transport returns a transport that shares no connection with others.
-func transport(config *rest.Config) (http.RoundTripper, error) {
+// newTransport returns a transport that shares no connection with others.
+func newTransport(config *rest.Config) (http.RoundTripper, error) {
 	config = rest.CopyConfig(config)
 	config.Dial = (&net.Dialer{}).DialContext // keeps client-go from handing out a cached transport
 	rt, err := rest.TransportFor(config)
@@ -106,15 +106,15 @@ func (p *Proxy) RoundTrip(req *http.Request) (*http.Response, error) {
 	return p.itself.RoundTrip(req)
 }
 
-// authority returns the proxy's certificate, which clients trust.
-func (p *Proxy) authority() []byte {
+// authorityPEM returns the proxy's certificate, which clients trust.
+func (p *Proxy) authorityPEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 }
 
 // Config returns a client's configuration, without a rate limit, that speaks protobuf as a daemon does.
 func (p *Proxy) Config() *rest.Config {
 	return &rest.Config{
-		Host: p.server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: p.authority()},
+		Host: p.server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: p.authorityPEM()},
 		ContentConfig: rest.ContentConfig{
 			ContentType:        runtime.ContentTypeProtobuf,
 			AcceptContentTypes: runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON,
@@ -125,7 +125,7 @@ func (p *Proxy) Config() *rest.Config {
 // Kubeconfig writes a kubeconfig file into dir and returns its path.
 func (p *Proxy) Kubeconfig(dir string) (string, error) {
 	config := clientcmdapi.NewConfig()
-	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: p.server.URL, CertificateAuthorityData: p.authority()}
+	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: p.server.URL, CertificateAuthorityData: p.authorityPEM()}
 	config.AuthInfos["nobody"] = &clientcmdapi.AuthInfo{}
 	config.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy", AuthInfo: "nobody"}
 	config.CurrentContext = "proxy"
@@ -139,7 +139,7 @@ func (p *Proxy) Kubeconfig(dir string) (string, error) {
 // Close ends the proxy with all its goroutines, and returns when they have ended.
 func (p *Proxy) Close() {
 	p.end()
-	p.link.shut()
+	p.link.shutLink()
 	p.server.Close()
 	p.handlers.Wait()
 	for _, rt := range []http.RoundTripper{p.itself, p.anonymous} {

@@ -44,8 +44,8 @@ func Writes(r Request) bool { return r.Writes() }
 // Watches is a condition: the request is a watch.
 func Watches(r Request) bool { return r.Verb == "watch" }
 
-// parse returns the contents of a request.
-func parse(req *http.Request) Request {
+// parseRequest returns the contents of a request.
+func parseRequest(req *http.Request) Request {
 	out := Request{At: time.Now(), Path: req.URL.RequestURI(), Length: req.ContentLength}
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	switch {
@@ -64,11 +64,11 @@ func parse(req *http.Request) Request {
 			*field = parts[i]
 		}
 	}
-	out.Verb = verb(req, out.Name)
+	out.Verb = requestVerb(req, out.Name)
 	return out
 }
 
-func verb(req *http.Request, name string) string {
+func requestVerb(req *http.Request, name string) string {
 	watch := req.URL.Query().Get("watch")
 	switch {
 	case req.Method == http.MethodGet && (watch == "true" || watch == "1"):
@@ -99,19 +99,19 @@ func (r *record) add(req Request) *Request {
 	defer r.mu.Unlock()
 	kept := &req
 	r.all = append(r.all, kept)
-	r.tell()
+	r.wakeWaiters()
 	return kept
 }
 
-func (r *record) answered(req *Request, status int, injected bool) {
+func (r *record) recordAnswer(req *Request, status int, injected bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	req.Status, req.Injected = status, injected
-	r.tell()
+	r.wakeWaiters()
 }
 
-// tell wakes the waiting callers. The caller holds mu.
-func (r *record) tell() {
+// wakeWaiters wakes the waiting callers. The caller holds mu.
+func (r *record) wakeWaiters() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
@@ -120,10 +120,10 @@ func (r *record) tell() {
 func (r *record) Requests(keep func(Request) bool) (out []Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.those(keep)
+	return r.matchingRequests(keep)
 }
 
-func (r *record) those(keep func(Request) bool) (out []Request) {
+func (r *record) matchingRequests(keep func(Request) bool) (out []Request) {
 	for _, req := range r.all {
 		if keep == nil || keep(*req) {
 			out = append(out, *req)
@@ -140,7 +140,7 @@ func (r *record) Count(keep func(Request) bool) int { return len(r.Requests(keep
 func (r *record) Await(ctx context.Context, n int, keep func(Request) bool) error {
 	for {
 		r.mu.Lock()
-		enough, changed := len(r.those(keep)) >= n, r.changed
+		enough, changed := len(r.matchingRequests(keep)) >= n, r.changed
 		r.mu.Unlock()
 		if enough {
 			return nil

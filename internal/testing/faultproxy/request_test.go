@@ -27,7 +27,7 @@ func TestParse(t *testing.T) {
 		"GET /apis":                                                      "list ///",
 	} {
 		method, url, _ := strings.Cut(path, " ")
-		r := parse(httptest.NewRequestWithContext(t.Context(), method, url, http.NoBody))
+		r := parseRequest(httptest.NewRequestWithContext(t.Context(), method, url, http.NoBody))
 		if got := r.Verb + " " + strings.Join([]string{r.Resource, r.Namespace, r.Name, r.Subresource}, "/"); got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
 		}

@@ -63,7 +63,7 @@ func Check(tree *repocheck.Tree) (page string, breaches []string) {
 			}
 		}
 	}
-	return write(tests), breaches
+	return renderPage(tests), breaches
 }
 
 const intro = `# What others wrote
@@ -72,8 +72,8 @@ Published plugins, files, pods, issues and monitoring of others, and how they fa
 from the names of the tests. The tests are part of ` + "`make test`" + `, and each has its row in its name.
 `
 
-// write returns the page; tests are their names, with their folders, by row.
-func write(tests map[string][]string) string {
+// renderPage returns the page; tests are their names, with their folders, by row.
+func renderPage(tests map[string][]string) string {
 	page := &rowpage.Page{Intro: intro, Columns: []string{"#", "Source", "Users expect", "Ours", "Since", "Tests"}}
 	rows := 0
 	for _, section := range sections {

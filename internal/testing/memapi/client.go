@@ -30,7 +30,7 @@ type client struct {
 	namespace                 string
 }
 
-func (c *client) begin(ctx context.Context, verb, name string) error {
+func (c *client) beginCall(ctx context.Context, verb, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -40,8 +40,8 @@ func (c *client) begin(ctx context.Context, verb, name string) error {
 	return nil
 }
 
-// answer returns the answer for the client, or the error in its place.
-func answer[T any](c *client, verb, name string, got T, err error) (T, error) {
+// answerCall returns the answer for the client, or the error in its place.
+func answerCall[T any](c *client, verb, name string, got T, err error) (T, error) {
 	if err == nil && c.api.Lost != nil {
 		err = c.api.Lost(verb, c.namespace, name)
 	}
@@ -53,11 +53,11 @@ func answer[T any](c *client, verb, name string, got T, err error) (T, error) {
 }
 
 func (c *client) Get(ctx context.Context, name string, _ metav1.GetOptions) (*corev1.Pod, error) {
-	if err := c.begin(ctx, "get", name); err != nil {
+	if err := c.beginCall(ctx, "get", name); err != nil {
 		return nil, err
 	}
 	pod, err := c.get(name)
-	return answer(c, "get", name, pod, err)
+	return answerCall(c, "get", name, pod, err)
 }
 
 func (c *client) get(name string) (*corev1.Pod, error) {
@@ -65,7 +65,7 @@ func (c *client) get(name string) (*corev1.Pod, error) {
 	defer c.api.mu.Unlock()
 	pods := c.api.pods
 	if l := c.api.lag; l != nil && l.all {
-		pods = c.api.at(l.revision)
+		pods = c.api.podsAt(l.revision)
 	}
 	if pod := pods[keyOf(c.namespace, name)]; pod != nil {
 		return pod.DeepCopy(), nil
@@ -74,15 +74,15 @@ func (c *client) get(name string) (*corev1.Pod, error) {
 }
 
 func (c *client) Patch(ctx context.Context, name string, kind types.PatchType, body []byte, _ metav1.PatchOptions, sub ...string) (*corev1.Pod, error) {
-	c.note(Write{Verb: "patch", Key: keyOf(c.namespace, name), Body: string(body), At: time.Now()})
-	if err := c.begin(ctx, "patch", name); err != nil {
+	c.recordWrite(Write{Verb: "patch", Key: keyOf(c.namespace, name), Body: string(body), At: time.Now()})
+	if err := c.beginCall(ctx, "patch", name); err != nil {
 		return nil, err
 	}
 	if kind != types.StrategicMergePatchType || len(sub) != 1 || sub[0] != "status" {
 		return nil, apierrors.NewBadRequest("only strategic-merge patches of the status are served here")
 	}
 	pod, err := c.api.patchStatus(keyOf(c.namespace, name), body)
-	return answer(c, "patch", name, pod, err)
+	return answerCall(c, "patch", name, pod, err)
 }
 
 func (c *client) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
@@ -90,18 +90,18 @@ func (c *client) Delete(ctx context.Context, name string, opts metav1.DeleteOpti
 	if opts.Preconditions != nil && opts.Preconditions.UID != nil {
 		w.UID = *opts.Preconditions.UID
 	}
-	c.note(w)
-	if err := c.begin(ctx, "delete", name); err != nil {
+	c.recordWrite(w)
+	if err := c.beginCall(ctx, "delete", name); err != nil {
 		return err
 	}
 	c.api.mu.Lock()
-	err := c.api.delete(Client, keyOf(c.namespace, name), opts)
+	err := c.api.deletePod(Client, keyOf(c.namespace, name), opts)
 	c.api.mu.Unlock()
-	_, err = answer(c, "delete", name, struct{}{}, err)
+	_, err = answerCall(c, "delete", name, struct{}{}, err)
 	return err
 }
 
-func (c *client) note(w Write) {
+func (c *client) recordWrite(w Write) {
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()
 	c.api.writes = append(c.api.writes, w)

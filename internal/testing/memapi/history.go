@@ -61,7 +61,7 @@ func (a *API) Vanish(namespace, name string) {
 	key := keyOf(namespace, name)
 	if pod := a.pods[key]; pod != nil {
 		a.revision++
-		a.record(Version{Revision: a.revision, Kind: watch.Deleted, By: Accident, Pod: pod, unseen: true})
+		a.recordChange(Version{Revision: a.revision, Kind: watch.Deleted, By: Accident, Pod: pod, unseen: true})
 		delete(a.pods, key)
 	}
 }
@@ -75,7 +75,7 @@ func (a *API) Compact() {
 	a.oldest = a.revision
 	status := apierrors.NewResourceExpired("too old resource version").Status()
 	for w := range a.watches {
-		w.send(watch.Event{Type: watch.Error, Object: &status})
+		w.sendEvent(watch.Event{Type: watch.Error, Object: &status})
 	}
 }
 
@@ -87,7 +87,7 @@ func (a *API) Lag(revision int64, all bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lag = &lag{revision: revision, all: all}
-	a.cut()
+	a.cutWatches()
 }
 
 // lag is a lagging API server.
@@ -116,18 +116,18 @@ func (a *API) CatchUp() {
 func (a *API) Restore(revision int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	pods := a.at(revision)
+	pods := a.podsAt(revision)
 	for key, pod := range a.pods {
 		if pods[key] == nil || pods[key].UID != pod.UID {
-			a.note(Version{Revision: revision, Kind: watch.Deleted, At: time.Now(), By: Accident, Pod: pod})
+			a.addVersion(Version{Revision: revision, Kind: watch.Deleted, At: time.Now(), By: Accident, Pod: pod})
 		}
 	}
 	for key, pod := range pods {
 		switch old := a.pods[key]; {
 		case old == nil || old.UID != pod.UID:
-			a.note(Version{Revision: revision, Kind: watch.Added, At: time.Now(), By: Accident, Pod: pod})
+			a.addVersion(Version{Revision: revision, Kind: watch.Added, At: time.Now(), By: Accident, Pod: pod})
 		case old.ResourceVersion != pod.ResourceVersion:
-			a.note(Version{Revision: revision, Kind: watch.Modified, At: time.Now(), By: Accident, Pod: pod})
+			a.addVersion(Version{Revision: revision, Kind: watch.Modified, At: time.Now(), By: Accident, Pod: pod})
 		}
 	}
 	for i, e := range a.events {
@@ -137,11 +137,11 @@ func (a *API) Restore(revision int64) {
 		}
 	}
 	a.pods, a.revision, a.oldest = pods, revision, min(a.oldest, revision)
-	a.cut()
+	a.cutWatches()
 }
 
-// at returns the pods at a revision.
-func (a *API) at(revision int64) map[string]*corev1.Pod {
+// podsAt returns the pods at a revision.
+func (a *API) podsAt(revision int64) map[string]*corev1.Pod {
 	pods := map[string]*corev1.Pod{}
 	for _, e := range a.events {
 		key := keyOf(e.Pod.Namespace, e.Pod.Name)
@@ -157,20 +157,20 @@ func (a *API) at(revision int64) map[string]*corev1.Pod {
 	return pods
 }
 
-// note adds to the history.
-func (a *API) note(v Version) {
+// addVersion adds to the history.
+func (a *API) addVersion(v Version) {
 	a.history = append(a.history, v)
 	if a.Witness != nil {
 		a.Witness(v)
 	}
 }
 
-// record adds a change to the history.
-func (a *API) record(v Version) {
+// recordChange adds a change to the history.
+func (a *API) recordChange(v Version) {
 	v.At = time.Now()
-	a.note(v)
+	a.addVersion(v)
 	a.events = append(a.events, v)
 	for w := range a.watches {
-		w.offer(v)
+		w.offerVersion(v)
 	}
 }

@@ -21,7 +21,7 @@ import (
 const freshWait = 3 * time.Second
 
 func (c *client) List(ctx context.Context, opts metav1.ListOptions) (*corev1.PodList, error) {
-	if err := c.begin(ctx, "list", ""); err != nil {
+	if err := c.beginCall(ctx, "list", ""); err != nil {
 		return nil, err
 	}
 	list, err := c.list(opts)
@@ -33,7 +33,7 @@ func (c *client) List(ctx context.Context, opts metav1.ListOptions) (*corev1.Pod
 		}
 		list, err = c.list(opts)
 	}
-	return answer(c, "list", "", list, err)
+	return answerCall(c, "list", "", list, err)
 }
 
 // list answers by resource version: without a version the answer is current, with "0" as old as allowed, with
@@ -43,7 +43,7 @@ func (c *client) list(opts metav1.ListOptions) (*corev1.PodList, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	least, err := parse(opts.ResourceVersion)
+	least, err := parseVersion(opts.ResourceVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (c *client) list(opts metav1.ListOptions) (*corev1.PodList, error) {
 	defer a.mu.Unlock()
 	pods, revision := a.pods, a.revision
 	if l := a.lag; l != nil && (l.all || opts.ResourceVersion != "") {
-		pods, revision = a.at(l.revision), l.revision
+		pods, revision = a.podsAt(l.revision), l.revision
 	}
 	if least > revision {
 		return nil, tooLarge(least, revision)
@@ -70,7 +70,7 @@ func (c *client) list(opts metav1.ListOptions) (*corev1.PodList, error) {
 	return list, nil
 }
 
-func parse(version string) (int64, error) {
+func parseVersion(version string) (int64, error) {
 	if version == "" {
 		return 0, nil
 	}
@@ -91,7 +91,7 @@ func tooLarge(asked, have int64) error {
 // Watch returns the events after a resource version. Field selectors are not
 // served.
 func (c *client) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	if err := c.begin(ctx, "watch", ""); err != nil {
+	if err := c.beginCall(ctx, "watch", ""); err != nil {
 		return nil, err
 	}
 	since, err := strconv.ParseInt(opts.ResourceVersion, 10, 64)
@@ -111,15 +111,15 @@ func (c *client) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Inte
 	w.catchUp()
 	a.watches[w] = true
 	if seconds := opts.TimeoutSeconds; seconds != nil {
-		w.expire = time.AfterFunc(time.Duration(*seconds)*time.Second, w.timeout)
+		w.expire = time.AfterFunc(time.Duration(*seconds)*time.Second, w.endSilently)
 	}
 	return w, nil
 }
 
-// timeout ends the watch without an event, as API servers do after some minutes.
-func (w *podWatch) timeout() {
+// endSilently ends the watch without an event, as API servers do after some minutes.
+func (w *podWatch) endSilently() {
 	w.api.mu.Lock()
 	defer w.api.mu.Unlock()
 	delete(w.api.watches, w)
-	w.end()
+	w.endWatch()
 }

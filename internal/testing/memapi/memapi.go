@@ -115,7 +115,7 @@ func (a *API) Create(pod *corev1.Pod) *corev1.Pod {
 	if pod.Status.Phase == "" {
 		pod.Status.Phase = corev1.PodPending
 	}
-	a.store(Test, watch.Added, pod)
+	a.storePod(Test, watch.Added, pod)
 	return pod.DeepCopy()
 }
 
@@ -133,7 +133,7 @@ func (a *API) Change(namespace, name string, change func(*corev1.Pod)) {
 	if !equality.Semantic.DeepEqual(pod.Spec, old.Spec) {
 		pod.Generation++
 	}
-	a.settle(Test, old, pod)
+	a.settlePod(Test, old, pod)
 }
 
 // Delete deletes a pod as a user does, with a grace period in seconds, or with
@@ -145,13 +145,13 @@ func (a *API) Delete(namespace, name string, grace int64) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.delete(Test, keyOf(namespace, name), opts); err != nil {
+	if err := a.deletePod(Test, keyOf(namespace, name), opts); err != nil {
 		panic(err.Error())
 	}
 }
 
-// store writes a pod under a new revision and tells the watches.
-func (a *API) store(by Actor, kind watch.EventType, pod *corev1.Pod) {
+// storePod writes a pod under a new revision and tells the watches.
+func (a *API) storePod(by Actor, kind watch.EventType, pod *corev1.Pod) {
 	a.revision++
 	pod.ResourceVersion = strconv.FormatInt(a.revision, 10)
 	if key := keyOf(pod.Namespace, pod.Name); kind == watch.Deleted {
@@ -159,20 +159,20 @@ func (a *API) store(by Actor, kind watch.EventType, pod *corev1.Pod) {
 	} else {
 		a.pods[key] = pod
 	}
-	a.record(Version{Revision: a.revision, Kind: kind, By: by, Pod: pod})
+	a.recordChange(Version{Revision: a.revision, Kind: kind, By: by, Pod: pod})
 }
 
-// settle stores a changed pod, or removes it if it is deleted and nothing holds it any longer.
-func (a *API) settle(by Actor, old, pod *corev1.Pod) {
+// settlePod stores a changed pod, or removes it if it is deleted and nothing holds it any longer.
+func (a *API) settlePod(by Actor, old, pod *corev1.Pod) {
 	if pod.DeletionTimestamp != nil && *pod.DeletionGracePeriodSeconds == 0 && len(pod.Finalizers) == 0 {
-		a.store(by, watch.Deleted, old.DeepCopy()) // the last state of the pod
+		a.storePod(by, watch.Deleted, old.DeepCopy()) // the last state of the pod
 		return
 	}
-	a.store(by, watch.Modified, pod)
+	a.storePod(by, watch.Modified, pod)
 }
 
-// delete follows the rules of graceful deletion of pods.
-func (a *API) delete(by Actor, key string, opts metav1.DeleteOptions) error {
+// deletePod follows the rules of graceful deletion of pods.
+func (a *API) deletePod(by Actor, key string, opts metav1.DeleteOptions) error {
 	old := a.pods[key]
 	if old == nil {
 		return apierrors.NewNotFound(resource, key)
@@ -198,9 +198,9 @@ func (a *API) delete(by Actor, key string, opts metav1.DeleteOptions) error {
 		}
 		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: end}, &grace
 	}
-	a.store(by, watch.Modified, pod) // also before an immediate deletion
+	a.storePod(by, watch.Modified, pod) // also before an immediate deletion
 	if *pod.DeletionGracePeriodSeconds == 0 && len(pod.Finalizers) == 0 {
-		a.store(by, watch.Deleted, pod.DeepCopy())
+		a.storePod(by, watch.Deleted, pod.DeepCopy())
 	}
 	return nil
 }

@@ -208,12 +208,12 @@ func TestEndsAreNotTakenBack(t *testing.T) {
 		}
 	}
 	var refused []string
-	for _, err := range invalid(old, now) {
+	for _, err := range invalidParts(old, now) {
 		refused = append(refused, err.Field)
 	}
 	want(t, refused, "status.containerStatuses[0].state", "status.initContainerStatuses[0].state", "status.ephemeralContainerStatuses[0].state")
 	old.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
-	if got := invalid(old, now); len(got) != 1 || got[0].Field != "status.ephemeralContainerStatuses[0].state" {
+	if got := invalidParts(old, now); len(got) != 1 || got[0].Field != "status.ephemeralContainerStatuses[0].state" {
 		t.Errorf("with a rule that restarts all containers: got %v", got)
 	}
 }

@@ -41,13 +41,13 @@ func (a *API) patchStatus(key string, body []byte) (*corev1.Pod, error) {
 	pod.Status = patched.Status
 	pod.Labels, pod.Annotations = maps.Clone(patched.Labels), maps.Clone(patched.Annotations)
 	matchIPs(&pod.Status)
-	if refused := invalid(old, &patched); len(refused) > 0 {
+	if refused := invalidParts(old, &patched); len(refused) > 0 {
 		return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), old.Name, refused)
 	}
 	if equality.Semantic.DeepEqual(pod, old) {
 		return pod, nil // like the API server, which writes nothing in this case
 	}
-	a.settle(Client, old, pod)
+	a.settlePod(Client, old, pod)
 	return pod.DeepCopy(), nil
 }
 
@@ -61,8 +61,8 @@ func matchIPs(s *corev1.PodStatus) {
 	}
 }
 
-// invalid returns the parts of a patched status refused by the API server.
-func invalid(old, patched *corev1.Pod) (refused field.ErrorList) {
+// invalidParts returns the parts of a patched status refused by the API server.
+func invalidParts(old, patched *corev1.Pod) (refused field.ErrorList) {
 	if patched.UID != old.UID {
 		refused = append(refused, field.Invalid(field.NewPath("metadata", "uid"), patched.UID, "field is immutable"))
 	}
@@ -78,16 +78,16 @@ func invalid(old, patched *corev1.Pod) (refused field.ErrorList) {
 	}
 	never := func(string, int32) bool { return false }
 	if !restartsAll(old) {
-		refused = append(refused, restarted(status.Child("containerStatuses"), old.Status.ContainerStatuses, patched.Status.ContainerStatuses, restarts(old.Spec.Containers))...)
-		refused = append(refused, restarted(status.Child("initContainerStatuses"), old.Status.InitContainerStatuses, patched.Status.InitContainerStatuses, restarts(old.Spec.InitContainers))...)
+		refused = append(refused, refuseRestart(status.Child("containerStatuses"), old.Status.ContainerStatuses, patched.Status.ContainerStatuses, restarts(old.Spec.Containers))...)
+		refused = append(refused, refuseRestart(status.Child("initContainerStatuses"), old.Status.InitContainerStatuses, patched.Status.InitContainerStatuses, restarts(old.Spec.InitContainers))...)
 	}
-	refused = append(refused, restarted(status.Child("ephemeralContainerStatuses"), old.Status.EphemeralContainerStatuses, patched.Status.EphemeralContainerStatuses, never)...)
+	refused = append(refused, refuseRestart(status.Child("ephemeralContainerStatuses"), old.Status.EphemeralContainerStatuses, patched.Status.EphemeralContainerStatuses, never)...)
 	return refused
 }
 
-// restarted refuses a status in which an ended container that may not start again is no longer ended, as
+// refuseRestart refuses a status in which an ended container that may not start again is no longer ended, as
 // ValidatePodStatusUpdate of Kubernetes 1.37 does.
-func restarted(path *field.Path, old, now []corev1.ContainerStatus, mayRestart func(name string, code int32) bool) (refused field.ErrorList) {
+func refuseRestart(path *field.Path, old, now []corev1.ContainerStatus, mayRestart func(name string, code int32) bool) (refused field.ErrorList) {
 	for i, before := range old {
 		if before.State.Terminated == nil || mayRestart(before.Name, before.State.Terminated.ExitCode) {
 			continue

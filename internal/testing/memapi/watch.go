@@ -36,7 +36,7 @@ func newPodWatch(a *API, since int64) *podWatch {
 		api: a, since: since, until: math.MaxInt64,
 		out: make(chan watch.Event), wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
-	go w.pump()
+	go w.pumpEvents()
 	return w
 }
 
@@ -48,48 +48,48 @@ func (w *podWatch) catchUp() {
 		}
 		w.since = e.Revision
 		if !e.unseen {
-			w.send(watch.Event{Type: e.Kind, Object: e.Pod.DeepCopy()})
+			w.sendEvent(watch.Event{Type: e.Kind, Object: e.Pod.DeepCopy()})
 		}
 	}
 }
 
-// offer sends one new event. It is called with api.mu held.
-func (w *podWatch) offer(e Version) {
+// offerVersion sends one new event. It is called with api.mu held.
+func (w *podWatch) offerVersion(e Version) {
 	if e.Revision <= w.since || e.Revision > w.until {
 		return
 	}
 	w.since = e.Revision
 	if !e.unseen {
-		w.send(watch.Event{Type: e.Kind, Object: e.Pod.DeepCopy()})
+		w.sendEvent(watch.Event{Type: e.Kind, Object: e.Pod.DeepCopy()})
 	}
 }
 
-func (w *podWatch) send(e watch.Event) {
+func (w *podWatch) sendEvent(e watch.Event) {
 	if w.mute {
 		return
 	}
 	w.mu.Lock()
 	w.queue = append(w.queue, e)
 	w.mu.Unlock()
-	w.signal()
+	w.wakePump()
 }
 
-// end closes the watch after the sent events, without a further event.
-func (w *podWatch) end() {
+// endWatch closes the watch after the sent events, without a further event.
+func (w *podWatch) endWatch() {
 	w.mu.Lock()
 	w.ended = true
 	w.mu.Unlock()
-	w.signal()
+	w.wakePump()
 }
 
-func (w *podWatch) signal() {
+func (w *podWatch) wakePump() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (w *podWatch) pump() {
+func (w *podWatch) pumpEvents() {
 	defer close(w.out)
 	for {
 		w.mu.Lock()
@@ -135,12 +135,12 @@ func (w *podWatch) Stop() {
 func (a *API) Cut() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.cut()
+	a.cutWatches()
 }
 
-func (a *API) cut() {
+func (a *API) cutWatches() {
 	for w := range a.watches {
-		w.end()
+		w.endWatch()
 		delete(a.watches, w)
 	}
 }

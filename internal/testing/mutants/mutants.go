@@ -45,12 +45,12 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 0, "`number` by which they are drawn")
 	flag.DurationVar(&o.budget, "budget", time.Hour, "`time` after which no further mutant is tried")
 	flag.Parse()
-	if err := run(context.Background(), o); err != nil {
+	if err := runMutants(context.Background(), o); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, o options) error {
+func runMutants(ctx context.Context, o options) error {
 	dir, err := filepath.Abs(o.dir)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	places, overlay, err := mutate(dir, work)
+	places, overlay, err := mutatePackage(dir, work)
 	if err != nil {
 		return err
 	}
@@ -68,13 +68,13 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := tests.reach(ctx, len(places)); err != nil {
+	if err := tests.recordReached(ctx, len(places)); err != nil {
 		return err
 	}
 	all := mutantsOf(places)
-	drawn := draw(all, o.draw, o.seed)
+	drawn := drawMutants(all, o.draw, o.seed)
 	tried, alive := 0, 0
-	for _, result := range tests.try(ctx, drawn, o.budget) {
+	for _, result := range tests.tryMutants(ctx, drawn, o.budget) {
 		v := <-result
 		if v.late {
 			continue
@@ -114,8 +114,8 @@ func mutantsOf(places []place) (all []mutant) {
 	return all
 }
 
-// draw returns n of the mutants, in their order; all of them if n is 0.
-func draw(all []mutant, n int, seed uint64) (drawn []mutant) {
+// drawMutants returns n of the mutants, in their order; all of them if n is 0.
+func drawMutants(all []mutant, n int, seed uint64) (drawn []mutant) {
 	if n == 0 || n >= len(all) {
 		return all
 	}
@@ -127,9 +127,9 @@ func draw(all []mutant, n int, seed uint64) (drawn []mutant) {
 	return drawn
 }
 
-// mutate writes the files of the package with all mutants, and an overlay with them in the place of the real
+// mutatePackage writes the files of the package with all mutants, and an overlay with them in the place of the real
 // files.
-func mutate(dir, work string) (places []place, overlay string, err error) {
+func mutatePackage(dir, work string) (places []place, overlay string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		return nil, "", err
@@ -149,10 +149,10 @@ func mutate(dir, work string) (places []place, overlay string, err error) {
 			return nil, "", err
 		}
 		pkg = syntax.Name.Name
-		ast.Inspect(syntax, f.look)
+		ast.Inspect(syntax, f.visitNode)
 		places = append(places, f.places...)
 		replace[name] = filepath.Join(work, filepath.Base(name))
-		if err := os.WriteFile(replace[name], f.mutated(), 0o600); err != nil {
+		if err := os.WriteFile(replace[name], f.mutatedText(), 0o600); err != nil {
 			return nil, "", err
 		}
 	}
@@ -222,29 +222,29 @@ type edit struct {
 	text  string
 }
 
-func (f *source) look(n ast.Node) bool {
+func (f *source) visitNode(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.IfStmt:
-		f.place(n.Cond)
+		f.addPlace(n.Cond)
 	case *ast.SwitchStmt:
 		for _, c := range n.Body.List {
 			for _, e := range c.(*ast.CaseClause).List {
 				if n.Tag == nil {
-					f.place(e)
+					f.addPlace(e)
 				}
 			}
 		}
 	case *ast.BinaryExpr:
 		if n.Op == token.LAND || n.Op == token.LOR {
-			f.place(n.X)
-			f.place(n.Y)
+			f.addPlace(n.X)
+			f.addPlace(n.Y)
 		}
 	case *ast.BlockStmt:
-		f.calls(n.List)
+		f.addCalls(n.List)
 	case *ast.CaseClause:
-		f.calls(n.Body)
+		f.addCalls(n.Body)
 	case *ast.CommClause:
-		f.calls(n.Body)
+		f.addCalls(n.Body)
 	}
 	return true
 }
@@ -252,8 +252,8 @@ func (f *source) look(n ast.Node) bool {
 // unruly are calls other than rules: without them nothing works, or only the log differs.
 var unruly = []string{"panic", "Lock", "Unlock", "RLock", "RUnlock", "Debug", "Debugf", "Info", "Infof", "Warn", "Warnf", "Error", "Errorf"}
 
-// calls makes call statements removable.
-func (f *source) calls(statements []ast.Stmt) {
+// addCalls makes call statements removable.
+func (f *source) addCalls(statements []ast.Stmt) {
 	for _, s := range statements {
 		expression, ok := s.(*ast.ExprStmt)
 		if !ok {
@@ -285,8 +285,8 @@ func (f *source) add(n ast.Node, call bool, before, after string) {
 	f.edits = append(f.edits, edit{begin.Offset, number + 1, fmt.Sprintf(before, number)}, edit{end.Offset, -number - 1, after})
 }
 
-// place makes a mutant of a condition, and then of its parts.
-func (f *source) place(e ast.Expr) {
+// addPlace makes a mutant of a condition, and then of its parts.
+func (f *source) addPlace(e ast.Expr) {
 	if f.known[e] {
 		return
 	}
@@ -295,15 +295,15 @@ func (f *source) place(e ast.Expr) {
 	switch e := e.(type) {
 	case *ast.BinaryExpr:
 		if e.Op == token.LAND || e.Op == token.LOR {
-			f.place(e.X)
-			f.place(e.Y)
+			f.addPlace(e.X)
+			f.addPlace(e.Y)
 		}
 	case *ast.ParenExpr:
-		f.place(e.X)
+		f.addPlace(e.X)
 	}
 }
 
-func (f *source) mutated() (out []byte) {
+func (f *source) mutatedText() (out []byte) {
 	slices.SortFunc(f.edits, func(a, b edit) int {
 		if a.at != b.at {
 			return a.at - b.at

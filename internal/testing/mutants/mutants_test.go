@@ -69,7 +69,7 @@ func write(t *testing.T) (dir string) {
 // TestMutantsAreFound: mutants of untested code pass and are listed, including code that no test reaches. Files
 // that are not built have no mutants.
 func TestMutantsAreFound(t *testing.T) {
-	out := capture(t, func() error { return run(t.Context(), options{dir: write(t), budget: time.Hour}) })
+	out := capture(t, func() error { return runMutants(t.Context(), options{dir: write(t), budget: time.Hour}) })
 	want := `m.go:10: count() is left out, and the tests pass (1 reach it)
 m.go:6: n > 0 is always true, and the tests pass (1 reach it)
 m.go:16: count() is left out, and no test reaches it
@@ -86,7 +86,7 @@ func TestDrawnMutantsAreThoseOfTheSeed(t *testing.T) {
 	for i := range all {
 		all[i].place = i
 	}
-	first, again, other := draw(all, 10, 1), draw(all, 10, 1), draw(all, 10, 2)
+	first, again, other := drawMutants(all, 10, 1), drawMutants(all, 10, 1), drawMutants(all, 10, 2)
 	if len(first) != 10 || !slices.Equal(first, again) || slices.Equal(first, other) {
 		t.Errorf("drawn %v, again %v, with another seed %v", first, again, other)
 	}
@@ -97,7 +97,7 @@ func TestDrawnMutantsAreThoseOfTheSeed(t *testing.T) {
 
 // TestNoMutantIsTriedWhenTheTimeIsOver: the report gives the number of tried mutants.
 func TestNoMutantIsTriedWhenTheTimeIsOver(t *testing.T) {
-	out := capture(t, func() error { return run(t.Context(), options{dir: write(t), draw: 4, budget: -time.Hour}) })
+	out := capture(t, func() error { return runMutants(t.Context(), options{dir: write(t), draw: 4, budget: -time.Hour}) })
 	if want := "0 of 9 mutants were tried, and 0 of these pass the tests\n"; out != want {
 		t.Errorf("it says:\n%s\nwant:\n%s", out, want)
 	}

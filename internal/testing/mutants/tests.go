@@ -57,9 +57,9 @@ func buildTests(ctx context.Context, dir, work, overlay string) (*testProgram, e
 	return p, nil
 }
 
-// reach runs each test once without a mutant, and records the reached places. A failing test is left out.
-func (p *testProgram) reach(ctx context.Context, places int) error {
-	list, err := p.command(ctx, "-test.list", ".").Output()
+// recordReached runs each test once without a mutant, and records the reached places. A failing test is left out.
+func (p *testProgram) recordReached(ctx context.Context, places int) error {
+	list, err := p.testCommand(ctx, "-test.list", ".").Output()
 	if err != nil {
 		return fmt.Errorf("list the tests of %s: %w", p.dir, err)
 	}
@@ -68,7 +68,7 @@ func (p *testProgram) reach(ctx context.Context, places int) error {
 	ran := 0
 	atOnce(strings.Fields(string(list)), func(name string) {
 		file := filepath.Join(p.work, "reached-"+name)
-		cmd := p.command(ctx, "-test.run", only(timedTest{name: name}))
+		cmd := p.testCommand(ctx, "-test.run", onlyPattern(timedTest{name: name}))
 		cmd.Env = append(os.Environ(), "MUTANTS_REACHED="+file)
 		begin := time.Now()
 		out, err := cmd.CombinedOutput()
@@ -96,8 +96,8 @@ func (p *testProgram) reach(ctx context.Context, places int) error {
 	return nil
 }
 
-// try runs for each mutant its tests, until the time is over. The results come in the order of the mutants.
-func (p *testProgram) try(ctx context.Context, mutants []mutant, budget time.Duration) []chan result {
+// tryMutants runs for each mutant its tests, until the time is over. The results come in the order of the mutants.
+func (p *testProgram) tryMutants(ctx context.Context, mutants []mutant, budget time.Duration) []chan result {
 	results, until := make([]chan result, len(mutants)), time.Now().Add(budget)
 	numbers := make([]int, len(mutants))
 	for i := range mutants {
@@ -108,13 +108,13 @@ func (p *testProgram) try(ctx context.Context, mutants []mutant, budget time.Dur
 			results[i] <- result{late: true}
 			return
 		}
-		results[i] <- p.judge(ctx, mutants[i])
+		results[i] <- p.judgeMutant(ctx, mutants[i])
 	})
 	return results
 }
 
-// judge runs the fastest tests first, and the rest if they pass.
-func (p *testProgram) judge(ctx context.Context, m mutant) result {
+// judgeMutant runs the fastest tests first, and the rest if they pass.
+func (p *testProgram) judgeMutant(ctx context.Context, m mutant) result {
 	tests := p.reachedBy[m.place]
 	if len(tests) == 0 {
 		return result{mutant: m, passes: true, why: "and no test reaches it"}
@@ -124,31 +124,31 @@ func (p *testProgram) judge(ctx context.Context, m mutant) result {
 		sum += tests[n].took
 		n++
 	}
-	passes := p.pass(ctx, m, tests[:n]) && (n == len(tests) || p.pass(ctx, m, tests[n:]))
+	passes := p.passesTests(ctx, m, tests[:n]) && (n == len(tests) || p.passesTests(ctx, m, tests[n:]))
 	return result{mutant: m, passes: passes, why: fmt.Sprintf("and the tests pass (%d reach it)", len(tests))}
 }
 
-// pass reports whether the tests pass with the mutant.
-func (p *testProgram) pass(ctx context.Context, m mutant, tests []timedTest) bool {
+// passesTests reports whether the tests pass with the mutant.
+func (p *testProgram) passesTests(ctx context.Context, m mutant, tests []timedTest) bool {
 	longest := hang
 	for _, t := range tests {
 		longest += 3 * t.took
 	}
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	cmd := p.command(ctx, "-test.failfast", "-test.run", only(tests...))
+	cmd := p.testCommand(ctx, "-test.failfast", "-test.run", onlyPattern(tests...))
 	cmd.Env = append(os.Environ(), fmt.Sprintf("MUTANT=%d=%t", m.place, m.value))
 	return cmd.Run() == nil
 }
 
-func (p *testProgram) command(ctx context.Context, args ...string) *exec.Cmd {
+func (p *testProgram) testCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.program, args...) //nolint:gosec // the program was built here
 	cmd.Dir, cmd.WaitDelay = p.dir, time.Second
 	return cmd
 }
 
-// only returns the pattern of these tests.
-func only(tests ...timedTest) string {
+// onlyPattern returns the pattern of these tests.
+func onlyPattern(tests ...timedTest) string {
 	names := make([]string, len(tests))
 	for i, t := range tests {
 		names[i] = regexp.QuoteMeta(t.name)

@@ -33,10 +33,10 @@ type Abilities struct {
 
 // Abilities checks that both lists are complete, and that the guide leads authors to them.
 func (t *Tree) Abilities(a Abilities) (breaches []string) {
-	asked, unnamed := t.asked(a.AskedIn)
+	asked, unnamed := t.askedInterfaces(a.AskedIn)
 	breaches = append(breaches, unnamed...)
-	declared, listed := t.listed(a.List)
-	documented, ok := t.comment(a.In, a.Type, a.Field)
+	declared, listed := t.listedAbilities(a.List)
+	documented, ok := t.fieldComment(a.In, a.Type, a.Field)
 	if !ok {
 		breaches = append(breaches, fmt.Sprintf("%s: there is no %s with a commented field %s", a.In, a.Type, a.Field))
 	}
@@ -77,20 +77,20 @@ func (t *Tree) lacksLink(document, file string) (breaches []string) {
 	return breaches
 }
 
-// asked returns the places, in the folders and not in tests, where values are asked for interfaces of this
+// askedInterfaces returns the places, in the folders and not in tests, where values are asked for interfaces of this
 // repository. Asking a provider for an interface without a name is a breach.
-func (t *Tree) asked(dirs []string) (at map[string]string, breaches []string) {
+func (t *Tree) askedInterfaces(dirs []string) (at map[string]string, breaches []string) {
 	at = map[string]string{}
 	for _, f := range t.Files {
 		if f.IsTest() || !slices.Contains(dirs, f.Dir()) {
 			continue
 		}
 		ask := func(x ast.Node, typ ast.Expr) {
-			if _, anonymous := typ.(*ast.InterfaceType); anonymous && strings.HasSuffix(strings.ToLower(strings.TrimSuffix(f.text(x), ".(type)")), "provider") {
-				breaches = append(breaches, f.at(typ)+": a provider is asked for an ability without a name: declare it")
+			if _, anonymous := typ.(*ast.InterfaceType); anonymous && strings.HasSuffix(strings.ToLower(strings.TrimSuffix(f.textOf(x), ".(type)")), "provider") {
+				breaches = append(breaches, f.placeOf(typ)+": a provider is asked for an ability without a name: declare it")
 			}
 			if dir, name := t.typeName(f, typ); t.isInterface(dir, name) {
-				at[path.Base(dir)+"."+name] = f.at(typ)
+				at[path.Base(dir)+"."+name] = f.placeOf(typ)
 			}
 		}
 		ast.Inspect(f.Syntax, func(n ast.Node) bool {
@@ -118,9 +118,9 @@ func (t *Tree) typeName(f *File, typ ast.Expr) (dir, name string) {
 			return f.Dir(), typ.Name
 		}
 	case *ast.SelectorExpr:
-		pkg := f.text(typ.X)
+		pkg := f.textOf(typ.X)
 		for _, spec := range f.Syntax.Imports {
-			folder, ours := t.folder(importPath(spec))
+			folder, ours := t.folderOf(importPath(spec))
 			if ours && (spec.Name == nil && path.Base(folder) == pkg || spec.Name != nil && spec.Name.Name == pkg) {
 				return folder, typ.Sel.Name
 			}
@@ -130,8 +130,8 @@ func (t *Tree) typeName(f *File, typ ast.Expr) (dir, name string) {
 }
 
 func (t *Tree) isInterface(dir, name string) bool {
-	for _, f := range t.of(dir) {
-		for _, spec := range f.types() {
+	for _, f := range t.filesIn(dir) {
+		for _, spec := range f.declaredTypes() {
 			if _, is := spec.Type.(*ast.InterfaceType); is && spec.Name.Name == name {
 				return true
 			}
@@ -140,8 +140,8 @@ func (t *Tree) isInterface(dir, name string) bool {
 	return false
 }
 
-// types returns the types that the file declares.
-func (f *File) types() (specs []*ast.TypeSpec) {
+// declaredTypes returns the types that the file declares.
+func (f *File) declaredTypes() (specs []*ast.TypeSpec) {
 	for _, d := range f.Syntax.Decls {
 		if group, ok := d.(*ast.GenDecl); ok && group.Tok == token.TYPE {
 			for _, spec := range group.Specs {
@@ -152,16 +152,16 @@ func (f *File) types() (specs []*ast.TypeSpec) {
 	return specs
 }
 
-// listed returns the abilities declared by a file, and the abilities of any package at the beginning of a line
+// listedAbilities returns the abilities declared by a file, and the abilities of any package at the beginning of a line
 // of its comments.
-func (t *Tree) listed(file string) (declared, listed map[string]bool) {
+func (t *Tree) listedAbilities(file string) (declared, listed map[string]bool) {
 	declared, listed = map[string]bool{}, map[string]bool{}
 	own := path.Base(path.Dir(file)) + "."
 	for _, f := range t.Files {
 		if f.Path != file {
 			continue
 		}
-		for _, spec := range f.types() {
+		for _, spec := range f.declaredTypes() {
 			declared[own+spec.Name.Name] = true
 		}
 		for _, group := range f.Syntax.Comments {
@@ -178,10 +178,10 @@ func (t *Tree) listed(file string) (declared, listed map[string]bool) {
 	return declared, listed
 }
 
-// comment returns the comment of a field of a struct.
-func (t *Tree) comment(dir, typ, field string) (text string, ok bool) {
-	for _, f := range t.of(dir) {
-		for _, spec := range f.types() {
+// fieldComment returns the comment of a field of a struct.
+func (t *Tree) fieldComment(dir, typ, field string) (text string, ok bool) {
+	for _, f := range t.filesIn(dir) {
+		for _, spec := range f.declaredTypes() {
 			fields, is := spec.Type.(*ast.StructType)
 			if !is || spec.Name.Name != typ {
 				continue

@@ -53,11 +53,11 @@ func (t *Tree) Decisions(dir string) (breaches []string, err error) {
 		}
 		rows = append(rows, fmt.Sprintf("| [%s](%s) | %s |", number, e.Name(), heading))
 	}
-	return append(breaches, index(filepath.Join(folder, "README.md"), path.Join(dir, "README.md"), rows)...), nil
+	return append(breaches, compareIndex(filepath.Join(folder, "README.md"), path.Join(dir, "README.md"), rows)...), nil
 }
 
-// index compares the rows of an index with the wanted rows.
-func index(file, name string, want []string) (breaches []string) {
+// compareIndex compares the rows of an index with the wanted rows.
+func compareIndex(file, name string, want []string) (breaches []string) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return []string{fmt.Sprintf("%s: want an index of the decisions: %v", name, err)}

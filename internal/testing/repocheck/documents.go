@@ -17,9 +17,9 @@ var (
 	makeCall   = regexp.MustCompile(`(?:^|&&|;)\s*(?:\$\s+)?(?:\w+=\S+\s+)*make((?:\s+[^\s;&|)]+)*)`)
 )
 
-// code returns the code of a Markdown text: the lines of fenced blocks, without comments, and the spans in the
+// codeLines returns the code of a Markdown text: the lines of fenced blocks, without comments, and the spans in the
 // prose.
-func code(markdown string) (lines []string) {
+func codeLines(markdown string) (lines []string) {
 	fenced := false
 	for line := range strings.Lines(markdown) {
 		line = strings.TrimRight(line, "\r\n")
@@ -53,7 +53,7 @@ func (t *Tree) MakeTargets(documents ...string) (breaches []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, line := range code(string(text)) {
+		for _, line := range codeLines(string(text)) {
 			for _, m := range makeCall.FindAllStringSubmatch(line, -1) {
 				for _, arg := range strings.Fields(m[1]) {
 					isTarget := !strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=")
@@ -77,7 +77,7 @@ func (t *Tree) NamedFiles(documents ...string) (breaches []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, line := range code(string(text)) {
+		for _, line := range codeLines(string(text)) {
 			for _, word := range strings.Fields(line) {
 				file := strings.Trim(word, "(),;:")
 				if !fileName.MatchString(file) {
@@ -104,7 +104,7 @@ func (t *Tree) Map(document string) (breaches []string, err error) {
 		return nil, err
 	}
 	named := map[string]bool{}
-	for _, line := range code(string(text)) {
+	for _, line := range codeLines(string(text)) {
 		for _, word := range strings.Fields(line) {
 			folder := strings.Trim(word, "(),;:")
 			if !folderName.MatchString(folder) {

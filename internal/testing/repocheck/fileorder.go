@@ -59,8 +59,8 @@ func (o FileOrder) String() string {
 func (t *Tree) FileOrder(dir string) FileOrder {
 	u := t.usesIn(dir)
 	o := FileOrder{Dir: dir}
-	for _, circle := range u.circles() {
-		o.Files = append(o.Files, u.order(circle)...)
+	for _, circle := range u.findCircles() {
+		o.Files = append(o.Files, u.orderCircle(circle)...)
 	}
 	for i, from := range o.Files {
 		o.Arrows += len(u[from])
@@ -129,9 +129,9 @@ func ParseCeilings(text string) (map[string]int, error) {
 	return ceilings, nil
 }
 
-// circles returns the files in groups, each after its used groups. Files in a circle of uses are one group, and
+// findCircles returns the files in groups, each after its used groups. Files in a circle of uses are one group, and
 // every other file is a group of its own. The groups are the strongly connected components, by Tarjan.
-func (u uses) circles() (found [][]string) {
+func (u uses) findCircles() (found [][]string) {
 	number, low, stack := map[string]int{}, map[string]int{}, []string(nil)
 	var visit func(string)
 	visit = func(file string) {
@@ -163,7 +163,7 @@ func (u uses) circles() (found [][]string) {
 // exactly is the largest number of files for trying all orders. The cost is a step for each of 2^n sets.
 const exactly = 16
 
-// order returns the files of a circle in an order with few upward arrows. Among such orders it prefers an order
+// orderCircle returns the files of a circle in an order with few upward arrows. Among such orders it prefers an order
 // with few names at the arrows.
 //
 // The minimum is exact for a circle of up to exactly files: the best order of a set of files ends with one of
@@ -172,7 +172,7 @@ const exactly = 16
 // over its own uses of them (the heuristic of Eades, Lin and Smyth). Then neighbours change places, in blocks of
 // any length, and windows of neighbours are reordered exactly, until neither turns an arrow. This may leave an
 // arrow more than the minimum.
-func (u uses) order(circle []string) []string {
+func (u uses) orderCircle(circle []string) []string {
 	n := len(circle)
 	w := weights{n: n, of: make([]int, n*n)}
 	for i, from := range circle {
@@ -187,9 +187,9 @@ func (u uses) order(circle []string) []string {
 		order[i] = i
 	}
 	if n <= exactly {
-		order = w.exact(order)
+		order = w.exactOrder(order)
 	} else {
-		order = w.improve(w.greedy())
+		order = w.improveOrder(w.greedyOrder())
 	}
 	var files []string
 	for _, i := range order {
@@ -205,20 +205,20 @@ type weights struct {
 	of []int
 }
 
-func (w weights) arrow(from, to int) int { return w.of[from*w.n+to] }
+func (w weights) arrowWeight(from, to int) int { return w.of[from*w.n+to] }
 
-// up returns the total weight of the upward arrows in an order.
-func (w weights) up(order []int) (sum int) {
+// upWeight returns the total weight of the upward arrows in an order.
+func (w weights) upWeight(order []int) (sum int) {
 	for i, from := range order {
 		for _, to := range order[i+1:] {
-			sum += w.arrow(from, to)
+			sum += w.arrowWeight(from, to)
 		}
 	}
 	return sum
 }
 
-// exact returns the best order of some files.
-func (w weights) exact(files []int) []int {
+// exactOrder returns the best order of some files.
+func (w weights) exactOrder(files []int) []int {
 	n := len(files)
 	best, last := make([]int, 1<<n), make([]uint8, 1<<n)
 	for set := 1; set < 1<<n; set++ {
@@ -230,7 +230,7 @@ func (w weights) exact(files []int) []int {
 			sum := best[set&^(1<<i)]
 			for j := range n {
 				if set&(1<<j) != 0 {
-					sum += w.arrow(files[j], files[i])
+					sum += w.arrowWeight(files[j], files[i])
 				}
 			}
 			if best[set] < 0 || sum < best[set] {
@@ -246,9 +246,9 @@ func (w weights) exact(files []int) []int {
 	return order
 }
 
-// greedy takes files for the bottom and the top: a file without uses of the rest, a file unused by the rest, or
+// greedyOrder takes files for the bottom and the top: a file without uses of the rest, a file unused by the rest, or
 // else the file with the greatest excess of uses by others over its own uses.
-func (w weights) greedy() []int {
+func (w weights) greedyOrder() []int {
 	var left, bottom, top []int
 	for i := range w.n {
 		left = append(left, i)
@@ -258,8 +258,8 @@ func (w weights) greedy() []int {
 		for k, i := range left {
 			out, in := 0, 0
 			for _, j := range left {
-				out += w.arrow(i, j)
-				in += w.arrow(j, i)
+				out += w.arrowWeight(i, j)
+				in += w.arrowWeight(j, i)
 			}
 			if out == 0 || in == 0 {
 				at, isTop = k, out > 0
@@ -280,11 +280,11 @@ func (w weights) greedy() []int {
 	return append(bottom, top...)
 }
 
-// swapped returns the change of an order's weight if order[from:mid] and order[mid:to] change places.
-func (w weights) swapped(order []int, from, mid, to int) (sum int) {
+// swapChange returns the change of an order's weight if order[from:mid] and order[mid:to] change places.
+func (w weights) swapChange(order []int, from, mid, to int) (sum int) {
 	for _, i := range order[from:mid] {
 		for _, j := range order[mid:to] {
-			sum += w.arrow(j, i) - w.arrow(i, j)
+			sum += w.arrowWeight(j, i) - w.arrowWeight(i, j)
 		}
 	}
 	return sum
@@ -293,23 +293,23 @@ func (w weights) swapped(order []int, from, mid, to int) (sum int) {
 // window is the number of neighbours to reorder exactly at a time.
 const window = 10
 
-// improve lets blocks change places, then reorders windows, until neither makes the order better.
-func (w weights) improve(order []int) []int {
-	for now := w.up(order); ; {
+// improveOrder lets blocks change places, then reorders windows, until neither makes the order better.
+func (w weights) improveOrder(order []int) []int {
+	for now := w.upWeight(order); ; {
 		before := now
 		for from := range order {
 			for mid := from + 1; mid < len(order); mid++ {
 				for to := mid + 1; to <= len(order); to++ {
-					if w.swapped(order, from, mid, to) < 0 {
+					if w.swapChange(order, from, mid, to) < 0 {
 						order = slices.Concat(order[:from], order[mid:to], order[from:mid], order[to:])
-						now = w.up(order)
+						now = w.upWeight(order)
 					}
 				}
 			}
 		}
 		for at := 0; at+window <= len(order); at++ {
-			try := slices.Concat(order[:at], w.exact(order[at:at+window]), order[at+window:])
-			if sum := w.up(try); sum < now {
+			try := slices.Concat(order[:at], w.exactOrder(order[at:at+window]), order[at+window:])
+			if sum := w.upWeight(try); sum < now {
 				order, now = try, sum
 			}
 		}

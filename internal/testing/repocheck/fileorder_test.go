@@ -54,7 +54,7 @@ func TestOrderOfFewFilesIsTheBest(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 30 {
 		u, files := drawn(r, 6)
-		if got, want := u.up(u.order(files)), u.fewest(nil, files); got != want {
+		if got, want := u.up(u.orderCircle(files)), u.fewest(nil, files); got != want {
 			t.Errorf("%v: %d arrows point up, want %d", u, got, want)
 		}
 	}
@@ -68,7 +68,7 @@ func TestOrderOfManyFilesIsCloseToTheBest(t *testing.T) {
 		files = append(files, fmt.Sprintf("%02d.go", i))
 		ring[files[i]] = map[string]map[string]bool{fmt.Sprintf("%02d.go", (i+1)%(3*exactly)): {"x": true}}
 	}
-	if got := ring.up(ring.order(files)); got != 1 {
+	if got := ring.up(ring.orderCircle(files)); got != 1 {
 		t.Errorf("a ring: %d arrows point up, want 1", got)
 	}
 	for range 3 {
@@ -81,11 +81,11 @@ func TestOrderOfManyFilesIsCloseToTheBest(t *testing.T) {
 				w.of[i*w.n+j] = len(u[from][to])
 			}
 		}
-		order := u.order(files)
-		if got, best := u.up(order), w.up(w.exact(all)); got > best+2 {
+		order := u.orderCircle(files)
+		if got, best := u.up(order), w.upWeight(w.exactOrder(all)); got > best+2 {
 			t.Errorf("%d arrows point up, want at most 2 more than %d", got, best)
 		}
-		if again := u.order(files); !slices.Equal(order, again) {
+		if again := u.orderCircle(files); !slices.Equal(order, again) {
 			t.Errorf("the order changes: %v, then %v", order, again)
 		}
 	}

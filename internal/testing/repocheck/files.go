@@ -69,7 +69,7 @@ func (t *Tree) PackageDocs() (breaches []string) {
 		p := pkgs[dir]
 		docs := append(p.docs, p.testDocs...)
 		if len(docs) != 1 {
-			breaches = append(breaches, fmt.Sprintf("%s: %d package comments, want one: %s", dir, len(docs), paths(docs)))
+			breaches = append(breaches, fmt.Sprintf("%s: %d package comments, want one: %s", dir, len(docs), joinPaths(docs)))
 			continue
 		}
 		name := p.name
@@ -88,7 +88,7 @@ func (t *Tree) PackageDocs() (breaches []string) {
 	return breaches
 }
 
-func paths(files []*File) string {
+func joinPaths(files []*File) string {
 	var out []string
 	for _, f := range files {
 		out = append(out, f.Path)

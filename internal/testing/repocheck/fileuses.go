@@ -44,7 +44,7 @@ func (t *Tree) usesIn(dir string) uses {
 		u[path.Base(fset.Position(syntax.Package).Filename)] = map[string]map[string]bool{}
 	}
 	for id, object := range info.Uses {
-		if object.Pkg() != pkg || !outlives(object, pkg) {
+		if object.Pkg() != pkg || !outlivesFunction(object, pkg) {
 			continue
 		}
 		from, to := path.Base(fset.Position(id.Pos()).Filename), path.Base(fset.Position(object.Pos()).Filename)
@@ -59,8 +59,8 @@ func (t *Tree) usesIn(dir string) uses {
 	return u
 }
 
-// outlives reports whether an object is known outside of its function.
-func outlives(object types.Object, pkg *types.Package) bool {
+// outlivesFunction reports whether an object is known outside of its function.
+func outlivesFunction(object types.Object, pkg *types.Package) bool {
 	switch o := object.(type) {
 	case *types.Var:
 		return o.IsField() || o.Parent() == pkg.Scope()

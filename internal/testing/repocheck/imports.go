@@ -31,29 +31,29 @@ func (t *Tree) ImportDirections(directions []Direction) (breaches []string) {
 		if f.IsTest() {
 			continue
 		}
-		i := slices.IndexFunc(directions, func(d Direction) bool { return matches(d.Packages, f.Dir()) })
+		i := slices.IndexFunc(directions, func(d Direction) bool { return matchesPattern(d.Packages, f.Dir()) })
 		if i < 0 {
 			breaches = append(breaches, fmt.Sprintf("%s: no import direction covers folder %s; add one with its reason", f.Path, f.Dir()))
 			continue
 		}
 		for _, spec := range f.Syntax.Imports {
-			if d := directions[i]; !t.allowed(d, importPath(spec)) {
-				breaches = append(breaches, fmt.Sprintf("%s: %s must not import %s: %s", f.at(spec), d.Packages, importPath(spec), d.Why))
+			if d := directions[i]; !t.isAllowed(d, importPath(spec)) {
+				breaches = append(breaches, fmt.Sprintf("%s: %s must not import %s: %s", f.placeOf(spec), d.Packages, importPath(spec), d.Why))
 			}
 		}
 	}
 	return breaches
 }
 
-func (t *Tree) allowed(d Direction, importPath string) bool {
-	if folder, ours := t.folder(importPath); ours {
-		return matches(d.Packages, folder) || matchesAny(d.May, folder)
+func (t *Tree) isAllowed(d Direction, importPath string) bool {
+	if folder, ours := t.folderOf(importPath); ours {
+		return matchesPattern(d.Packages, folder) || matchesAny(d.May, folder)
 	}
 	first, _, _ := strings.Cut(importPath, "/")
 	if d.Outside == nil || !strings.Contains(first, ".") {
 		return true
 	}
-	return slices.ContainsFunc(d.Outside, func(prefix string) bool { return matches(prefix+"/...", importPath) })
+	return slices.ContainsFunc(d.Outside, func(prefix string) bool { return matchesPattern(prefix+"/...", importPath) })
 }
 
 // Confined is a dependency allowed in one place only.
@@ -71,9 +71,9 @@ func (t *Tree) ConfinedImports(rules []Confined) (breaches []string) {
 	for _, f := range t.Files {
 		for _, spec := range f.Syntax.Imports {
 			for _, r := range rules {
-				if matches(r.Import+"/...", importPath(spec)) && !matchesAny(r.To, f.Dir()) {
+				if matchesPattern(r.Import+"/...", importPath(spec)) && !matchesAny(r.To, f.Dir()) {
 					breaches = append(breaches, fmt.Sprintf("%s: %s is imported outside %s: %s",
-						f.at(spec), importPath(spec), strings.Join(r.To, ", "), r.Why))
+						f.placeOf(spec), importPath(spec), strings.Join(r.To, ", "), r.Why))
 				}
 			}
 		}
@@ -104,7 +104,7 @@ func (t *Tree) Pure(dir, why string) (breaches []string) {
 				}
 			}
 			if what != "" {
-				breaches = append(breaches, fmt.Sprintf("%s: %s %s: %s", f.at(n), dir, what, why))
+				breaches = append(breaches, fmt.Sprintf("%s: %s %s: %s", f.placeOf(n), dir, what, why))
 			}
 			return true
 		})
@@ -116,10 +116,10 @@ func (t *Tree) Pure(dir, why string) (breaches []string) {
 // own name.
 func (f *File) isCall(s *ast.SelectorExpr, pkg string, funcs ...string) bool {
 	x, ok := s.X.(*ast.Ident)
-	return ok && x.Name == pkg && f.imports(pkg) && slices.Contains(funcs, s.Sel.Name)
+	return ok && x.Name == pkg && f.importsPath(pkg) && slices.Contains(funcs, s.Sel.Name)
 }
 
-func (f *File) imports(path string) bool {
+func (f *File) importsPath(path string) bool {
 	return slices.ContainsFunc(f.Syntax.Imports, func(s *ast.ImportSpec) bool { return importPath(s) == path })
 }
 

@@ -30,7 +30,7 @@ var keyFiles = regexp.MustCompile(`(?i)(^|/)(id_(rsa|dsa|ecdsa|ed25519)|[^/]*\.(
 
 // KeyMaterial checks that no file of the repository, of any kind, holds a secret.
 func (t *Tree) KeyMaterial(ctx context.Context) (breaches []string, err error) {
-	files, err := t.committed(ctx)
+	files, err := t.committedFiles(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +44,8 @@ func (t *Tree) KeyMaterial(ctx context.Context) (breaches []string, err error) {
 	return breaches, nil
 }
 
-// committed lists the files in git, of any kind. Uncommitted files count, ignored files do not.
-func (t *Tree) committed(ctx context.Context) (files []string, err error) {
+// committedFiles lists the files in git, of any kind. Uncommitted files count, ignored files do not.
+func (t *Tree) committedFiles(ctx context.Context) (files []string, err error) {
 	out, err := exec.CommandContext(ctx, "git", "-C", t.Root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the files of the repository: %w", err)

@@ -33,10 +33,10 @@ type MethodFiles struct {
 // MethodFiles checks that each provider has each method in the method's file, or all methods together in one
 // file.
 func (t *Tree) MethodFiles(m MethodFiles) (breaches []string) {
-	for _, name := range slices.Concat(t.providers(m.Dir, m.Emulators), m.Shared) {
+	for _, name := range slices.Concat(t.providerFolders(m.Dir, m.Emulators), m.Shared) {
 		var astray []string
 		together := true
-		for _, f := range t.of(path.Join(m.Dir, name)) {
+		for _, f := range t.filesIn(path.Join(m.Dir, name)) {
 			if f.IsTest() {
 				continue
 			}
@@ -62,7 +62,7 @@ func (f *File) methodsOf(methods []MethodFile) (found []MethodFile) {
 			continue
 		}
 		for _, m := range methods {
-			if fn.Name.Name == m.Method && slices.ContainsFunc(fn.Type.Params.List, func(p *ast.Field) bool { return strings.Contains(f.text(p.Type), m.Takes) }) {
+			if fn.Name.Name == m.Method && slices.ContainsFunc(fn.Type.Params.List, func(p *ast.Field) bool { return strings.Contains(f.textOf(p.Type), m.Takes) }) {
 				found = append(found, m)
 			}
 		}

@@ -22,7 +22,7 @@ func (t *Tree) Replaces() (breaches []string) {
 	for _, dir := range slices.Sorted(maps.Keys(t.Modules)) {
 		mod := t.Modules[dir]
 		for _, req := range mod.Require {
-			folder, ours := t.folder(req.Mod.Path)
+			folder, ours := t.folderOf(req.Mod.Path)
 			if !ours || replacedBy(mod, dir, req.Mod.Path) == folder {
 				continue
 			}
@@ -49,7 +49,7 @@ func (t *Tree) Requirements(rules []Confined) (breaches []string) {
 	for _, dir := range slices.Sorted(maps.Keys(t.Modules)) {
 		for _, req := range t.Modules[dir].Require {
 			for _, r := range rules {
-				if matches(r.Import+"/...", req.Mod.Path) && !matchesAny(r.To, dir) {
+				if matchesPattern(r.Import+"/...", req.Mod.Path) && !matchesAny(r.To, dir) {
 					breaches = append(breaches, fmt.Sprintf("%s: requires %s, which belongs to %s: %s",
 						path.Join(dir, "go.mod"), req.Mod.Path, strings.Join(r.To, ", "), r.Why))
 				}

@@ -37,7 +37,7 @@ type Shape struct {
 
 // Providers checks that each provider has the required files and is independent of the other providers.
 func (t *Tree) Providers(s Shape) (breaches []string) {
-	names := t.providers(s.Dir, s.Emulators)
+	names := t.providerFolders(s.Dir, s.Emulators)
 	if len(names) == 0 {
 		breaches = append(breaches, s.Dir+": there is no provider")
 	}
@@ -47,17 +47,17 @@ func (t *Tree) Providers(s Shape) (breaches []string) {
 		}
 	}
 	for _, name := range names {
-		breaches = append(breaches, t.files(s, name)...)
-		breaches = append(breaches, t.entry(s, name)...)
-		breaches = append(breaches, t.alone(s.Dir, name, names)...)
-		breaches = append(breaches, t.apart(s, name)...)
-		breaches = append(breaches, t.credentials(path.Join(s.Dir, name))...)
+		breaches = append(breaches, t.checkFiles(s, name)...)
+		breaches = append(breaches, t.checkEntry(s, name)...)
+		breaches = append(breaches, t.checkAlone(s.Dir, name, names)...)
+		breaches = append(breaches, t.checkApart(s, name)...)
+		breaches = append(breaches, t.checkCredentials(path.Join(s.Dir, name))...)
 	}
 	return breaches
 }
 
-// providers returns the folders with Go files below dir, without the emulators.
-func (t *Tree) providers(dir, emulators string) []string {
+// providerFolders returns the folders with Go files below dir, without the emulators.
+func (t *Tree) providerFolders(dir, emulators string) []string {
 	names := map[string]bool{}
 	for _, f := range t.Files {
 		if rest, ok := strings.CutPrefix(f.Dir(), dir+"/"); ok {
@@ -69,12 +69,12 @@ func (t *Tree) providers(dir, emulators string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// files checks that the files exist, except for the excused ones.
-func (t *Tree) files(s Shape, name string) (breaches []string) {
+// checkFiles checks that the files exist, except for the excused ones.
+func (t *Tree) checkFiles(s Shape, name string) (breaches []string) {
 	dir := path.Join(s.Dir, name)
 	var done []string
 	for _, standsOn := range slices.Sorted(maps.Keys(s.Done)) {
-		if slices.ContainsFunc(t.of(dir), func(f *File) bool { return !f.IsTest() && f.imports(t.ModulePath+"/"+standsOn) }) {
+		if slices.ContainsFunc(t.filesIn(dir), func(f *File) bool { return !f.IsTest() && f.importsPath(t.ModulePath+"/"+standsOn) }) {
 			done = append(done, s.Done[standsOn]...)
 		}
 	}
@@ -91,8 +91,8 @@ func (t *Tree) files(s Shape, name string) (breaches []string) {
 	return breaches
 }
 
-// of returns the files directly in a folder.
-func (t *Tree) of(dir string) (files []*File) {
+// filesIn returns the files directly in a folder.
+func (t *Tree) filesIn(dir string) (files []*File) {
 	for _, f := range t.Files {
 		if f.Dir() == dir {
 			files = append(files, f)
@@ -101,14 +101,14 @@ func (t *Tree) of(dir string) (files []*File) {
 	return files
 }
 
-// entry checks how the program gets the provider: from its function Provider, with nothing between.
-func (t *Tree) entry(s Shape, name string) (breaches []string) {
+// checkEntry checks how the program gets the provider: from its function Provider, with nothing between.
+func (t *Tree) checkEntry(s Shape, name string) (breaches []string) {
 	dir := path.Join(s.Dir, name)
-	exported := slices.ContainsFunc(t.of(dir), func(f *File) bool {
+	exported := slices.ContainsFunc(t.filesIn(dir), func(f *File) bool {
 		return slices.Contains(s.Entry, path.Base(f.Path)) && slices.ContainsFunc(f.Syntax.Decls, func(d ast.Decl) bool {
 			fn, ok := d.(*ast.FuncDecl)
 			return ok && fn.Recv == nil && fn.Name.Name == "Provider" && len(fn.Type.Params.List) == 0 && fn.Type.Results != nil &&
-				len(fn.Type.Results.List) == 1 && f.text(fn.Type.Results.List[0].Type) == "cli.Provider"
+				len(fn.Type.Results.List) == 1 && f.textOf(fn.Type.Results.List[0].Type) == "cli.Provider"
 		})
 	})
 	if !exported {
@@ -121,7 +121,7 @@ func (t *Tree) entry(s Shape, name string) (breaches []string) {
 	}
 	want := fmt.Sprintf("package main import \"%s/%s\" func init() { builtIn = append(builtIn, %s.Provider) }", t.ModulePath, dir, name)
 	f := t.Files[i]
-	if got := strings.Join(strings.Fields(f.Text[f.offset(f.Syntax.Package):]), " "); got != want {
+	if got := strings.Join(strings.Fields(f.Text[f.offsetOf(f.Syntax.Package):]), " "); got != want {
 		breaches = append(breaches, fmt.Sprintf("%s: holds more or less than %q", file, want))
 	}
 	if !f.leftOutBy("no_" + name) {
@@ -140,23 +140,23 @@ func (f *File) leftOutBy(tag string) bool {
 	return false
 }
 
-func (f *File) offset(p token.Pos) int { return f.fset.Position(p).Offset }
+func (f *File) offsetOf(p token.Pos) int { return f.fset.Position(p).Offset }
 
-// text returns the source text of a node.
-func (f *File) text(n ast.Node) string { return f.Text[f.offset(n.Pos()):f.offset(n.End())] }
+// textOf returns the source text of a node.
+func (f *File) textOf(n ast.Node) string { return f.Text[f.offsetOf(n.Pos()):f.offsetOf(n.End())] }
 
-// alone checks that the provider imports no other. Its tests may import others: plugin is tested with other
+// checkAlone checks that the provider imports no other. Its tests may import others: plugin is tested with other
 // providers behind it.
-func (t *Tree) alone(dir, name string, names []string) (breaches []string) {
-	for _, f := range t.below(path.Join(dir, name)) {
+func (t *Tree) checkAlone(dir, name string, names []string) (breaches []string) {
+	for _, f := range t.filesBelow(path.Join(dir, name)) {
 		if f.IsTest() {
 			continue
 		}
 		for _, spec := range f.Syntax.Imports {
-			folder, ours := t.folder(importPath(spec))
+			folder, ours := t.folderOf(importPath(spec))
 			for _, other := range names {
-				if ours && other != name && matches(path.Join(dir, other)+"/...", folder) {
-					breaches = append(breaches, fmt.Sprintf("%s: provider %s must not import provider %s: move what they share to a public package, or to %s/internal", f.at(spec), name, other, dir))
+				if ours && other != name && matchesPattern(path.Join(dir, other)+"/...", folder) {
+					breaches = append(breaches, fmt.Sprintf("%s: provider %s must not import provider %s: move what they share to a public package, or to %s/internal", f.placeOf(spec), name, other, dir))
 				}
 			}
 		}
@@ -164,22 +164,22 @@ func (t *Tree) alone(dir, name string, names []string) (breaches []string) {
 	return breaches
 }
 
-// apart checks that the provider imports no emulator. Its tests may.
-func (t *Tree) apart(s Shape, name string) (breaches []string) {
-	for _, f := range t.below(path.Join(s.Dir, name)) {
+// checkApart checks that the provider imports no emulator. Its tests may.
+func (t *Tree) checkApart(s Shape, name string) (breaches []string) {
+	for _, f := range t.filesBelow(path.Join(s.Dir, name)) {
 		for _, spec := range f.Syntax.Imports {
-			if folder, ours := t.folder(importPath(spec)); ours && s.Emulators != "" && !f.IsTest() && matches(path.Join(s.Dir, s.Emulators)+"/...", folder) {
-				breaches = append(breaches, fmt.Sprintf("%s: provider %s must not import the emulator %s: only tests may", f.at(spec), name, folder))
+			if folder, ours := t.folderOf(importPath(spec)); ours && s.Emulators != "" && !f.IsTest() && matchesPattern(path.Join(s.Dir, s.Emulators)+"/...", folder) {
+				breaches = append(breaches, fmt.Sprintf("%s: provider %s must not import the emulator %s: only tests may", f.placeOf(spec), name, folder))
 			}
 		}
 	}
 	return breaches
 }
 
-// below returns the files in a folder and below it.
-func (t *Tree) below(dir string) (files []*File) {
+// filesBelow returns the files in a folder and below it.
+func (t *Tree) filesBelow(dir string) (files []*File) {
 	for _, f := range t.Files {
-		if matches(dir+"/...", f.Dir()) {
+		if matchesPattern(dir+"/...", f.Dir()) {
 			files = append(files, f)
 		}
 	}
@@ -189,10 +189,10 @@ func (t *Tree) below(dir string) (files []*File) {
 // credential matches the name of an annotation or label for a credential, with the prefix of its owner.
 var credential = regexp.MustCompile(`(?i)^[a-z0-9.-]+\.[a-z]+/[a-z0-9._-]*(password|passwd|secret|token|credential|api-?key|access-?key|private-?key|sas)[a-z0-9._-]*$`)
 
-// credentials checks that a provider takes no credentials from pods: a user who may create a pod could use, or
+// checkCredentials checks that a provider takes no credentials from pods: a user who may create a pod could use, or
 // read, the operator's.
-func (t *Tree) credentials(dir string) (breaches []string) {
-	for _, f := range t.below(dir) {
+func (t *Tree) checkCredentials(dir string) (breaches []string) {
+	for _, f := range t.filesBelow(dir) {
 		if f.IsTest() {
 			continue
 		}
@@ -202,11 +202,11 @@ func (t *Tree) credentials(dir string) (breaches []string) {
 				return false
 			case *ast.BasicLit:
 				if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && credential.MatchString(text) {
-					breaches = append(breaches, fmt.Sprintf("%s: %s names a credential like an annotation: take it from the configuration, as a config.Secret", f.at(n), text))
+					breaches = append(breaches, fmt.Sprintf("%s: %s names a credential like an annotation: take it from the configuration, as a config.Secret", f.placeOf(n), text))
 				}
 			case *ast.SelectorExpr:
-				if f.text(n) == "config.Literal" && f.imports(t.ModulePath+"/providerkit/config") {
-					breaches = append(breaches, f.at(n)+": a secret of a provider comes from its configuration alone: give the field the type config.Secret")
+				if f.textOf(n) == "config.Literal" && f.importsPath(t.ModulePath+"/providerkit/config") {
+					breaches = append(breaches, f.placeOf(n)+": a secret of a provider comes from its configuration alone: give the field the type config.Secret")
 				}
 			}
 			return true

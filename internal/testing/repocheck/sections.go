@@ -18,7 +18,7 @@ const OtherSections = "…"
 // A section may be missing, unless it is needed. Sections outside of the order stand at OtherSections.
 func (t *Tree) Sections(s Shape, further, order []string, needed ...string) (breaches []string) {
 	var dirs []string
-	for _, name := range t.providers(s.Dir, s.Emulators) {
+	for _, name := range t.providerFolders(s.Dir, s.Emulators) {
 		dirs = append(dirs, path.Join(s.Dir, name))
 	}
 	for _, dir := range slices.Concat(dirs, further) {

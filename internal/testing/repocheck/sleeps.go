@@ -14,11 +14,11 @@ func (t *Tree) Sleeps() (breaches []string) {
 	bubbles := map[string]map[string]bool{}
 	for _, f := range t.Files {
 		if f.IsTest() && bubbles[f.Dir()] == nil {
-			bubbles[f.Dir()] = t.bubbled(f.Dir())
+			bubbles[f.Dir()] = t.bubbleTests(f.Dir())
 		}
 	}
 	for _, f := range t.Files {
-		if !f.IsTest() || f.imports("testing/synctest") {
+		if !f.IsTest() || f.importsPath("testing/synctest") {
 			continue
 		}
 		for _, decl := range f.Syntax.Decls {
@@ -27,7 +27,7 @@ func (t *Tree) Sleeps() (breaches []string) {
 			}
 			ast.Inspect(decl, func(n ast.Node) bool {
 				if s, ok := n.(*ast.SelectorExpr); ok && f.isCall(s, "time", "Sleep") {
-					breaches = append(breaches, fmt.Sprintf("%s: the test sleeps: wait on a condition, or run it in a synctest bubble", f.at(s)))
+					breaches = append(breaches, fmt.Sprintf("%s: the test sleeps: wait on a condition, or run it in a synctest bubble", f.placeOf(s)))
 				}
 				return true
 			})
@@ -36,8 +36,8 @@ func (t *Tree) Sleeps() (breaches []string) {
 	return breaches
 }
 
-// bubbled returns the names of the test functions of a folder with a bubble, and of their callers.
-func (t *Tree) bubbled(dir string) map[string]bool {
+// bubbleTests returns the names of the test functions of a folder with a bubble, and of their callers.
+func (t *Tree) bubbleTests(dir string) map[string]bool {
 	names := map[string]bool{}
 	for grown := true; grown; {
 		grown = false

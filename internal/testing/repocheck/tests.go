@@ -22,7 +22,7 @@ func (t *Tree) Tests(prefix string) (tests []Test) {
 		}
 		for _, d := range f.Syntax.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, prefix) {
-				tests = append(tests, Test{Name: fn.Name.Name, At: f.at(fn), Dir: f.Dir()})
+				tests = append(tests, Test{Name: fn.Name.Name, At: f.placeOf(fn), Dir: f.Dir()})
 			}
 		}
 	}

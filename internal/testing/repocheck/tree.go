@@ -51,8 +51,8 @@ func (f *File) Dir() string { return path.Dir(f.Path) }
 // IsTest reports whether the file is compiled only for tests.
 func (f *File) IsTest() bool { return strings.HasSuffix(f.Path, "_test.go") }
 
-// at returns path:line of a node.
-func (f *File) at(n ast.Node) string {
+// placeOf returns path:line of a node.
+func (f *File) placeOf(n ast.Node) string {
 	return fmt.Sprintf("%s:%d", f.Path, f.fset.Position(n.Pos()).Line)
 }
 
@@ -65,7 +65,7 @@ func Load(root string) (*Tree, error) {
 			return err
 		}
 		if d.IsDir() {
-			if name != root && ignored(d.Name()) {
+			if name != root && isIgnored(d.Name()) {
 				return fs.SkipDir
 			}
 			return nil
@@ -83,7 +83,7 @@ func Load(root string) (*Tree, error) {
 	return t, nil
 }
 
-func ignored(dir string) bool {
+func isIgnored(dir string) bool {
 	return dir == "bin" || dir == "testdata" || strings.HasPrefix(dir, ".") || strings.HasPrefix(dir, "_")
 }
 
@@ -117,17 +117,17 @@ func (t *Tree) add(name string) error {
 	return nil
 }
 
-// folder returns the folder of an import path of this repository.
-func (t *Tree) folder(importPath string) (folder string, ours bool) {
+// folderOf returns the folder of an import path of this repository.
+func (t *Tree) folderOf(importPath string) (folder string, ours bool) {
 	if importPath == t.ModulePath {
 		return ".", true
 	}
 	return strings.CutPrefix(importPath, t.ModulePath+"/")
 }
 
-// matches reports whether dir matches the pattern: the folder itself, or with a final /... also everything below
+// matchesPattern reports whether dir matches the pattern: the folder itself, or with a final /... also everything below
 // it. The pattern ... is the whole tree.
-func matches(pattern, dir string) bool {
+func matchesPattern(pattern, dir string) bool {
 	if pattern == "..." {
 		return true
 	}
@@ -139,7 +139,7 @@ func matches(pattern, dir string) bool {
 
 func matchesAny(patterns []string, dir string) bool {
 	for _, p := range patterns {
-		if matches(p, dir) {
+		if matchesPattern(p, dir) {
 			return true
 		}
 	}

@@ -43,7 +43,7 @@ func (t *Tree) Words(ctx context.Context, glossary string, but []Said) (breaches
 	if len(words) == 0 {
 		return []string{glossary + ": has no table | Say | Not |: nothing was checked"}, nil
 	}
-	files, err := t.committed(ctx)
+	files, err := t.committedFiles(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (t *Tree) Words(ctx context.Context, glossary string, but []Said) (breaches
 		if err != nil {
 			return nil, err
 		}
-		if name == glossary || binary(name, data) {
+		if name == glossary || isBinary(name, data) {
 			continue
 		}
 		lower := strings.ToLower(name + "\n" + string(data))
@@ -62,10 +62,10 @@ func (t *Tree) Words(ctx context.Context, glossary string, but []Said) (breaches
 				continue
 			}
 			if i := slices.IndexFunc(but, func(s Said) bool { return s.File == name && s.Word == w.word }); i >= 0 {
-				used[but[i]] = used[but[i]] || w.in(name, data) != nil
+				used[but[i]] = used[but[i]] || w.placesIn(name, data) != nil
 				continue
 			}
-			breaches = append(breaches, w.in(name, data)...)
+			breaches = append(breaches, w.placesIn(name, data)...)
 		}
 	}
 	for _, s := range but {
@@ -87,7 +87,7 @@ func oldWords(text string) (words []old) {
 		for word := range strings.SplitSeq(row[2], ",") {
 			word = strings.TrimSpace(word)
 			begin, _, _ := strings.Cut(word, " ")
-			words = append(words, old{word, row[1], begin, pattern(word)})
+			words = append(words, old{word, row[1], begin, wordPattern(word)})
 		}
 	}
 	return words
@@ -96,8 +96,8 @@ func oldWords(text string) (words []old) {
 // between matches the text between the parts of a word: a space, or the end of a line of text or of a comment.
 const between = `(?:[ \t_-]+|[ \t]*\r?\n[ \t]*(?:(?://|#|\*|>)[ \t]*)?)`
 
-// pattern matches a word as text has it, "old words" and "Old word", and as names do: oldWords, old_words, OLD_WORDS.
-func pattern(word string) *regexp.Regexp {
+// wordPattern matches a word as text has it, "old words" and "Old word", and as names do: oldWords, old_words, OLD_WORDS.
+func wordPattern(word string) *regexp.Regexp {
 	var lower, camel []string
 	for part := range strings.FieldsSeq(word) {
 		lower = append(lower, part)
@@ -109,8 +109,8 @@ func pattern(word string) *regexp.Regexp {
 		`(?:\b|_|[a-z0-9])` + strings.Join(camel, "") + plural + `(?:\b|_|[A-Z0-9])`) // OldWord, theOldWord
 }
 
-// in returns the places of the word in a file.
-func (w old) in(name string, data []byte) (breaches []string) {
+// placesIn returns the places of the word in a file.
+func (w old) placesIn(name string, data []byte) (breaches []string) {
 	if w.pattern.MatchString(path.Base(name)) {
 		breaches = append(breaches, fmt.Sprintf("%s: its name has %q: say %q", name, w.word, w.say))
 	}
@@ -121,7 +121,7 @@ func (w old) in(name string, data []byte) (breaches []string) {
 	return breaches
 }
 
-// binary reports whether a file is not for readers: a program, a picture, or sums of modules.
-func binary(name string, data []byte) bool {
+// isBinary reports whether a file is not for readers: a program, a picture, or sums of modules.
+func isBinary(name string, data []byte) bool {
 	return path.Base(name) == "go.sum" || bytes.IndexByte(data[:min(len(data), 8000)], 0) >= 0
 }

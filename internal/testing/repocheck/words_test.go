@@ -25,7 +25,7 @@ func TestOldWordsAreFound(t *testing.T) {
 	} {
 		got := false
 		for _, w := range words {
-			got = got || w.in("x.go", []byte("first\n"+text)) != nil
+			got = got || w.placesIn("x.go", []byte("first\n"+text)) != nil
 		}
 		if got != want {
 			t.Errorf("%q: found %v, want %v", text, got, want)

@@ -36,13 +36,13 @@ type record struct {
 }
 
 func main() {
-	if err := run(os.Stdout, os.Args[1:]); err != nil {
+	if err := runCommand(os.Stdout, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "retest:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, args []string) error {
+func runCommand(out io.Writer, args []string) error {
 	switch {
 	case len(args) >= 3 && args[0] == "lane":
 		dir, err := os.Getwd()
@@ -55,7 +55,7 @@ func run(out io.Writer, args []string) error {
 		if err != nil {
 			return fmt.Errorf("number of tests to repeat: %w", err)
 		}
-		return repeat(out, args[1], most)
+		return repeatFailures(out, args[1], most)
 	}
 	return errors.New("usage: retest lane DIR [flags of go test] packages, or retest repeat DIR N")
 }
@@ -106,8 +106,8 @@ func (r record) goTest(out io.Writer, args ...string) (results, error) {
 	return got, err
 }
 
-// repeat reads the records of the folder and repeats the failures. It returns an error unless each of them passes.
-func repeat(out io.Writer, from string, most int) error {
+// repeatFailures reads the records of the folder and repeats the failures. It returns an error unless each of them passes.
+func repeatFailures(out io.Writer, from string, most int) error {
 	paths, err := filepath.Glob(filepath.Join(from, "lane-*.json"))
 	if err != nil {
 		return err
@@ -135,13 +135,13 @@ func repeat(out io.Writer, from string, most int) error {
 			why = fmt.Sprintf("not repeated, since %d failed and at most %d are", len(sum.Failures), most)
 		}
 		if why == "" {
-			fmt.Fprintln(out, "repeat", f.name())
+			fmt.Fprintln(out, "repeat", f.fullName())
 			why = lanes[i].repeatOne(out, f)
 		}
 		if why == "" {
-			flaky = append(flaky, fmt.Sprintf("FLAKY %s\n%s", f.name(), f.Output))
+			flaky = append(flaky, fmt.Sprintf("FLAKY %s\n%s", f.fullName(), f.Output))
 		} else {
-			failed = append(failed, fmt.Sprintf("FAILED %s: %s\n", f.name(), why))
+			failed = append(failed, fmt.Sprintf("FAILED %s: %s\n", f.fullName(), why))
 		}
 	}
 	fmt.Fprint(out, strings.Join(flaky, ""), strings.Join(failed, ""))

@@ -33,7 +33,7 @@ type failure struct {
 	Finding string
 }
 
-func (f failure) name() string { return strings.TrimSuffix(f.Package+"."+f.Test, ".") }
+func (f failure) fullName() string { return strings.TrimSuffix(f.Package+"."+f.Test, ".") }
 
 // event is a line of go test -json, as go doc test2json has it.
 type event struct {
@@ -87,7 +87,7 @@ func readResults(events io.Reader, out io.Writer) (r results, err error) {
 		p.output.WriteString(e.Output)
 		if slices.Contains([]string{"pass", "fail", "skip"}, e.Action) {
 			delete(packages, e.Package)
-			text := p.end(&r, e)
+			text := p.endPackage(&r, e)
 			if _, err := io.WriteString(out, text); err != nil {
 				return r, err
 			}
@@ -125,8 +125,8 @@ func (p *pkg) add(r *results, e event) {
 	}
 }
 
-// end adds the failures of an ended package, and returns its text.
-func (p *pkg) end(r *results, e event) string {
+// endPackage adds the failures of an ended package, and returns its text.
+func (p *pkg) endPackage(r *results, e event) string {
 	own := p.output.String()
 	if e.Action != "fail" {
 		return own[strings.LastIndex(strings.TrimSuffix(own, "\n"), "\n")+1:] // ok, or no test files

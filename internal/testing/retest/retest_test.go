@@ -105,7 +105,7 @@ func TestMain(m *testing.M) {
 			}
 			t.Logf("the lane said\n%s", &out)
 			out.Reset()
-			if err := repeat(&out, records, 5); (err != nil) != tt.fail {
+			if err := repeatFailures(&out, records, 5); (err != nil) != tt.fail {
 				t.Errorf("the repeats ended with %v, want an error %t", err, tt.fail)
 			}
 			for _, want := range tt.want {
@@ -131,7 +131,7 @@ func TestLanesUseTheCache(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := repeat(&out, records, 0); err != nil || out.String() != "DONE 12 tests, 0 skipped, 0 flaky, 0 failures\n" {
+	if err := repeatFailures(&out, records, 0); err != nil || out.String() != "DONE 12 tests, 0 skipped, 0 flaky, 0 failures\n" {
 		t.Errorf("the end is %v and %q, want 12 tests of two lanes", err, out.String())
 	}
 }

@@ -58,7 +58,7 @@ func Check(tree *repocheck.Tree) (page string, breaches []string) {
 			breaches = append(breaches, fmt.Sprintf("row %s has a test, and a reason for having none: remove the reason", row.ID))
 		}
 	}
-	return write(tests), breaches
+	return renderPage(tests), breaches
 }
 
 const intro = `# Security
@@ -67,8 +67,8 @@ What is promised, and the tests that hold each promise. This page is written by 
 passed; they are part of ` + "`make test`" + `, and each has the row in its name.
 `
 
-// write returns the page; tests are their names, with their folders, by row.
-func write(tests map[string][]string) string {
+// renderPage returns the page; tests are their names, with their folders, by row.
+func renderPage(tests map[string][]string) string {
 	page := &rowpage.Page{Intro: intro, Columns: []string{"#", "Promise", "Tests"}}
 	held, without := 0, 0
 	for _, row := range rows {

@@ -29,7 +29,7 @@ func TestEveryPromiseIsTestedAndReported(t *testing.T) {
 }
 
 func TestPageNamesWhatIsMissing(t *testing.T) {
-	page := write(map[string][]string{"A1": {"`TestSecurityA1NoDoorOpensByItself` (node/nodeutil)"}})
+	page := renderPage(map[string][]string{"A1": {"`TestSecurityA1NoDoorOpensByItself` (node/nodeutil)"}})
 	for _, want := range []string{"TestSecurityA1NoDoorOpensByItself", "| A2 | ", "**none**", "1 of "} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)

@@ -52,7 +52,7 @@ var shared struct {
 func Start(t testing.TB) *API {
 	t.Helper()
 	if path := os.Getenv(kubeconfigVariable); path != "" {
-		api, err := open(path, t.TempDir())
+		api, err := openAPI(path, t.TempDir())
 		if err != nil {
 			t.Fatalf("use the cluster of $%s: %v", kubeconfigVariable, err)
 		}
@@ -69,7 +69,7 @@ func Start(t testing.TB) *API {
 	if shared.err != nil {
 		t.Fatalf("start the shared API server: %v", shared.err)
 	}
-	if err := shared.api.cluster.lost(); err != nil {
+	if err := shared.api.cluster.endReason(); err != nil {
 		t.Fatalf("the shared API server is gone: %v", err)
 	}
 	return shared.api
@@ -82,7 +82,7 @@ func startShared(binary string) (*API, error) {
 		return nil, fmt.Errorf("make directory: %w", err)
 	}
 	c := &cluster{binary: binary, base: filepath.Dir(dir), name: filepath.Base(dir), args: []string{"--keep=false"}}
-	return c.open()
+	return c.openCluster()
 }
 
 // Options are the options of a private cluster. The zero value is a cluster like the shared one.
@@ -127,16 +127,16 @@ func New(t testing.TB, o Options) *API {
 	if o.NoScheduler {
 		c.args = append(c.args, "--scheduler=false")
 	}
-	api, err := c.open()
+	api, err := c.openCluster()
 	if err != nil {
 		t.Fatalf("start a private API server: %v", err)
 	}
-	t.Cleanup(c.kill)
+	t.Cleanup(c.killProcess)
 	return api
 }
 
-// open makes an API of a kubeconfig. It writes the authority to dir unless the authority is in a file already.
-func open(kubeconfig, dir string) (*API, error) {
+// openAPI makes an API of a kubeconfig. It writes the authority to dir unless the authority is in a file already.
+func openAPI(kubeconfig, dir string) (*API, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)

@@ -151,7 +151,7 @@ func TestSnapshot(t *testing.T) {
 
 func TestWrongFlagIsExplained(t *testing.T) {
 	c := &cluster{binary: requireBinary(t), base: t.TempDir(), name: privateName, args: []string{"--apiserver-arg=--bogus"}}
-	_, err := c.open()
+	_, err := c.openCluster()
 	if err == nil || !strings.Contains(err.Error(), "unknown flag: --bogus") {
 		t.Errorf("got %v, want the API server's complaint about --bogus", err)
 	}

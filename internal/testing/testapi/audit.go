@@ -44,7 +44,7 @@ func StartAudited(t testing.TB) *API {
 	if audited.err != nil {
 		t.Fatalf("start the audited API server: %v", audited.err)
 	}
-	if err := audited.api.cluster.lost(); err != nil {
+	if err := audited.api.cluster.endReason(); err != nil {
 		t.Fatalf("the audited API server is gone: %v", err)
 	}
 	return audited.api
@@ -61,10 +61,10 @@ func startAudited(binary string) (*API, error) {
 		return nil, err
 	}
 	c.args = append(c.args, "--apiserver-arg=--audit-policy-file="+policy, "--apiserver-arg=--audit-log-path="+auditLog(c))
-	return c.open()
+	return c.openCluster()
 }
 
-func auditLog(c *cluster) string { return filepath.Join(c.dir(), "audit.log") }
+func auditLog(c *cluster) string { return filepath.Join(c.dataDir(), "audit.log") }
 
 // Audit returns the events about a user in the audit log of an API from [StartAudited], oldest first. An
 // unfinished request may be missing. The event of an answered request is there when the answer is, or a moment

@@ -44,21 +44,21 @@ type process struct {
 	err    error         // read after done
 }
 
-func (c *cluster) dir() string { return filepath.Join(c.base, c.name) }
+func (c *cluster) dataDir() string { return filepath.Join(c.base, c.name) }
 
-// open starts the cluster for the first time.
-func (c *cluster) open() (*API, error) {
+// openCluster starts the cluster for the first time.
+func (c *cluster) openCluster() (*API, error) {
 	if err := c.start(); err != nil {
 		return nil, err
 	}
-	api, err := open(filepath.Join(c.dir(), "kubeconfig"), c.dir())
+	api, err := openAPI(filepath.Join(c.dataDir(), "kubeconfig"), c.dataDir())
 	if err != nil {
-		c.kill()
+		c.killProcess()
 		return nil, err
 	}
 	server, err := url.Parse(api.Config.Host)
 	if err != nil {
-		c.kill()
+		c.killProcess()
 		return nil, fmt.Errorf("parse the API server's address: %w", err)
 	}
 	c.port = server.Port()
@@ -105,19 +105,19 @@ func (c *cluster) start() error {
 
 	timeout := time.AfterFunc(startTimeout, func() { _ = p.cmd.Process.Kill() })
 	defer timeout.Stop()
-	if !ready(progress) {
+	if !awaitReady(progress) {
 		// The process is about to end, and has still to write the reason; it is killed only if it hangs.
 		hung := time.AfterFunc(failureTimeout, func() { _ = p.cmd.Process.Kill() })
 		defer hung.Stop()
 		<-p.done
-		return p.failure()
+		return p.exitError()
 	}
 	c.running = p
 	return nil
 }
 
-// ready reads devcluster's progress to the line "ready", and reports whether there was one.
-func ready(progress io.Reader) bool {
+// awaitReady reads devcluster's progress to the line "ready", and reports whether there was one.
+func awaitReady(progress io.Reader) bool {
 	lines := bufio.NewScanner(progress)
 	for lines.Scan() {
 		if lines.Text() == "ready" {
@@ -127,8 +127,8 @@ func ready(progress io.Reader) bool {
 	return false
 }
 
-// lost returns the reason for the unexpected end of a cluster.
-func (c *cluster) lost() error {
+// endReason returns the reason for the unexpected end of a cluster.
+func (c *cluster) endReason() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running == nil {
@@ -136,13 +136,13 @@ func (c *cluster) lost() error {
 	}
 	select {
 	case <-c.running.done:
-		return c.running.failure()
+		return c.running.exitError()
 	default:
 		return nil
 	}
 }
 
-func (p *process) failure() error {
+func (p *process) exitError() error {
 	said := strings.TrimSpace(p.stderr.String())
 	if p.err == nil {
 		return fmt.Errorf("devcluster ended: %s", said)
@@ -150,8 +150,8 @@ func (p *process) failure() error {
 	return fmt.Errorf("devcluster ended: %w: %s", p.err, said)
 }
 
-// end ends the cluster with a signal and waits for it.
-func (c *cluster) end(s syscall.Signal) {
+// endProcess ends the cluster with a signal and waits for it.
+func (c *cluster) endProcess(s syscall.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running == nil {
@@ -165,4 +165,4 @@ func (c *cluster) end(s syscall.Signal) {
 	_ = p.stdin.Close()
 }
 
-func (c *cluster) kill() { c.end(syscall.SIGKILL) }
+func (c *cluster) killProcess() { c.endProcess(syscall.SIGKILL) }

@@ -12,21 +12,21 @@ import (
 // Stop stops a private cluster cleanly and waits until it has ended. Its data stays.
 func (a *API) Stop(t testing.TB) {
 	t.Helper()
-	a.private(t).end(syscall.SIGTERM)
+	a.privateCluster(t).endProcess(syscall.SIGTERM)
 }
 
 // Kill ends a private cluster like a crash of the process, without a clean stop. Its data stays.
 func (a *API) Kill(t testing.TB) {
 	t.Helper()
-	a.private(t).kill()
+	a.privateCluster(t).killProcess()
 }
 
 // Restart starts a private cluster again after [API.Stop] or [API.Kill], on the same address and data, and
 // returns when it is ready. A running cluster is stopped first.
 func (a *API) Restart(t testing.TB) {
 	t.Helper()
-	c := a.private(t)
-	c.end(syscall.SIGTERM)
+	c := a.privateCluster(t)
+	c.endProcess(syscall.SIGTERM)
 	if err := c.start(); err != nil {
 		t.Fatalf("start the private API server again: %v", err)
 	}
@@ -37,16 +37,16 @@ func (a *API) Restart(t testing.TB) {
 // again when they return.
 func (a *API) Snapshot(t testing.TB) (restore func()) {
 	t.Helper()
-	c, saved := a.private(t), filepath.Join(t.TempDir(), "etcd")
-	data := filepath.Join(c.dir(), "etcd")
-	c.end(syscall.SIGTERM)
+	c, saved := a.privateCluster(t), filepath.Join(t.TempDir(), "etcd")
+	data := filepath.Join(c.dataDir(), "etcd")
+	c.endProcess(syscall.SIGTERM)
 	if err := os.CopyFS(saved, os.DirFS(data)); err != nil {
 		t.Fatalf("keep the data of the private API server: %v", err)
 	}
 	a.Restart(t)
 	return func() {
 		t.Helper()
-		c.kill()
+		c.killProcess()
 		err := os.RemoveAll(data)
 		if err == nil {
 			err = os.CopyFS(data, os.DirFS(saved))
@@ -61,18 +61,18 @@ func (a *API) Snapshot(t testing.TB) (restore func()) {
 // Pause lets a private cluster hang: connections stay open and nothing answers, until [API.Resume].
 func (a *API) Pause(t testing.TB) {
 	t.Helper()
-	a.signal(t, syscall.SIGSTOP)
+	a.signalServer(t, syscall.SIGSTOP)
 }
 
 // Resume ends a [API.Pause].
 func (a *API) Resume(t testing.TB) {
 	t.Helper()
-	a.signal(t, syscall.SIGCONT)
+	a.signalServer(t, syscall.SIGCONT)
 }
 
-func (a *API) signal(t testing.TB, s syscall.Signal) {
+func (a *API) signalServer(t testing.TB, s syscall.Signal) {
 	t.Helper()
-	c := a.private(t)
+	c := a.privateCluster(t)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running == nil {
@@ -83,8 +83,8 @@ func (a *API) signal(t testing.TB, s syscall.Signal) {
 	}
 }
 
-// private returns the cluster if it belongs to one test: a fault in a shared cluster would affect other tests.
-func (a *API) private(t testing.TB) *cluster {
+// privateCluster returns the cluster if it belongs to one test: a fault in a shared cluster would affect other tests.
+func (a *API) privateCluster(t testing.TB) *cluster {
 	t.Helper()
 	if a.cluster == nil || a.cluster.name != privateName {
 		t.Fatal("this API server is shared with other tests: use one from testapi.New for faults")

@@ -59,7 +59,7 @@ func moduleRoot() (string, error) {
 	}
 	for dir := start; ; dir = filepath.Dir(dir) {
 		data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil && declares(string(data), modulePath) {
+		if err == nil && declaresModule(string(data), modulePath) {
 			return dir, nil
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -71,7 +71,7 @@ func moduleRoot() (string, error) {
 	}
 }
 
-func declares(gomod, module string) bool {
+func declaresModule(gomod, module string) bool {
 	for line := range strings.Lines(gomod) {
 		if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == "module" {
 			return fields[1] == module

@@ -54,11 +54,11 @@ func (a *API) awaitServiceAccount(ctx context.Context, namespace string) error {
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
-	return await(ctx, w, func(watch.Event) bool { return true })
+	return awaitEvent(ctx, w, func(watch.Event) bool { return true })
 }
 
-// await returns when an object in the watch fulfils the condition.
-func await(ctx context.Context, w watch.Interface, done func(watch.Event) bool) error {
+// awaitEvent returns when an object in the watch fulfils the condition.
+func awaitEvent(ctx context.Context, w watch.Interface, done func(watch.Event) bool) error {
 	defer w.Stop()
 	for {
 		select {

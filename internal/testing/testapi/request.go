@@ -74,7 +74,7 @@ func (a *API) requestCertificate(ctx context.Context, node string, sans []string
 	}
 	// The controller manager approves some requests by itself, at the same time.
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if csr, err = requests.Get(ctx, csr.Name, metav1.GetOptions{}); err != nil || approved(csr) {
+		if csr, err = requests.Get(ctx, csr.Name, metav1.GetOptions{}); err != nil || isApproved(csr) {
 			return err
 		}
 		csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
@@ -90,7 +90,7 @@ func (a *API) requestCertificate(ctx context.Context, node string, sans []string
 	if err != nil {
 		return nil, nil, fmt.Errorf("watch signing request: %w", err)
 	}
-	err = await(ctx, w, func(e watch.Event) bool {
+	err = awaitEvent(ctx, w, func(e watch.Event) bool {
 		if signed, ok := e.Object.(*certificatesv1.CertificateSigningRequest); ok {
 			cert = signed.Status.Certificate
 		}
@@ -134,7 +134,7 @@ func nodeRequest(node string, sans []string, serving bool) (request, key []byte,
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), nil
 }
 
-func approved(csr *certificatesv1.CertificateSigningRequest) bool {
+func isApproved(csr *certificatesv1.CertificateSigningRequest) bool {
 	return slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 		return c.Type == certificatesv1.CertificateApproved
 	})

@@ -38,7 +38,7 @@ func (b *Buffer) String() string {
 func (b *Buffer) Tail() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return tail(b.buf.Bytes())
+	return tailText(b.buf.Bytes())
 }
 
 // Has reports whether text was written.
@@ -82,10 +82,10 @@ func (t *Tail) Write(p []byte) (int, error) {
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return tail(t.buf)
+	return tailText(t.buf)
 }
 
-// tail returns the end of all, as text.
-func tail(all []byte) string {
+// tailText returns the end of all, as text.
+func tailText(all []byte) string {
 	return strings.ToValidUTF8(string(all[max(0, len(all)-tailSize):]), "?")
 }

@@ -71,17 +71,17 @@ func (a *Authority) Issue(t testing.TB, name string) (certPath, keyPath string) 
 // one after the other.
 func (a *Authority) IssueInto(t testing.TB, dir, name string) (certPath, keyPath string) {
 	t.Helper()
-	return a.issue(t, dir, name, time.Now().Add(time.Hour))
+	return a.issueCertificate(t, dir, name, time.Now().Add(time.Hour))
 }
 
 // IssueExpired is Issue for an expired certificate.
 func (a *Authority) IssueExpired(t testing.TB, name string) (certPath, keyPath string) {
 	t.Helper()
-	return a.issue(t, t.TempDir(), name, time.Now().Add(-time.Minute))
+	return a.issueCertificate(t, t.TempDir(), name, time.Now().Add(-time.Minute))
 }
 
-// issue makes a certificate for the two hours before end.
-func (a *Authority) issue(t testing.TB, dir, name string, end time.Time) (certPath, keyPath string) {
+// issueCertificate makes a certificate for the two hours before end.
+func (a *Authority) issueCertificate(t testing.TB, dir, name string, end time.Time) (certPath, keyPath string) {
 	t.Helper()
 	key := newKey(t)
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
@@ -128,7 +128,7 @@ func (a *Authority) ClientConfig(t testing.TB, by *Authority, name string) *tls.
 	pool.AddCert(a.Cert)
 	cfg := &tls.Config{RootCAs: pool}
 	if by != nil {
-		present(t, cfg)(by.Issue(t, name))
+		presentCertificate(t, cfg)(by.Issue(t, name))
 	}
 	return cfg
 }
@@ -137,13 +137,13 @@ func (a *Authority) ClientConfig(t testing.TB, by *Authority, name string) *tls.
 func (a *Authority) ExpiredConfig(t testing.TB, name string) *tls.Config {
 	t.Helper()
 	cfg := a.ClientConfig(t, nil, "")
-	present(t, cfg)(a.IssueExpired(t, name))
+	presentCertificate(t, cfg)(a.IssueExpired(t, name))
 	return cfg
 }
 
-// present makes cfg send the certificate in the files, even if the server does not ask for this authority: tests
+// presentCertificate makes cfg send the certificate in the files, even if the server does not ask for this authority: tests
 // must try a wrong certificate, too.
-func present(t testing.TB, cfg *tls.Config) func(certPath, keyPath string) {
+func presentCertificate(t testing.TB, cfg *tls.Config) func(certPath, keyPath string) {
 	return func(certPath, keyPath string) {
 		t.Helper()
 		pair, err := tls.LoadX509KeyPair(certPath, keyPath)

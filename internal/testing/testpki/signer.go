@@ -38,7 +38,7 @@ func (a *Authority) Attach(client *fake.Clientset) *Signer {
 	const resource = "certificatesigningrequests"
 	client.PrependReactor("create", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
 		request := action.(clienttesting.CreateAction).GetObject().(*certificatesv1.CertificateSigningRequest).DeepCopy()
-		err := s.take(request)
+		err := s.takeRequest(request)
 		return true, request, err
 	})
 	client.PrependReactor("get", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -56,7 +56,7 @@ func (s *Signer) Answer(t testing.TB, mode certificatesv1.RequestConditionType, 
 	defer s.mu.Unlock()
 	s.mode, s.life = mode, life
 	for _, request := range s.requests {
-		if err := s.answer(request); err != nil {
+		if err := s.answerRequest(request); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -76,7 +76,7 @@ func (s *Signer) Forget() {
 	s.requests = nil
 }
 
-func (s *Signer) take(request *certificatesv1.CertificateSigningRequest) error {
+func (s *Signer) takeRequest(request *certificatesv1.CertificateSigningRequest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<32))
@@ -86,7 +86,7 @@ func (s *Signer) take(request *certificatesv1.CertificateSigningRequest) error {
 	request.Name = fmt.Sprintf("%s%08x", request.GenerateName, serial)
 	request.UID = types.UID(request.Name)
 	s.requests = append(s.requests, request)
-	return s.answer(request)
+	return s.answerRequest(request)
 }
 
 func (s *Signer) get(name string) (*certificatesv1.CertificateSigningRequest, error) {
@@ -100,8 +100,8 @@ func (s *Signer) get(name string) (*certificatesv1.CertificateSigningRequest, er
 	return nil, apierrors.NewNotFound(certificatesv1.Resource("certificatesigningrequests"), name)
 }
 
-// answer answers a request in the present mode. The caller holds mu.
-func (s *Signer) answer(request *certificatesv1.CertificateSigningRequest) error {
+// answerRequest answers a request in the present mode. The caller holds mu.
+func (s *Signer) answerRequest(request *certificatesv1.CertificateSigningRequest) error {
 	if s.mode == "" || len(request.Status.Conditions) > 0 {
 		return nil
 	}
