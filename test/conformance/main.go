@@ -75,17 +75,17 @@ func main() {
 	flag.BoolVar(&o.inside, "inside", false, "for the program itself: it is in a box")
 	flag.StringVar(&o.work, "work", "", "for the program itself: where it works")
 	flag.Parse()
-	o.complete()
+	o.setDefaults()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := o.choose()(ctx); err != nil {
+	if err := o.chooseRun()(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
 }
 
-// complete sets the options from the provider, its runtime and the number of nodes.
-func (o *options) complete() {
+// setDefaults sets the options from the provider, its runtime and the number of nodes.
+func (o *options) setDefaults() {
 	known, results := "test/conformance/known.tsv", ".cache/conformance"
 	switch {
 	case o.nodes == 2:
@@ -107,27 +107,27 @@ func (o *options) complete() {
 	o.known, o.results = cmp.Or(o.known, known), cmp.Or(o.results, results)
 }
 
-// choose returns the function of this process.
-func (o *options) choose() func(context.Context) error {
+// chooseRun returns the function of this process.
+func (o *options) chooseRun() func(context.Context) error {
 	switch {
 	case o.inside:
 		return o.run
 	case o.hold:
-		return o.outside
+		return o.runOutside
 	case o.only:
-		return func(context.Context) error { return o.page() }
+		return func(context.Context) error { return o.writePage() }
 	default:
 		return func(ctx context.Context) error {
-			if err := o.outside(ctx); err != nil {
+			if err := o.runOutside(ctx); err != nil {
 				return err
 			}
-			return o.page()
+			return o.writePage()
 		}
 	}
 }
 
-// outside prepares everything that outlives the box, and runs the rest in the box.
-func (o *options) outside(ctx context.Context) (err error) {
+// runOutside prepares everything that outlives the box, and runs the rest in the box.
+func (o *options) runOutside(ctx context.Context) (err error) {
 	if o.nodes != 1 && o.nodes != 2 {
 		return fmt.Errorf("-nodes=%d: a cluster here has 1 node, or 2", o.nodes)
 	}
@@ -148,7 +148,7 @@ func (o *options) outside(ctx context.Context) (err error) {
 		return err
 	}
 	if o.again {
-		_, err = o.failures()
+		_, err = o.failedTests()
 	} else {
 		err = o.forgetAgain()
 	}
@@ -163,14 +163,14 @@ func (o *options) outside(ctx context.Context) (err error) {
 	if err := os.Chmod(o.work, 0o755); err != nil {
 		return err
 	}
-	return box.Run(ctx, cluster.Node, o.cgroup(), "-inside", "-agent="+o.agent, "-provider="+o.provider, "-runtime="+o.runtime, "-network="+o.network,
+	return box.Run(ctx, cluster.Node, o.cgroupName(), "-inside", "-agent="+o.agent, "-provider="+o.provider, "-runtime="+o.runtime, "-network="+o.network,
 		"-sets="+o.sets, "-focus="+o.focus, "-skip="+o.skip, "-known="+o.known, fmt.Sprintf("-again=%t", o.again),
 		fmt.Sprintf("-procs=%d", o.procs), fmt.Sprintf("-nodes=%d", o.nodes), "-programs="+o.programs, "-results="+o.results, "-work="+o.work, fmt.Sprintf("-hold=%t", o.hold))
 }
 
-// cgroup returns the name of the cgroup. It is as unique as the directory, so several of these programs can run
+// cgroupName returns the name of the cgroup. It is as unique as the directory, so several of these programs can run
 // at a time.
-func (o *options) cgroup() string { return "/" + filepath.Base(o.work) }
+func (o *options) cgroupName() string { return "/" + filepath.Base(o.work) }
 
 // run is the main function of the program in the box.
 func (o *options) run(ctx context.Context) (err error) {
@@ -189,36 +189,36 @@ func (o *options) run(ctx context.Context) (err error) {
 	}
 	_, dnsErr := os.Stat(filepath.Join(programs, "coredns"))
 	c, err := cluster.Start(ctx, cluster.Options{
-		Work: o.work, Cgroup: o.cgroup(), Nodes: o.nodes, Logs: o.results, Agent: o.agent, Provider: o.provider, Runtime: o.runtime, Network: o.network,
+		Work: o.work, Cgroup: o.cgroupName(), Nodes: o.nodes, Logs: o.results, Agent: o.agent, Provider: o.provider, Runtime: o.runtime, Network: o.network,
 		Programs: programs, DNS: dnsErr == nil,
 		Devcluster:     filepath.Join(o.programs, "devcluster"),
 		VirtualKubelet: filepath.Join(o.programs, "virtual-kubelet"),
 		Images:         images.Programs{Dir: programs, Sources: strings.TrimSpace(string(sources)), Busybox: busybox},
-		Say:            say,
+		Say:            printLine,
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
 	if o.hold {
-		say("the cluster runs; kubeconfig %s, kubectl %s, runtime %s; enter it with nsenter -a -t PID", c.Kubeconfig, c.Kubectl, c.Endpoint)
+		printLine("the cluster runs; kubeconfig %s, kubectl %s, runtime %s; enter it with nsenter -a -t PID", c.Kubeconfig, c.Kubectl, c.Endpoint)
 		<-ctx.Done()
 		return nil
 	}
-	return o.suites(ctx, c)
+	return o.runSuites(ctx, c)
 }
 
-func (o *options) suites(ctx context.Context, c *cluster.Cluster) error {
+func (o *options) runSuites(ctx context.Context, c *cluster.Cluster) error {
 	p := suite.Programs{
 		Ginkgo: filepath.Join(c.Programs, "ginkgo"), Tests: filepath.Join(c.Programs, "e2e.test"),
 		Kubectl: c.Kubectl, Kubeconfig: c.Kubeconfig, Endpoint: c.Endpoint, Nodes: o.nodes,
 	}
 	if o.again {
-		names, err := o.failures()
+		names, err := o.failedTests()
 		if err != nil {
 			return err
 		}
-		say("%d tests run again, one by one", len(names))
+		printLine("%d tests run again, one by one", len(names))
 		return suite.Run(ctx, p, suite.Again(names), o.results)
 	}
 	for name := range strings.SplitSeq(o.sets, ",") {
@@ -226,21 +226,21 @@ func (o *options) suites(ctx context.Context, c *cluster.Cluster) error {
 		if !ok {
 			return fmt.Errorf("there is no set %q; there are node, cluster, serial, scheduling, conformance, conformance-serial, quick and gate", name)
 		}
-		say("set %s begins", name)
-		if err := suite.Run(ctx, p, o.change(set), o.results); err != nil {
+		printLine("set %s begins", name)
+		if err := suite.Run(ctx, p, o.changeSet(set), o.results); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// change replaces settings of the set by the options.
-func (o *options) change(set suite.Set) suite.Set {
+// changeSet replaces settings of the set by the options.
+func (o *options) changeSet(set suite.Set) suite.Set {
 	if o.focus != "" {
 		set.Focus, set.Skip = o.focus, o.skip
 	}
 	if o.network == "machine" {
-		set.Skip = either(set.Skip, isolated.Pattern())
+		set.Skip = eitherPattern(set.Skip, isolated.Pattern())
 	}
 	// Tests run one by one if they disturb others.
 	if o.procs > 0 && set.Procs > 1 {
@@ -249,12 +249,12 @@ func (o *options) change(set suite.Set) suite.Set {
 	return set
 }
 
-// either returns a regular expression for a, or b, or both; "" matches nothing.
-func either(a, b string) string {
+// eitherPattern returns a regular expression for a, or b, or both; "" matches nothing.
+func eitherPattern(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
 	}
 	return a + "|" + b
 }
 
-func say(format string, args ...any) { fmt.Printf("conformance: "+format+"\n", args...) }
+func printLine(format string, args ...any) { fmt.Printf("conformance: "+format+"\n", args...) }

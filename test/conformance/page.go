@@ -43,8 +43,8 @@ var isolated = func() report.Known {
 	return known
 }()
 
-// page writes the page from the reports of the sets. It prints the failed tests without a known reason.
-func (o *options) page() error {
+// writePage writes the page from the reports of the sets. It prints the failed tests without a known reason.
+func (o *options) writePage() error {
 	known, err := report.ReadKnown(o.known)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (o *options) page() error {
 	if err != nil {
 		return err
 	}
-	page := report.Page{Head: head, Parts: parts(), Results: results, Known: known}
+	page := report.Page{Head: head, Parts: pageParts(), Results: results, Known: known}
 	switch {
 	case o.nodes == 2:
 		page.Head, page.Parts, page.Runs = headOfTwo, []report.Part{wholeList}, runs
@@ -67,9 +67,9 @@ func (o *options) page() error {
 		}
 	}
 	if o.nodes == 1 && o.sets != allSets {
-		page.Head += "\nOf the sets " + listed(allSets) + " this run had " + listed(o.sets) + ".\n"
+		page.Head += "\nOf the sets " + joinNames(allSets) + " this run had " + joinNames(o.sets) + ".\n"
 	}
-	say("%s", page.Summary())
+	printLine("%s", page.Summary())
 	if o.report != "" {
 		table := strings.TrimSuffix(o.report, ".md") + ".tsv"
 		page.Head += "\nEvery test with its result is in [" + filepath.Base(table) + "](" + filepath.Base(table) + ").\n"
@@ -86,8 +86,8 @@ func (o *options) page() error {
 	return nil
 }
 
-// listed joins names for a sentence.
-func listed(names string) string {
+// joinNames joins names for a sentence.
+func joinNames(names string) string {
 	all := strings.Split(names, ",")
 	for i := range all {
 		all[i] = "`" + all[i] + "`"
@@ -104,8 +104,8 @@ var wholeList = report.Part{Title: "The whole list", Groups: []string{
 	"api-machinery", "apps", "architecture", "auth", "cli", "instrumentation", "network", "node", "scheduling", "storage",
 }}
 
-// parts returns the tables of totals: first the decisions of a node itself, then its work for a cluster.
-func parts() []report.Part {
+// pageParts returns the tables of totals: first the decisions of a node itself, then its work for a cluster.
+func pageParts() []report.Part {
 	return []report.Part{
 		{Title: "The node itself", Groups: []string{"node", "storage"}, Tags: []string{"Conformance", "NodeConformance"}},
 		{Title: "What a cluster does with it", Groups: []string{"network", "apps", "cli", "scheduling", "instrumentation", "auth", "api-machinery"}},

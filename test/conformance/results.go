@@ -19,7 +19,7 @@ import (
 func (o *options) readSets(dir string) (runs []report.Run, merged []report.Result, err error) {
 	notRun := regexp.MustCompile(suite.NotRun)
 	if o.network == "machine" {
-		notRun = regexp.MustCompile(either(suite.NotRun, isolated.Pattern()))
+		notRun = regexp.MustCompile(eitherPattern(suite.NotRun, isolated.Pattern()))
 	}
 	var sets [][]report.Result
 	for name := range strings.SplitSeq(o.sets, ",") {
@@ -68,7 +68,7 @@ func (o *options) readBeside() (*report.Beside, error) {
 		}
 	}
 	if len(sets) == 0 {
-		say("no comparison: there are no reports of a kubelet in %q", o.beside)
+		printLine("no comparison: there are no reports of a kubelet in %q", o.beside)
 		return nil, nil
 	}
 	ran.sets = strings.Join(sets, ",")
@@ -79,8 +79,8 @@ func (o *options) readBeside() (*report.Beside, error) {
 	return &report.Beside{Who: "two kubelets", Results: results}, nil
 }
 
-// failures returns the names of the failed tests without a known reason in the last run of the sets.
-func (o *options) failures() ([]string, error) {
+// failedTests returns the names of the failed tests without a known reason in the last run of the sets.
+func (o *options) failedTests() ([]string, error) {
 	known, err := report.ReadKnown(o.known)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func TestWhatRanAgainIsReadUntilAnotherRun(t *testing.T) {
 	if len(runs) != 2 || len(results) != 1 || results[0].State != report.Alone {
 		t.Errorf("got %d runs and %+v, want two runs, and one test that passed alone", len(runs), results)
 	}
-	if names, err := o.failures(); err != nil || len(names) != 1 {
+	if names, err := o.failedTests(); err != nil || len(names) != 1 {
 		t.Errorf("got the failures %q, %v; want the one of the first run", names, err)
 	}
 	if err := o.forgetAgain(); err != nil {
@@ -53,7 +53,7 @@ func TestWhatRanAgainIsReadUntilAnotherRun(t *testing.T) {
 func TestTestsThatDisturbOthersRunOneByOne(t *testing.T) {
 	o := options{procs: 8}
 	for name, want := range map[string]int{"conformance": 8, "conformance-serial": 1} {
-		if got := o.change(suite.Sets()[name]).Procs; got != want {
+		if got := o.changeSet(suite.Sets()[name]).Procs; got != want {
 			t.Errorf("set %s: got %d at a time, want %d", name, got, want)
 		}
 	}
@@ -63,7 +63,7 @@ func TestNothingRunsAgainWithoutAFailure(t *testing.T) {
 	for name, report := range map[string]string{"it passed": reportOf("a", "passed"), "the failure is known": reportOf("b", "failed")} {
 		o := options{sets: "conformance", results: writeReports(t, map[string]string{"conformance.json": report, "known.tsv": "b\tit is slow\n"})}
 		o.known = filepath.Join(o.results, "known.tsv")
-		if names, err := o.failures(); err == nil {
+		if names, err := o.failedTests(); err == nil {
 			t.Errorf("%s: got %q and no error, want one that says that there is nothing to do", name, names)
 		}
 	}

@@ -36,7 +36,7 @@ func newClient(kubeconfig string) (*kubernetes.Clientset, error) {
 	return client, nil
 }
 
-func (s *EndToEndTestSuite) client(t *testing.T) *kubernetes.Clientset {
+func (s *EndToEndTestSuite) newClient(t *testing.T) *kubernetes.Clientset {
 	t.Helper()
 	client, err := s.connect()
 	if err != nil {
@@ -74,16 +74,16 @@ func waitFor[T runtime.Object](s *EndToEndTestSuite, t *testing.T, e expectation
 		last = object
 		return e.done(object), nil
 	}
-	lw := cache.NewListWatchFromClient(s.client(t).CoreV1().RESTClient(), e.resource, e.namespace, e.selector)
+	lw := cache.NewListWatchFromClient(s.newClient(t).CoreV1().RESTClient(), e.resource, e.namespace, e.selector)
 	if _, err := watchtools.UntilWithSync(ctx, lw, e.kind, nil, seen); err != nil {
 		t.Fatalf("wait until %s: %v; %s", e.what, err, e.state(last))
 	}
 	return last
 }
 
-// eventually repeats check until it returns nil. It is for data from the node over HTTP, because such data
+// awaitCheck repeats check until it returns nil. It is for data from the node over HTTP, because such data
 // cannot be watched.
-func (s *EndToEndTestSuite) eventually(t *testing.T, what string, check func(context.Context) error) {
+func (s *EndToEndTestSuite) awaitCheck(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	last := errors.New("not asked yet")
 	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, s.config.WatchTimeout, true, func(ctx context.Context) (bool, error) {

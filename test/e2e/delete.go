@@ -20,8 +20,8 @@ func (s *EndToEndTestSuite) TestPodLifecycleGracefulDelete(t *testing.T) {
 	if grace := s.deleteAndWatch(t, pod, metav1.DeleteOptions{}); grace <= 0 {
 		t.Errorf("pod %s was removed without a grace period", pod.Name)
 	}
-	s.eventually(t, "the provider no longer has the pod", func(ctx context.Context) error {
-		return s.runs(ctx, pod, false)
+	s.awaitCheck(t, "the provider no longer has the pod", func(ctx context.Context) error {
+		return s.checkRuns(ctx, pod, false)
 	})
 }
 
@@ -30,8 +30,8 @@ func (s *EndToEndTestSuite) TestPodLifecycleGracefulDelete(t *testing.T) {
 func (s *EndToEndTestSuite) TestPodLifecycleForceDelete(t *testing.T) {
 	pod := s.startAtProvider(t, "force")
 	s.deleteAndWatch(t, pod, *metav1.NewDeleteOptions(0))
-	s.eventually(t, "the provider no longer has the pod", func(ctx context.Context) error {
-		return s.runs(ctx, pod, false)
+	s.awaitCheck(t, "the provider no longer has the pod", func(ctx context.Context) error {
+		return s.checkRuns(ctx, pod, false)
 	})
 }
 
@@ -39,7 +39,7 @@ func (s *EndToEndTestSuite) TestPodLifecycleForceDelete(t *testing.T) {
 func (s *EndToEndTestSuite) startAtProvider(t *testing.T, purpose string) *corev1.Pod {
 	t.Helper()
 	pod := s.start(t, s.newPod(purpose, "one"))
-	s.eventually(t, "the provider has the pod", func(ctx context.Context) error { return s.runs(ctx, pod, true) })
+	s.awaitCheck(t, "the provider has the pod", func(ctx context.Context) error { return s.checkRuns(ctx, pod, true) })
 	return pod
 }
 
@@ -49,7 +49,7 @@ func (s *EndToEndTestSuite) deleteAndWatch(t *testing.T, pod *corev1.Pod, option
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), s.config.WatchTimeout)
 	defer cancel()
-	pods := s.client(t).CoreV1().Pods(pod.Namespace)
+	pods := s.newClient(t).CoreV1().Pods(pod.Namespace)
 	// The watch begins at the known version of the pod, so that no step is missed.
 	w, err := pods.Watch(ctx, metav1.ListOptions{
 		FieldSelector:   fields.OneTermEqualSelector("metadata.name", pod.Name).String(),

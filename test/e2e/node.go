@@ -70,20 +70,20 @@ func (s *EndToEndTestSuite) getPods(ctx context.Context, path string) ([]corev1.
 	return list.Items, nil
 }
 
-// runs returns an error unless the provider's list of pods contains pod (want
+// checkRuns returns an error unless the provider's list of pods contains pod (want
 // true) or lacks it (want false).
-func (s *EndToEndTestSuite) runs(ctx context.Context, pod *corev1.Pod, want bool) error {
+func (s *EndToEndTestSuite) checkRuns(ctx context.Context, pod *corev1.Pod, want bool) error {
 	pods, err := s.getPods(ctx, "/runningpods/")
 	if err != nil {
 		return err
 	}
-	if got := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return same(&p, pod) }); got != want {
+	if got := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return isSamePod(&p, pod) }); got != want {
 		return fmt.Errorf("the provider's list of %d pods contains pod %s: %v, want %v", len(pods), pod.Name, got, want)
 	}
 	return nil
 }
 
-// same compares by namespace and name: not every backend keeps the UID.
-func same(a, b *corev1.Pod) bool {
+// isSamePod compares by namespace and name: not every backend keeps the UID.
+func isSamePod(a, b *corev1.Pod) bool {
 	return a.Namespace == b.Namespace && a.Name == b.Name
 }

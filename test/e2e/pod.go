@@ -36,10 +36,10 @@ func (s *EndToEndTestSuite) newPod(purpose string, containers ...string) *corev1
 	return pod
 }
 
-// create creates pod and removes it, without grace, when the test ends.
-func (s *EndToEndTestSuite) create(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+// createPod creates pod and removes it, without grace, when the test ends.
+func (s *EndToEndTestSuite) createPod(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
-	pods := s.client(t).CoreV1().Pods(s.config.Namespace)
+	pods := s.newClient(t).CoreV1().Pods(s.config.Namespace)
 	created, err := pods.Create(t.Context(), pod, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("create pod %s: %v", pod.GenerateName, err)
@@ -59,7 +59,7 @@ func (s *EndToEndTestSuite) create(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 // start creates pod and waits until it runs.
 func (s *EndToEndTestSuite) start(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
-	return s.waitForPod(t, s.create(t, pod), "runs, is ready and has an address", func(pod *corev1.Pod) bool {
+	return s.waitForPod(t, s.createPod(t, pod), "runs, is ready and has an address", func(pod *corev1.Pod) bool {
 		return pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" &&
 			slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
@@ -82,12 +82,12 @@ func (s *EndToEndTestSuite) waitForPod(t *testing.T, pod *corev1.Pod, what strin
 				return "there is no such pod"
 			}
 			return fmt.Sprintf("phase %s, reason %q, message %q, address %q, conditions %s", last.Status.Phase,
-				last.Status.Reason, last.Status.Message, last.Status.PodIP, conditions(last))
+				last.Status.Reason, last.Status.Message, last.Status.PodIP, formatConditions(last))
 		},
 	})
 }
 
-func conditions(pod *corev1.Pod) string {
+func formatConditions(pod *corev1.Pod) string {
 	var out []string
 	for _, c := range pod.Status.Conditions {
 		out = append(out, fmt.Sprintf("%s=%s", c.Type, c.Status))

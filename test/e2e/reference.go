@@ -41,16 +41,16 @@ func (s *EndToEndTestSuite) runsWithout(t *testing.T, source *corev1.EnvVarSourc
 	t.Helper()
 	pod := s.start(t, s.podWithVariable(source))
 	s.waitForEvent(t, pod, reason)
-	s.eventually(t, "the provider has the pod", func(ctx context.Context) error { return s.runs(ctx, pod, true) })
+	s.awaitCheck(t, "the provider has the pod", func(ctx context.Context) error { return s.checkRuns(ctx, pod, true) })
 }
 
 func (s *EndToEndTestSuite) waitsFor(t *testing.T, source *corev1.EnvVarSource, reason string) {
 	t.Helper()
-	pod := s.create(t, s.podWithVariable(source))
+	pod := s.createPod(t, s.podWithVariable(source))
 	s.waitForEvent(t, pod, reason)
 	if listed, err := s.getPods(t.Context(), "/runningpods/"); err != nil {
 		t.Error(err)
-	} else if err := waits(listed, pod); err != nil {
+	} else if err := checkWaits(listed, pod); err != nil {
 		t.Error(err)
 	}
 	s.waitForPod(t, pod, "is Pending", func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodPending })
@@ -74,11 +74,11 @@ func configMapKey(optional bool) *corev1.EnvVarSource {
 	}}
 }
 
-// waits returns an error if the provider runs an incomplete pod. A provider with its own reader of objects has
+// checkWaits returns an error if the provider runs an incomplete pod. A provider with its own reader of objects has
 // the pod already, and holds back its containers.
-func waits(listed []corev1.Pod, pod *corev1.Pod) error {
+func checkWaits(listed []corev1.Pod, pod *corev1.Pod) error {
 	for i := range listed {
-		if p := &listed[i]; same(p, pod) && p.Status.Phase != corev1.PodPending {
+		if p := &listed[i]; isSamePod(p, pod) && p.Status.Phase != corev1.PodPending {
 			return fmt.Errorf("pod %s waits for something that does not exist, and the provider's list says that it is %q, want it Pending or not in the list", p.Name, p.Status.Phase)
 		}
 	}

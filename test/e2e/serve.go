@@ -21,12 +21,12 @@ import (
 // TestGetPods checks that a pod runs, and that the node's list on /pods has it and only pods of this node.
 func (s *EndToEndTestSuite) TestGetPods(t *testing.T) {
 	pod := s.start(t, s.newPod("pods", "one"))
-	s.eventually(t, "the node lists the pod on /pods", func(ctx context.Context) error {
+	s.awaitCheck(t, "the node lists the pod on /pods", func(ctx context.Context) error {
 		pods, err := s.getPods(ctx, "/pods")
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return same(&p, pod) }) {
+		if !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return isSamePod(&p, pod) }) {
 			return fmt.Errorf("pod %s is not among %d pods", pod.Name, len(pods))
 		}
 		for _, p := range pods {
@@ -42,7 +42,7 @@ func (s *EndToEndTestSuite) TestGetPods(t *testing.T) {
 // pod with each of its containers.
 func (s *EndToEndTestSuite) TestGetStatsSummary(t *testing.T) {
 	pod := s.start(t, s.newPod("stats", "one", "two", "three"))
-	s.eventually(t, "/stats/summary has the pod and its containers", func(ctx context.Context) error {
+	s.awaitCheck(t, "/stats/summary has the pod and its containers", func(ctx context.Context) error {
 		body, err := s.get(ctx, "/stats/summary")
 		if err != nil {
 			return err
@@ -71,7 +71,7 @@ func (s *EndToEndTestSuite) TestGetStatsSummary(t *testing.T) {
 // pod and of each of its containers.
 func (s *EndToEndTestSuite) TestGetMetricsResource(t *testing.T) {
 	pod := s.start(t, s.newPod("metrics", "one", "two", "three"))
-	s.eventually(t, "/metrics/resource has the pod and its containers", func(ctx context.Context) error {
+	s.awaitCheck(t, "/metrics/resource has the pod and its containers", func(ctx context.Context) error {
 		body, err := s.get(ctx, "/metrics/resource")
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func (s *EndToEndTestSuite) TestGetMetricsResource(t *testing.T) {
 		}
 		var containers []string
 		for _, m := range ofPod(families["container_cpu_usage_seconds_total"], pod) {
-			containers = append(containers, label(m, "container"))
+			containers = append(containers, labelValue(m, "container"))
 		}
 		return wantContainers(pod, containers)
 	})
@@ -108,17 +108,17 @@ func wantContainers(pod *corev1.Pod, names []string) error {
 // ofPod returns the metrics of a family about pod. A provider may leave the namespace out.
 func ofPod(family *dto.MetricFamily, pod *corev1.Pod) (metrics []*dto.Metric) {
 	for _, m := range family.GetMetric() {
-		namespace := label(m, "namespace")
-		if label(m, "pod") == pod.Name && (namespace == "" || namespace == pod.Namespace) {
+		namespace := labelValue(m, "namespace")
+		if labelValue(m, "pod") == pod.Name && (namespace == "" || namespace == pod.Namespace) {
 			metrics = append(metrics, m)
 		}
 	}
 	return metrics
 }
 
-// label returns the value of the label named what: pod, container or namespace. The kubelet uses exactly these
+// labelValue returns the value of the label named what: pod, container or namespace. The kubelet uses exactly these
 // names; some other providers use PodName or pod_name.
-func label(m *dto.Metric, what string) string {
+func labelValue(m *dto.Metric, what string) string {
 	for _, l := range m.GetLabel() {
 		name := strings.ToLower(strings.ReplaceAll(l.GetName(), "_", ""))
 		if name == what || name == what+"name" {

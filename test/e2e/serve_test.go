@@ -30,7 +30,7 @@ x{container="p",namespace="ns",pod="q"} 1
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
 	var got []string
 	for _, m := range ofPod(families["x"], pod) {
-		got = append(got, label(m, "container"))
+		got = append(got, labelValue(m, "container"))
 	}
 	if diff := cmp.Diff([]string{"a", "b", "c"}, got); diff != "" {
 		t.Errorf("containers of the pod (-want +got):\n%s", diff)
@@ -55,13 +55,13 @@ func TestContainersAreComparedInAnyOrder(t *testing.T) {
 func TestWaitingPodsDoNotRun(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
 	other := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "q"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
-	if err := waits([]corev1.Pod{other}, pod); err != nil {
+	if err := checkWaits([]corev1.Pod{other}, pod); err != nil {
 		t.Error(err)
 	}
 	for phase, waiting := range map[corev1.PodPhase]bool{corev1.PodPending: true, corev1.PodRunning: false, corev1.PodFailed: false, "": false} {
 		listed := *pod.DeepCopy()
 		listed.Status.Phase = phase
-		if err := waits([]corev1.Pod{other, listed}, pod); (err == nil) != waiting {
+		if err := checkWaits([]corev1.Pod{other, listed}, pod); (err == nil) != waiting {
 			t.Errorf("a pod that is listed as %q: got %v, want that it waits: %t", phase, err, waiting)
 		}
 	}

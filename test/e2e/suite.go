@@ -67,7 +67,7 @@ func NewEndToEndTestSuite(config EndToEndTestSuiteConfig) *EndToEndTestSuite {
 // Run runs the suite: Setup, each test as a subtest of its name, Teardown.
 func (s *EndToEndTestSuite) Run(t *testing.T) {
 	t.Cleanup(func() {
-		if err := s.teardown(); err != nil {
+		if err := s.tearDown(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -103,12 +103,12 @@ func (s *EndToEndTestSuite) Setup(t *testing.T) {
 // Teardown calls the Teardown of the configuration. It panics when that fails,
 // as it has no test to report to; Run reports it.
 func (s *EndToEndTestSuite) Teardown() {
-	if err := s.teardown(); err != nil {
+	if err := s.tearDown(); err != nil {
 		panic(err)
 	}
 }
 
-func (s *EndToEndTestSuite) teardown() error {
+func (s *EndToEndTestSuite) tearDown() error {
 	if s.config.Teardown == nil {
 		return nil
 	}

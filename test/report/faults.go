@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// faults reads the named files, or in when there are none, and writes the report.
-func faults(in io.Reader, out string, files []string) error {
+// reportFaults reads the named files, or in when there are none, and writes the report.
+func reportFaults(in io.Reader, out string, files []string) error {
 	found := newResults()
 	if len(files) == 0 {
 		if err := found.read(in); err != nil {
@@ -27,10 +27,10 @@ func faults(in io.Reader, out string, files []string) error {
 			return err
 		}
 	}
-	if err := os.WriteFile(out, []byte(found.markdown()), 0o644); err != nil {
+	if err := os.WriteFile(out, []byte(found.renderPage()), 0o644); err != nil {
 		return err
 	}
-	if bad := found.unproven(); len(bad) > 0 {
+	if bad := found.unprovenRows(); len(bad) > 0 {
 		return fmt.Errorf("not proven: %s", strings.Join(bad, ", "))
 	}
 	return nil
@@ -70,7 +70,7 @@ func (r *results) read(in io.Reader) error {
 		line, err := lines.ReadBytes('\n')
 		var e event
 		if json.Unmarshal(line, &e) == nil {
-			if err := r.take(e); err != nil {
+			if err := r.addEvent(e); err != nil {
 				return err
 			}
 		}
@@ -83,7 +83,7 @@ func (r *results) read(in io.Reader) error {
 	}
 }
 
-func (r *results) take(e event) error {
+func (r *results) addEvent(e event) error {
 	name, _, _ := strings.Cut(e.Test, "/")
 	if !strings.HasPrefix(name, "TestFault") {
 		return nil

@@ -26,7 +26,7 @@ not an event
 
 func TestReportTellsWhatDoesNotHold(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "faults.md")
-	err := faults(strings.NewReader(someRun), out, nil)
+	err := reportFaults(strings.NewReader(someRun), out, nil)
 	if err == nil {
 		t.Fatal("a matrix with failed, skipped and missing tests was taken for proven")
 	}
@@ -64,7 +64,7 @@ func TestSharedNodesNeedNoTestOfTheirOwnCertificates(t *testing.T) {
 	} {
 		t.Setenv("VK_FAULTS_SHARED", c.shared)
 		run := `{"Action":"run","Package":"p","Test":"TestFault23Rotated"}` + "\n" + `{"Action":"` + c.outcome + `","Package":"p","Test":"TestFault23Rotated"}`
-		err := faults(strings.NewReader(run), filepath.Join(t.TempDir(), "faults.md"), nil)
+		err := reportFaults(strings.NewReader(run), filepath.Join(t.TempDir(), "faults.md"), nil)
 		if err == nil {
 			t.Fatal("a matrix without tests was taken for proven")
 		}
@@ -84,7 +84,7 @@ func TestLastRunCounts(t *testing.T) {
 	if err := os.WriteFile(second, []byte(again), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := faults(nil, filepath.Join(dir, "out.md"), []string{first, second})
+	err := reportFaults(nil, filepath.Join(dir, "out.md"), []string{first, second})
 	if err == nil || strings.Contains(err.Error(), "row 7 ") {
 		t.Errorf("the second run's pass does not count: %v", err)
 	}

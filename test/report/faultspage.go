@@ -34,19 +34,19 @@ var withoutShared = map[int]string{
 // noTest is the prefix of the result of a row without need of a test.
 const noTest = "none: "
 
-// markdown returns the report.
-func (r *results) markdown() string {
+// renderPage returns the report.
+func (r *results) renderPage() string {
 	page := &rowpage.Page{Intro: preamble, Columns: []string{"#", "Fault", "Measure", "Result", "Tests: injected → measured"}}
 	proven, rows := 0, 0
 	for _, row := range faultrow.Rows() {
-		result := r.failure(row.Number)
+		result := r.rowResult(row.Number)
 		if !strings.HasPrefix(result, noTest) {
 			rows++
 			if result == holds {
 				proven++
 			}
 		}
-		page.Add(row.Group, strconv.Itoa(row.Number), row.Fault, row.Target, result, r.tests(row.Number))
+		page.Add(row.Group, strconv.Itoa(row.Number), row.Fault, row.Target, result, r.rowTests(row.Number))
 	}
 	length := "Faults that last for minutes in the table were shortened to what shows the same (`make faults LONG=1` has the full length)."
 	if faultrow.Long() {
@@ -60,12 +60,12 @@ func (r *results) markdown() string {
 
 const holds = "holds"
 
-// failure returns the result of a row, computed from all its tests.
-func (r *results) failure(row int) string {
+// rowResult returns the result of a row, computed from all its tests.
+func (r *results) rowResult(row int) string {
 	if why := without[row]; why != "" {
 		return noTest + why
 	}
-	tests := r.of(row)
+	tests := r.testsOf(row)
 	if len(tests) == 0 {
 		return "**no test**"
 	}
@@ -86,9 +86,9 @@ func (r *results) failure(row int) string {
 	return holds
 }
 
-func (r *results) tests(row int) string {
+func (r *results) rowTests(row int) string {
 	var out []string
-	for _, t := range r.of(row) {
+	for _, t := range r.testsOf(row) {
 		for _, result := range t.results {
 			if result.Row == row {
 				out = append(out, fmt.Sprintf("`%s`: %s → %s", t.name, result.Injected, result.Measured))
@@ -102,8 +102,8 @@ func (r *results) tests(row int) string {
 	return strings.Join(out, "<br>")
 }
 
-// of returns the tests of a row: tests with its number in their names, and tests with a record for it.
-func (r *results) of(row int) (out []*test) {
+// testsOf returns the tests of a row: tests with its number in their names, and tests with a record for it.
+func (r *results) testsOf(row int) (out []*test) {
 	prefix := fmt.Sprintf("TestFault%02d", row)
 	for _, name := range r.order {
 		t := r.byTest[name]
@@ -114,10 +114,10 @@ func (r *results) of(row int) (out []*test) {
 	return out
 }
 
-// unproven names the rows without a proof.
-func (r *results) unproven() (out []string) {
+// unprovenRows names the rows without a proof.
+func (r *results) unprovenRows() (out []string) {
 	for _, row := range faultrow.Rows() {
-		if result := r.failure(row.Number); result != holds && !strings.HasPrefix(result, noTest) {
+		if result := r.rowResult(row.Number); result != holds && !strings.HasPrefix(result, noTest) {
 			out = append(out, fmt.Sprintf("row %d (%s)", row.Number, strings.Trim(result, "*")))
 		}
 	}

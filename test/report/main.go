@@ -25,13 +25,13 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	if err := runReport(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string) error {
+func runReport(args []string) error {
 	if len(args) == 0 {
 		return errors.New("want faults, security, field or order")
 	}
@@ -42,19 +42,19 @@ func run(args []string) error {
 	}
 	switch args[0] {
 	case "faults":
-		return faults(os.Stdin, *out, flags.Args())
+		return reportFaults(os.Stdin, *out, flags.Args())
 	case "security":
-		return rows(*out, securityrow.Check)
+		return writeRows(*out, securityrow.Check)
 	case "field":
-		return rows(*out, fieldrow.Check)
+		return writeRows(*out, fieldrow.Check)
 	case "order":
-		return order(flags.Args())
+		return printOrder(flags.Args())
 	}
 	return fmt.Errorf("there is no page %q: want faults, security, field or order", args[0])
 }
 
-// order prints the order of the files of packages.
-func order(dirs []string) error {
+// printOrder prints the order of the files of packages.
+func printOrder(dirs []string) error {
 	if len(dirs) == 0 {
 		return errors.New("print the order of files: want the folders of packages")
 	}
@@ -72,8 +72,8 @@ func order(dirs []string) error {
 	return nil
 }
 
-// rows writes the page of a table with its rows in the names of tests.
-func rows(out string, check func(*repocheck.Tree) (page string, breaches []string)) error {
+// writeRows writes the page of a table with its rows in the names of tests.
+func writeRows(out string, check func(*repocheck.Tree) (page string, breaches []string)) error {
 	tree, err := repocheck.Load(".")
 	if err != nil {
 		return err

@@ -20,14 +20,14 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	if err := printPod(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	<-ctx.Done()
 }
 
-func run(ctx context.Context) error {
+func printPod(ctx context.Context) error {
 	config, err := rest.InClusterConfig()
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func IsFirst() bool { return len(os.Args) > 2 && os.Args[1] == first }
 // First is the first process of a box: it prepares the namespaces, starts this program with the arguments, and
 // reaps orphaned processes, until the program has ended. It returns the exit code.
 func First() int {
-	if err := prepare(os.Args[2]); err != nil {
+	if err := prepareNamespaces(os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance: prepare the namespaces:", err)
 		return 1
 	}
@@ -74,7 +74,7 @@ func First() int {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		return 1
 	}
-	forward(child)
+	forwardSignals(child)
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
@@ -91,8 +91,8 @@ func First() int {
 	}
 }
 
-// prepare gives the namespaces the usual settings of a machine.
-func prepare(hostname string) error {
+// prepareNamespaces gives the namespaces the usual settings of a machine.
+func prepareNamespaces(hostname string) error {
 	if err := unix.Sethostname([]byte(hostname)); err != nil {
 		return fmt.Errorf("set the host name: %w", err)
 	}

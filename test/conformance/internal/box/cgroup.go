@@ -93,8 +93,8 @@ func removeCgroup(dir string) error {
 	return err
 }
 
-// forward passes signals that end this program on to the program inside.
-func forward(child *os.Process) {
+// forwardSignals passes signals that end this program on to the program inside.
+func forwardSignals(child *os.Process) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {

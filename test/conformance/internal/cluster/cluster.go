@@ -108,7 +108,7 @@ func (c *Cluster) Stop() error {
 	c.programs = nil
 	for _, n := range c.nodes {
 		if n.runtime != nil {
-			errs = append(errs, os.WriteFile(filepath.Join(c.Logs, n.log("containerd")+".log"), []byte(n.runtime.Said()), 0o600))
+			errs = append(errs, os.WriteFile(filepath.Join(c.Logs, n.logName("containerd")+".log"), []byte(n.runtime.Said()), 0o600))
 		}
 	}
 	return errors.Join(errs...)
@@ -138,7 +138,7 @@ func (c *Cluster) startRuntimes(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
-		if err := c.pull(ctx, n, all); err != nil {
+		if err := c.pullImages(ctx, n, all); err != nil {
 			return err
 		}
 	}
@@ -164,8 +164,8 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 		return err
 	}
 	c.Kubeconfig = filepath.Join(dir, "conformance", "kubeconfig")
-	return c.await(ctx, "the control plane", startTime, func() error {
-		_, err := c.kubectl(ctx, "", "get", "serviceaccount", "default")
+	return c.awaitAnswer(ctx, "the control plane", startTime, func() error {
+		_, err := c.runKubectl(ctx, "", "get", "serviceaccount", "default")
 		return err
 	})
 }

@@ -25,8 +25,8 @@ type node struct {
 	runtime       *containerdtest.Containerd // nil with the provider process
 }
 
-// log returns the name of the file with a program's output on the node.
-func (n *node) log(program string) string {
+// logName returns the name of the file with a program's output on the node.
+func (n *node) logName(program string) string {
 	if n.number == 0 {
 		return program
 	}
@@ -59,8 +59,8 @@ func (c *Cluster) makeNodes(ctx context.Context) error {
 		return err
 	}
 	for _, argv := range [][]string{
-		first.enter("ip", "route", "add", second.pods, "via", second.address),
-		second.enter("ip", "route", "add", first.pods, "via", first.address),
+		first.enterNetwork("ip", "route", "add", second.pods, "via", second.address),
+		second.enterNetwork("ip", "route", "add", first.pods, "via", first.address),
 	} {
 		if out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput(); err != nil {
 			return fmt.Errorf("join the networks of pods: %v: %w: %s", argv, err, out)
@@ -69,8 +69,8 @@ func (c *Cluster) makeNodes(ctx context.Context) error {
 	return nil
 }
 
-// enter returns a command that runs argv in the network of the node.
-func (n *node) enter(argv ...string) []string {
+// enterNetwork returns a command that runs argv in the network of the node.
+func (n *node) enterNetwork(argv ...string) []string {
 	if n.netns == "" {
 		return argv
 	}
@@ -79,7 +79,7 @@ func (n *node) enter(argv ...string) []string {
 
 // startOn starts a program of a node; it ends with the cluster.
 func (c *Cluster) startOn(n *node, name, path string, args ...string) error {
-	argv := n.enter(append([]string{path}, args...)...)
-	_, err := c.start(n.log(name), argv[0], argv[1:]...)
+	argv := n.enterNetwork(append([]string{path}, args...)...)
+	_, err := c.start(n.logName(name), argv[0], argv[1:]...)
 	return err
 }

@@ -52,8 +52,8 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 		}
 	}
 	for _, n := range c.nodes {
-		if err := c.await(ctx, "node "+n.name, startTime, func() error {
-			ready, err := c.kubectl(ctx, "", "get", "node", n.name, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+		if err := c.awaitAnswer(ctx, "node "+n.name, startTime, func() error {
+			ready, err := c.runKubectl(ctx, "", "get", "node", n.name, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
 			if err == nil && strings.TrimSpace(ready) != "True" {
 				err = fmt.Errorf("the node is not ready")
 			}

@@ -58,8 +58,8 @@ func (p *program) stop() error {
 	return fmt.Errorf("stop %s: it did not end within %s and was killed", p.name, stopTime)
 }
 
-// await repeats a question until the answer is yes. It also ends when a program ends.
-func (c *Cluster) await(ctx context.Context, what string, limit time.Duration, ask func() error) error {
+// awaitAnswer repeats a question until the answer is yes. It also ends when a program ends.
+func (c *Cluster) awaitAnswer(ctx context.Context, what string, limit time.Duration, ask func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
@@ -82,8 +82,8 @@ func (c *Cluster) await(ctx context.Context, what string, limit time.Duration, a
 	}
 }
 
-// kubectl runs kubectl as the cluster's administrator and returns its output.
-func (c *Cluster) kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
+// runKubectl runs kubectl as the cluster's administrator and returns its output.
+func (c *Cluster) runKubectl(ctx context.Context, stdin string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, c.Kubectl, append([]string{"--kubeconfig", c.Kubeconfig}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()

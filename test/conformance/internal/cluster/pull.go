@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/images"
 )
 
-// pull pulls every image of the registry once to a node.
-func (c *Cluster) pull(ctx context.Context, n *node, all map[string]v1.Image) error {
+// pullImages pulls every image of the registry once to a node.
+func (c *Cluster) pullImages(ctx context.Context, n *node, all map[string]v1.Image) error {
 	for tag := range all {
 		cmd := exec.CommandContext(ctx, "ctr", "--address", strings.TrimPrefix(n.runtime.Endpoint(), "unix://"), "--namespace", "k8s.io",
 			"images", "pull", "--hosts-dir", filepath.Join(c.Work, "registries"), images.Registry+"/"+tag)

@@ -50,7 +50,7 @@ func (c *Cluster) startServices(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := c.kubectl(ctx, dnsService, "apply", "-f", "-"); err != nil {
+	if _, err := c.runKubectl(ctx, dnsService, "apply", "-f", "-"); err != nil {
 		return err
 	}
 	if !c.DNS {

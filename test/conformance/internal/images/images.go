@@ -32,9 +32,9 @@ type Programs struct {
 	Busybox string
 }
 
-func (p Programs) path(name string) string { return filepath.Join(p.Dir, name) }
+func (p Programs) programPath(name string) string { return filepath.Join(p.Dir, name) }
 
-func (p Programs) source(name string) string {
+func (p Programs) sourcePath(name string) string {
 	return filepath.Join(p.Sources, "test", "images", filepath.FromSlash(name))
 }
 
@@ -44,20 +44,20 @@ func All(p Programs) (map[string]v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	busybox, err := p.busybox()
+	busybox, err := p.busyboxLayers()
 	if err != nil {
 		return nil, err
 	}
-	agnhost, err := p.agnhost(pause)
+	agnhost, err := p.agnhostLayers(pause)
 	if err != nil {
 		return nil, err
 	}
 	html := func(name string) func(*tree) {
 		return func(t *tree) {
-			t.program("/"+name+".jpg", p.source(name+"/html/"+name+".jpg"))
-			t.program("/data.json", p.source(name+"/html/data.json"))
+			t.addProgram("/"+name+".jpg", p.sourcePath(name+"/html/"+name+".jpg"))
+			t.addProgram("/data.json", p.sourcePath(name+"/html/data.json"))
 			// The test of image volumes looks for the name of the distribution below upstream's image.
-			t.text("/etc/os-release", "NAME=\"Alpine Linux\"\nVARIANT=\"a stand-in for it\"\n")
+			t.addText("/etc/os-release", "NAME=\"Alpine Linux\"\nVARIANT=\"a stand-in for it\"\n")
 		}
 	}
 	shell := v1.Config{Env: environment, Cmd: []string{"sh"}}
@@ -68,7 +68,7 @@ func All(p Programs) (map[string]v1.Image, error) {
 	escalate := v1.Config{Env: environment, Cmd: []string{"nnp"}}
 	sample := v1.Config{Env: environment, Entrypoint: []string{"/sample-apiserver"}}
 	// This image is not one of the images for tests: clusters run it.
-	etcd, err := build(busybox, p.at("/usr/local/bin/etcd"), v1.Config{Env: environment})
+	etcd, err := buildImage(busybox, p.programAt("/usr/local/bin/etcd"), v1.Config{Env: environment})
 	if err != nil {
 		return nil, fmt.Errorf("make the image etcd: %w", err)
 	}
@@ -82,15 +82,15 @@ func All(p Programs) (map[string]v1.Image, error) {
 	}{
 		{[]string{"busybox:1.37.0-2", "busybox:1.36.1-1"}, busybox, nil, shell},
 		{[]string{"nonroot:1.5"}, busybox, nil, nonroot},
-		{[]string{"nginx:1.28.0-2", "nginx:1.27.0-2"}, busybox, nginx, web},
+		{[]string{"nginx:1.28.0-2", "nginx:1.27.0-2"}, busybox, addNginx, web},
 		{[]string{"agnhost:2.66.1", "agnhost:2.55"}, agnhost, nil, test},
 		{[]string{"glibc-dns-testing:2.1.1", "ipc-utils:1.4"}, agnhost, nil, shell},
 		{[]string{"kitten:1.8"}, agnhost, html("kitten"), pets},
 		{[]string{"nautilus:1.8"}, agnhost, html("nautilus"), pets},
-		{[]string{"nonewprivs:1.4"}, busybox, p.setuid, escalate},
-		{[]string{"sample-apiserver:1.29.2"}, busybox, p.at("/sample-apiserver"), sample},
+		{[]string{"nonewprivs:1.4"}, busybox, p.addSetuid, escalate},
+		{[]string{"sample-apiserver:1.29.2"}, busybox, p.programAt("/sample-apiserver"), sample},
 	} {
-		image, err := build(i.base, i.add, i.config)
+		image, err := buildImage(i.base, i.add, i.config)
 		if err != nil {
 			return nil, fmt.Errorf("make the image %s: %w", i.names[0], err)
 		}
@@ -103,12 +103,12 @@ func All(p Programs) (map[string]v1.Image, error) {
 
 var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
-func build(base []v1.Layer, add func(*tree), config v1.Config) (v1.Image, error) {
+func buildImage(base []v1.Layer, add func(*tree), config v1.Config) (v1.Image, error) {
 	layers := append([]v1.Layer(nil), base...)
 	if add != nil {
 		t := newTree()
 		add(t)
-		layer, err := t.layer()
+		layer, err := t.makeLayer()
 		if err != nil {
 			return nil, err
 		}
@@ -129,86 +129,86 @@ func build(base []v1.Layer, add func(*tree), config v1.Config) (v1.Image, error)
 
 func pauseImage(p Programs) (v1.Image, error) {
 	t := newTree()
-	t.program("/pause", p.path("pause"))
-	layer, err := t.layer()
+	t.addProgram("/pause", p.programPath("pause"))
+	layer, err := t.makeLayer()
 	if err != nil {
 		return nil, err
 	}
-	return build([]v1.Layer{layer}, nil, v1.Config{Env: environment, Entrypoint: []string{"/pause"}, User: "65535:65535"})
+	return buildImage([]v1.Layer{layer}, nil, v1.Config{Env: environment, Entrypoint: []string{"/pause"}, User: "65535:65535"})
 }
 
-// at adds the program of that name under the path. The program may load libraries.
-func (p Programs) at(name string) func(*tree) {
+// programAt adds the program of that name under the path. The program may load libraries.
+func (p Programs) programAt(name string) func(*tree) {
 	return func(t *tree) {
-		t.dynamic(p.path(path.Base(name)))
-		t.link(name, path.Join("/usr/bin", path.Base(name)))
+		t.addDynamic(p.programPath(path.Base(name)))
+		t.addLink(name, path.Join("/usr/bin", path.Base(name)))
 	}
 }
 
-func nginx(t *tree) {
-	t.script("/usr/sbin/nginx", "#!/bin/sh\nexec /bin/busybox httpd -f -p 80 -h /usr/share/nginx/html\n")
-	t.text("/usr/share/nginx/html/index.html", "<html><head><title>Welcome to nginx!</title></head><body><h1>Welcome to nginx!</h1></body></html>\n")
+func addNginx(t *tree) {
+	t.addScript("/usr/sbin/nginx", "#!/bin/sh\nexec /bin/busybox httpd -f -p 80 -h /usr/share/nginx/html\n")
+	t.addText("/usr/share/nginx/html/index.html", "<html><head><title>Welcome to nginx!</title></head><body><h1>Welcome to nginx!</h1></body></html>\n")
 }
 
-func (p Programs) setuid(t *tree) {
-	t.program("/usr/local/bin/nnp", p.path("nnp"))
+func (p Programs) addSetuid(t *tree) {
+	t.addProgram("/usr/local/bin/nnp", p.programPath("nnp"))
 	if e, ok := t.entries["/usr/local/bin/nnp"]; ok {
 		e.mode = 0o6755
 		t.entries["/usr/local/bin/nnp"] = e
 	}
 }
 
-// base adds the contents of every file system.
-func base(t *tree, users, groups string) {
+// addBase adds the contents of every file system.
+func addBase(t *tree, users, groups string) {
 	for _, name := range []string{"/dev", "/proc", "/sys", "/etc", "/root", "/home", "/usr/share", "/var/log", "/run", "/mnt"} {
-		t.dir(name, 0o755)
+		t.addFolder(name, 0o755)
 	}
-	t.dir("/tmp", 0o1777)
-	t.dir("/var/tmp", 0o1777)
-	t.link("/var/run", "/run")
-	t.text("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n"+users)
-	t.text("/etc/group", "root:x:0:\nnogroup:x:65534:\n"+groups)
-	t.text("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n")
+	t.addFolder("/tmp", 0o1777)
+	t.addFolder("/var/tmp", 0o1777)
+	t.addLink("/var/run", "/run")
+	t.addText("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n"+users)
+	t.addText("/etc/group", "root:x:0:\nnogroup:x:65534:\n"+groups)
+	t.addText("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n")
 }
 
-func (p Programs) busybox() ([]v1.Layer, error) {
+func (p Programs) busyboxLayers() ([]v1.Layer, error) {
 	t := newTree()
-	base(t, "", "")
-	t.program("/bin/sh", p.path("sh"))
-	t.applets(p.Busybox)
-	layer, err := t.layer()
+	addBase(t, "", "")
+	t.addProgram("/bin/sh", p.programPath("sh"))
+	t.linkApplets(p.Busybox)
+	layer, err := t.makeLayer()
 	return []v1.Layer{layer}, err
 }
 
-// agnhost installs the contents of Kubernetes' own Dockerfile, from Debian in the place of Alpine.
-func (p Programs) agnhost(pause v1.Image) ([]v1.Layer, error) {
+// agnhostLayers installs the contents of Kubernetes' own Dockerfile, from Debian in the place of Alpine.
+func (p Programs) agnhostLayers(pause v1.Image) ([]v1.Layer, error) {
 	t := newTree()
-	base(t, "user-defined-in-image:x:1000:1000::/home/user-defined-in-image:/bin/sh\n",
+	addBase(t, "user-defined-in-image:x:1000:1000::/home/user-defined-in-image:/bin/sh\n",
 		"user-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n")
-	t.dynamic("bash", "curl", "dig", "host", "nslookup", "getent", "nc.openbsd", "socat", "iperf", "ip", "ss", "ipcs")
-	t.link("/bin/bash", "/usr/bin/bash")
-	t.link("/bin/sh", "/usr/bin/bash")
-	t.link("/bin/nc", "/usr/bin/nc.openbsd")
-	t.link("/usr/local/bin/iperf", "/usr/bin/iperf")
-	t.applets(p.Busybox)
-	t.dir("/uploads", 0o755)
+	t.addDynamic("bash", "curl", "dig", "host", "nslookup", "getent", "nc.openbsd", "socat", "iperf", "ip", "ss", "ipcs")
+	t.addLink("/bin/bash", "/usr/bin/bash")
+	t.addLink("/bin/sh", "/usr/bin/bash")
+	t.addLink("/bin/nc", "/usr/bin/nc.openbsd")
+	t.addLink("/usr/local/bin/iperf", "/usr/bin/iperf")
+	t.linkApplets(p.Busybox)
+	t.addFolder("/uploads", 0o755)
 	for _, name := range []string{"localhost.crt", "localhost.key"} {
-		data, err := os.ReadFile(p.source("agnhost/porter/" + name))
+		data, err := os.ReadFile(p.sourcePath("agnhost/porter/" + name))
 		if err != nil {
 			return nil, fmt.Errorf("read a file of agnhost: %w", err)
 		}
-		t.text("/"+name, string(data))
+		t.addText("/"+name, string(data))
 	}
-	tools, err := t.layer()
+	tools, err := t.makeLayer()
 	if err != nil {
 		return nil, err
 	}
 	t = newTree()
-	t.program("/agnhost", p.path("agnhost"))
-	t.link("/agnhost-2", "agnhost")
+	t.addProgram("/agnhost", p.programPath("agnhost"))
+	t.addLink("/agnhost-2", "agnhost")
 	if err := registryFiles(t, "/var/registry/pause", "testing", pause); err != nil {
 		return nil, err
 	}
-	program, err := t.layer()
+	program, err := t.makeLayer()
 	return []v1.Layer{tools, program}, err
 }

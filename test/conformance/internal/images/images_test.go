@@ -14,7 +14,7 @@ import (
 )
 
 func TestLibraries(t *testing.T) {
-	got := libraries("\tlinux-vdso.so.1 (0x1)\n\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x2)\n\t/lib64/ld-linux-x86-64.so.2 (0x3)\n")
+	got := libraryPaths("\tlinux-vdso.so.1 (0x1)\n\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x2)\n\t/lib64/ld-linux-x86-64.so.2 (0x3)\n")
 	if want := []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -23,10 +23,10 @@ func TestLibraries(t *testing.T) {
 func TestLayer(t *testing.T) {
 	layer := func() (digest string, names []string) {
 		tree := newTree()
-		tree.text("/b/c", "x")
-		tree.link("/a", "/b/c")
-		tree.dir("/tmp", 0o1777)
-		l, err := tree.layer()
+		tree.addText("/b/c", "x")
+		tree.addLink("/a", "/b/c")
+		tree.addFolder("/tmp", 0o1777)
+		l, err := tree.makeLayer()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,8 +70,8 @@ func TestAProgramWithoutLibraries(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	tree := newTree()
-	Programs{Dir: filepath.Dir(program)}.at("/alone")(tree)
-	if _, err := tree.layer(); err != nil {
+	Programs{Dir: filepath.Dir(program)}.programAt("/alone")(tree)
+	if _, err := tree.makeLayer(); err != nil {
 		t.Fatal(err)
 	}
 	if link := tree.entries["/alone"].link; tree.entries[link].kind != tar.TypeReg {
@@ -81,9 +81,9 @@ func TestAProgramWithoutLibraries(t *testing.T) {
 
 func TestAMissingProgramIsAnError(t *testing.T) {
 	tree := newTree()
-	tree.dynamic("no-such-program-of-this-machine")
-	tree.text("/a", "b")
-	if _, err := tree.layer(); err == nil {
+	tree.addDynamic("no-such-program-of-this-machine")
+	tree.addText("/a", "b")
+	if _, err := tree.makeLayer(); err == nil {
 		t.Error("got a layer without a program that was asked for")
 	}
 }

@@ -61,26 +61,26 @@ func registryFiles(t *tree, dir, tag string, image v1.Image) error {
 	if err != nil {
 		return err
 	}
-	t.text(path.Join(dir, "manifests", tag), digest.String()+"\n")
+	t.addText(path.Join(dir, "manifests", tag), digest.String()+"\n")
 	raw, err := index.RawManifest()
 	if err != nil {
 		return err
 	}
-	t.text(blobPath(path.Join(dir, "manifests"), digest), string(raw))
+	t.addText(blobPath(path.Join(dir, "manifests"), digest), string(raw))
 	if digest, err = image.Digest(); err != nil {
 		return err
 	}
 	if raw, err = image.RawManifest(); err != nil {
 		return err
 	}
-	t.text(blobPath(path.Join(dir, "manifests"), digest), string(raw))
+	t.addText(blobPath(path.Join(dir, "manifests"), digest), string(raw))
 	if digest, err = image.ConfigName(); err != nil {
 		return err
 	}
 	if raw, err = image.RawConfigFile(); err != nil {
 		return err
 	}
-	t.text(blobPath(path.Join(dir, "blobs"), digest), string(raw))
+	t.addText(blobPath(path.Join(dir, "blobs"), digest), string(raw))
 	layers, err := image.Layers()
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func layerFile(t *tree, dir string, layer v1.Layer) error {
 	if _, err := io.Copy(&data, stream); err != nil {
 		return err
 	}
-	t.text(blobPath(dir, digest), data.String())
+	t.addText(blobPath(dir, digest), data.String())
 	return nil
 }
 

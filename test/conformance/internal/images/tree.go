@@ -38,13 +38,13 @@ type tree struct {
 
 func newTree() *tree { return &tree{entries: map[string]entry{}} }
 
-func (t *tree) fail(err error) {
+func (t *tree) recordError(err error) {
 	if t.err == nil {
 		t.err = err
 	}
 }
 
-func (t *tree) put(name string, e entry) {
+func (t *tree) putEntry(name string, e entry) {
 	for dir := path.Dir(name); dir != "/"; dir = path.Dir(dir) {
 		if _, ok := t.entries[dir]; !ok {
 			t.entries[dir] = entry{kind: tar.TypeDir, mode: 0o755}
@@ -53,55 +53,57 @@ func (t *tree) put(name string, e entry) {
 	t.entries[name] = e
 }
 
-func (t *tree) text(name, data string) {
-	t.put(name, entry{kind: tar.TypeReg, mode: 0o644, data: []byte(data)})
+func (t *tree) addText(name, data string) {
+	t.putEntry(name, entry{kind: tar.TypeReg, mode: 0o644, data: []byte(data)})
 }
 
-func (t *tree) script(name, data string) {
-	t.put(name, entry{kind: tar.TypeReg, mode: 0o755, data: []byte(data)})
+func (t *tree) addScript(name, data string) {
+	t.putEntry(name, entry{kind: tar.TypeReg, mode: 0o755, data: []byte(data)})
 }
 
-func (t *tree) dir(name string, mode int64) { t.put(name, entry{kind: tar.TypeDir, mode: mode}) }
-
-func (t *tree) link(name, to string) {
-	t.put(name, entry{kind: tar.TypeSymlink, mode: 0o777, link: to})
+func (t *tree) addFolder(name string, mode int64) {
+	t.putEntry(name, entry{kind: tar.TypeDir, mode: mode})
 }
 
-// program copies a program of this machine; symbolic links to it are followed.
-func (t *tree) program(name, source string) {
+func (t *tree) addLink(name, to string) {
+	t.putEntry(name, entry{kind: tar.TypeSymlink, mode: 0o777, link: to})
+}
+
+// addProgram copies a program of this machine; symbolic links to it are followed.
+func (t *tree) addProgram(name, source string) {
 	data, err := os.ReadFile(source)
 	if err != nil {
-		t.fail(fmt.Errorf("read a file for an image: %w", err))
+		t.recordError(fmt.Errorf("read a file for an image: %w", err))
 		return
 	}
-	t.put(name, entry{kind: tar.TypeReg, mode: 0o755, data: data})
+	t.putEntry(name, entry{kind: tar.TypeReg, mode: 0o755, data: data})
 }
 
-// dynamic copies programs of this machine to /usr/bin, with their libraries.
-func (t *tree) dynamic(names ...string) {
+// addDynamic copies programs of this machine to /usr/bin, with their libraries.
+func (t *tree) addDynamic(names ...string) {
 	for _, name := range names {
 		source, err := exec.LookPath(name)
 		if err != nil {
-			t.fail(fmt.Errorf("find a program for an image: %w", err))
+			t.recordError(fmt.Errorf("find a program for an image: %w", err))
 			return
 		}
-		t.program(path.Join("/usr/bin", filepath.Base(name)), source)
-		if static(source) {
+		t.addProgram(path.Join("/usr/bin", filepath.Base(name)), source)
+		if isStatic(source) {
 			continue
 		}
 		out, err := exec.Command("ldd", source).Output() //nolint:noctx // it reads one file
 		if err != nil {
-			t.fail(fmt.Errorf("find the libraries of %s: %w", source, err))
+			t.recordError(fmt.Errorf("find the libraries of %s: %w", source, err))
 			return
 		}
-		for _, library := range libraries(string(out)) {
-			t.program(library, library)
+		for _, library := range libraryPaths(string(out)) {
+			t.addProgram(library, library)
 		}
 	}
 }
 
-// static reports whether a program loads no libraries. ldd fails for such a program.
-func static(program string) bool {
+// isStatic reports whether a program loads no libraries. ldd fails for such a program.
+func isStatic(program string) bool {
 	file, err := elf.Open(program)
 	if err != nil {
 		return false // ldd reports the error
@@ -111,9 +113,9 @@ func static(program string) bool {
 	return err == nil && len(needed) == 0
 }
 
-// libraries returns the paths in the output of ldd: "name => path (address)" and, for the loader, "path
+// libraryPaths returns the paths in the output of ldd: "name => path (address)" and, for the loader, "path
 // (address)".
-func libraries(ldd string) []string {
+func libraryPaths(ldd string) []string {
 	var paths []string
 	for line := range strings.Lines(ldd) {
 		_, rest, found := strings.Cut(line, "=>")
@@ -127,26 +129,26 @@ func libraries(ldd string) []string {
 	return paths
 }
 
-// applets links the names of busybox's programs to it, except for existing names.
-func (t *tree) applets(busybox string) {
+// linkApplets links the names of busybox's programs to it, except for existing names.
+func (t *tree) linkApplets(busybox string) {
 	out, err := exec.Command(busybox, "--list").Output() //nolint:noctx // it prints a list
 	if err != nil {
-		t.fail(fmt.Errorf("list the programs of %s: %w", busybox, err))
+		t.recordError(fmt.Errorf("list the programs of %s: %w", busybox, err))
 		return
 	}
-	t.program("/bin/busybox", busybox)
+	t.addProgram("/bin/busybox", busybox)
 	for _, name := range strings.Fields(string(out)) {
-		at, taken := "/bin/"+name, t.has("/bin/"+name) || t.has("/usr/bin/"+name)
+		at, taken := "/bin/"+name, t.hasEntry("/bin/"+name) || t.hasEntry("/usr/bin/"+name)
 		if !taken {
-			t.link(at, "/bin/busybox")
+			t.addLink(at, "/bin/busybox")
 		}
 	}
 }
 
-func (t *tree) has(name string) bool { _, ok := t.entries[name]; return ok }
+func (t *tree) hasEntry(name string) bool { _, ok := t.entries[name]; return ok }
 
-// layer makes the layer. Equal files give equal bytes, so that images share the layer.
-func (t *tree) layer() (v1.Layer, error) {
+// makeLayer makes the layer. Equal files give equal bytes, so that images share the layer.
+func (t *tree) makeLayer() (v1.Layer, error) {
 	if t.err != nil {
 		return nil, t.err
 	}

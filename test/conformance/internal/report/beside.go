@@ -28,9 +28,9 @@ type Beside struct {
 	Results []Result
 }
 
-// beside writes the comparison: totals of the tests of both, and a row for each test without a pass with one of
+// writeBeside writes the comparison: totals of the tests of both, and a row for each test without a pass with one of
 // them.
-func (p Page) beside(b *strings.Builder) {
+func (p Page) writeBeside(b *strings.Builder) {
 	if p.Beside == nil {
 		return
 	}
@@ -50,13 +50,13 @@ func (p Page) beside(b *strings.Builder) {
 		who     string
 		results []Result
 	}{{"here", common}, {p.Beside.Who, theirs}} {
-		n := count(row.results)
+		n := countStates(row.results)
 		fmt.Fprintf(b, "| %s | %d | %d | %d | %d |\n", row.who, n[Passed], n[Alone], n[Failed], n[Skipped])
 	}
 	var rows strings.Builder
 	for i, r := range common {
 		if r.State != Passed || theirs[i].State != Passed {
-			fmt.Fprintf(&rows, "| %s | %s | %s | %s |\n", cell(r.Name), r.State, theirs[i].State, cell(theirs[i].Reason))
+			fmt.Fprintf(&rows, "| %s | %s | %s | %s |\n", escapeCell(r.Name), r.State, theirs[i].State, escapeCell(theirs[i].Reason))
 		}
 	}
 	if rows.Len() == 0 {
@@ -65,8 +65,8 @@ func (p Page) beside(b *strings.Builder) {
 	fmt.Fprintf(b, "\nThese did not pass at once with both:\n\n| Test | Here | With %s | What the test said there |\n|---|---|---|---|\n%s", p.Beside.Who, rows.String())
 }
 
-// count returns the number of results in each state.
-func count(results []Result) map[string]int {
+// countStates returns the number of results in each state.
+func countStates(results []Result) map[string]int {
 	n := map[string]int{}
 	for _, r := range results {
 		n[r.State]++

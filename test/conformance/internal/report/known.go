@@ -53,8 +53,8 @@ func (k Known) Pattern() string {
 	return strings.Join(parts, "|")
 }
 
-// part returns the part of a test's name with a known reason, or "".
-func (k Known) part(name string) string {
+// knownPart returns the part of a test's name with a known reason, or "".
+func (k Known) knownPart(name string) string {
 	for part := range k {
 		if strings.Contains(name, part) {
 			return part

@@ -48,7 +48,7 @@ func Merge(sets ...[]Result) []Result {
 
 // Summary returns the number of tests by result, in one line.
 func (p Page) Summary() string {
-	n := count(p.Results)
+	n := countStates(p.Results)
 	return fmt.Sprintf("%d passed, %d failed at first and passed alone, %d failed, %d skipped, %d not run", n[Passed], n[Alone], n[Failed], n[Skipped], n[NotRun])
 }
 
@@ -56,7 +56,7 @@ func (p Page) Summary() string {
 func (p Page) Unexplained() []string {
 	var names []string
 	for _, r := range p.Results {
-		if r.State == Failed && p.Known.part(r.Name) == "" {
+		if r.State == Failed && p.Known.knownPart(r.Name) == "" {
 			names = append(names, r.Name)
 		}
 	}
@@ -67,13 +67,13 @@ func (p Page) Unexplained() []string {
 func (p Page) String() string {
 	var b strings.Builder
 	b.WriteString(p.Head)
-	p.runs(&b)
+	p.writeRuns(&b)
 	b.WriteString("\n## Totals\n")
 	for _, part := range p.Parts {
-		p.totals(&b, part)
+		p.writeTotals(&b, part)
 	}
-	p.exceptions(&b)
-	p.beside(&b)
+	p.writeExceptions(&b)
+	p.writeBeside(&b)
 	return b.String()
 }
 
@@ -87,8 +87,8 @@ func (p Page) Table() string {
 	return b.String()
 }
 
-// runs writes how the tests on the page ran.
-func (p Page) runs(b *strings.Builder) {
+// writeRuns writes how the tests on the page ran.
+func (p Page) writeRuns(b *strings.Builder) {
 	if len(p.Runs) == 0 {
 		return
 	}
@@ -107,19 +107,19 @@ type Part struct {
 	Isolated Known
 }
 
-func (p Part) has(r Result) bool {
+func (p Part) hasResult(r Result) bool {
 	return slices.ContainsFunc(p.Groups, func(group string) bool { return strings.Contains(r.Name, "[sig-"+group+"]") })
 }
 
-// totals writes the table of a part; there is no table if no test of the part was selected.
-func (p Page) totals(b *strings.Builder, part Part) {
-	results := slices.DeleteFunc(slices.Clone(p.Results), func(r Result) bool { return !part.has(r) })
+// writeTotals writes the table of a part; there is no table if no test of the part was selected.
+func (p Page) writeTotals(b *strings.Builder, part Part) {
+	results := slices.DeleteFunc(slices.Clone(p.Results), func(r Result) bool { return !part.hasResult(r) })
 	if len(results) == 0 {
 		return
 	}
 	// Nearly no page has repeated tests, so only pages with such tests have the column.
 	states := []string{Passed, Alone, Failed, Skipped, NotRun}
-	if count(p.Results)[Alone] == 0 {
+	if countStates(p.Results)[Alone] == 0 {
 		states = slices.DeleteFunc(states, func(state string) bool { return state == Alone })
 	}
 	fmt.Fprintf(b, "\n### %s\n\n| Tests |", part.Title)
@@ -128,7 +128,7 @@ func (p Page) totals(b *strings.Builder, part Part) {
 	}
 	b.WriteString("\n|" + strings.Repeat("---|", len(states)+1) + "\n")
 	some := func(name string, counts func(Result) bool) {
-		n := count(slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return !counts(r) }))
+		n := countStates(slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return !counts(r) }))
 		fmt.Fprintf(b, "| %s |", name)
 		for _, state := range states {
 			fmt.Fprintf(b, " %d |", n[state])
@@ -146,52 +146,52 @@ func (p Page) totals(b *strings.Builder, part Part) {
 		row("those with `["+tag+"]`", "["+tag+"]")
 	}
 	if part.Isolated != nil {
-		some("those that need a network for each pod", func(r Result) bool { return part.Isolated.part(r.Name) != "" })
-		some("those that need none", func(r Result) bool { return part.Isolated.part(r.Name) == "" })
+		some("those that need a network for each pod", func(r Result) bool { return part.Isolated.knownPart(r.Name) != "" })
+		some("those that need none", func(r Result) bool { return part.Isolated.knownPart(r.Name) == "" })
 	}
 	row("**together**", "")
-	part.isolation(b, results)
+	part.writeIsolation(b, results)
 }
 
-// isolation writes the table of tests for a network per pod, by their requirements.
-func (p Part) isolation(b *strings.Builder, results []Result) {
+// writeIsolation writes the table of tests for a network per pod, by their requirements.
+func (p Part) writeIsolation(b *strings.Builder, results []Result) {
 	if p.Isolated == nil {
 		return
 	}
 	b.WriteString("\nThese need a network for each pod:\n\n| Tests with this in their names | How many | What they ask for |\n|---|---|---|\n")
 	many := map[string]int{}
 	for _, r := range results {
-		many[p.Isolated.part(r.Name)]++
+		many[p.Isolated.knownPart(r.Name)]++
 	}
 	for _, part := range slices.Sorted(maps.Keys(p.Isolated)) {
-		fmt.Fprintf(b, "| %s | %d | %s |\n", cell(part), many[part], cell(p.Isolated[part]))
+		fmt.Fprintf(b, "| %s | %d | %s |\n", escapeCell(part), many[part], escapeCell(p.Isolated[part]))
 	}
 }
 
-// exceptions writes the tests without a pass, each with its reason. Excluded tests share a line by their reason.
-func (p Page) exceptions(b *strings.Builder) {
+// writeExceptions writes the tests without a pass, each with its reason. Excluded tests share a line by their reason.
+func (p Page) writeExceptions(b *strings.Builder) {
 	b.WriteString("\n## What did not pass, and why\n\n| Test | Result | Reason |\n|---|---|---|\n")
 	notRun := map[string]int{}
 	for _, r := range p.Results {
-		part := p.Known.part(r.Name)
+		part := p.Known.knownPart(r.Name)
 		switch {
 		case r.State == Passed:
 		case r.State == NotRun && part != "":
 			notRun[part]++
 		case r.State == Alone:
 			// A reason for a failure is no reason if the test passes in the end.
-			fmt.Fprintf(b, "| %s | %s | Beside others: %s |\n", cell(r.Name), r.State, cell(r.Reason))
+			fmt.Fprintf(b, "| %s | %s | Beside others: %s |\n", escapeCell(r.Name), r.State, escapeCell(r.Reason))
 		case part != "":
-			fmt.Fprintf(b, "| %s | %s | %s |\n", cell(r.Name), r.State, cell(p.Known[part]))
+			fmt.Fprintf(b, "| %s | %s | %s |\n", escapeCell(r.Name), r.State, escapeCell(p.Known[part]))
 		default:
-			fmt.Fprintf(b, "| %s | %s | %s |\n", cell(r.Name), r.State, cell(r.Reason))
+			fmt.Fprintf(b, "| %s | %s | %s |\n", escapeCell(r.Name), r.State, escapeCell(r.Reason))
 		}
 	}
 	for _, part := range slices.Sorted(maps.Keys(notRun)) {
-		fmt.Fprintf(b, "| %d with %s in their names | %s | %s |\n", notRun[part], cell(part), NotRun, cell(p.Known[part]))
+		fmt.Fprintf(b, "| %d with %s in their names | %s | %s |\n", notRun[part], escapeCell(part), NotRun, escapeCell(p.Known[part]))
 	}
 }
 
 var escapes = strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;", "[", `\[`, "]", `\]`, "*", `\*`, "_", `\_`, "`", "'", "$", `\$`)
 
-func cell(s string) string { return escapes.Replace(s) }
+func escapeCell(s string) string { return escapes.Replace(s) }

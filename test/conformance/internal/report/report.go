@@ -49,7 +49,7 @@ type spec struct {
 	Failure                 struct{ Message string }
 }
 
-func (s spec) name() string {
+func (s spec) fullName() string {
 	return strings.Join(append(append([]string(nil), s.ContainerHierarchyTexts...), s.LeafNodeText), " ")
 }
 
@@ -74,8 +74,8 @@ func Read(file string) (Report, error) {
 			if s.LeafNodeType != "It" {
 				continue
 			}
-			r.Names = append(r.Names, s.name())
-			if result, ran := s.result(); ran {
+			r.Names = append(r.Names, s.fullName())
+			if result, ran := s.resultOf(); ran {
 				r.Results = append(r.Results, result)
 			}
 		}
@@ -83,9 +83,9 @@ func Read(file string) (Report, error) {
 	return r, nil
 }
 
-// result returns no result for an unselected test, which ginkgo calls skipped without a message.
-func (s spec) result() (Result, bool) {
-	r := Result{Name: s.name(), Reason: oneLine(s.Failure.Message), Seconds: s.RunTime.Seconds()}
+// resultOf returns no result for an unselected test, which ginkgo calls skipped without a message.
+func (s spec) resultOf() (Result, bool) {
+	r := Result{Name: s.fullName(), Reason: oneLine(s.Failure.Message), Seconds: s.RunTime.Seconds()}
 	switch s.State {
 	case "passed":
 		r.State = Passed

@@ -77,10 +77,10 @@ func (b *Backend) Replay(on bool) {
 func (b *Backend) Forget(namespace, name string, uid types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, i := range b.of(namespace+"/"+name, uid) {
+	for _, i := range b.instancesOf(namespace+"/"+name, uid) {
 		i.forgotten = true
 		if i.ended {
-			b.drop(i)
+			b.dropInstance(i)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func (b *Backend) Close() {
 	b.closed = true
 	for _, list := range b.instances {
 		for _, i := range list {
-			i.cancel()
+			i.stopTimers()
 		}
 	}
 	for w := range b.watchers {
@@ -126,8 +126,8 @@ func (b *Backend) faultOf(method, key string) Fault {
 	return script(method, key)
 }
 
-// note records an event of an instance, or of a pod without an instance. The caller holds mu.
-func (b *Backend) note(verb ledger.Verb, step ledger.Step, pod *corev1.Pod, i *instance) {
+// recordEntry records an event of an instance, or of a pod without an instance. The caller holds mu.
+func (b *Backend) recordEntry(verb ledger.Verb, step ledger.Step, pod *corev1.Pod, i *instance) {
 	e := ledger.Entry{Verb: verb, Step: step, UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
 	if i != nil {
 		e.Instance = i.id
@@ -138,22 +138,22 @@ func (b *Backend) note(verb ledger.Verb, step ledger.Step, pod *corev1.Pod, i *i
 	b.record(e)
 }
 
-// number returns the next number. The caller holds mu.
-func (b *Backend) number() int {
+// nextNumber returns the next number. The caller holds mu.
+func (b *Backend) nextNumber() int {
 	b.numbers++
 	return b.numbers
 }
 
-// find returns the newest instance of that name, or nil if there is none. The caller holds mu.
-func (b *Backend) find(key string) *instance {
+// newestInstance returns the newest instance of that name, or nil if there is none. The caller holds mu.
+func (b *Backend) newestInstance(key string) *instance {
 	if list := b.instances[key]; len(list) > 0 {
 		return list[len(list)-1]
 	}
 	return nil
 }
 
-// of returns the instances of the pod. The caller holds mu.
-func (b *Backend) of(key string, uid types.UID) (found []*instance) {
+// instancesOf returns the instances of the pod. The caller holds mu.
+func (b *Backend) instancesOf(key string, uid types.UID) (found []*instance) {
 	for _, i := range b.instances[key] {
 		if i.pod.UID == uid {
 			found = append(found, i)

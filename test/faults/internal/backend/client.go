@@ -42,8 +42,8 @@ func NewClient(socket string) *Client {
 // Of returns a client with the pods of the node only.
 func (c *Client) Of(node string) *Client { return &Client{http: c.http, node: node} }
 
-// call makes one call and returns the pods of the answer.
-func (c *Client) call(ctx context.Context, method, namespace, name string, pod *corev1.Pod) ([]*corev1.Pod, error) {
+// callBackend makes one call and returns the pods of the answer.
+func (c *Client) callBackend(ctx context.Context, method, namespace, name string, pod *corev1.Pod) ([]*corev1.Pod, error) {
 	body, err := json.Marshal(call{Method: method, Namespace: namespace, Name: name, Node: c.node, Pod: pod, Sent: time.Now()})
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", method, err)
@@ -74,38 +74,38 @@ func (c *Client) call(ctx context.Context, method, namespace, name string, pod *
 
 // CreatePod starts an instance.
 func (c *Client) CreatePod(ctx context.Context, pod *corev1.Pod) error {
-	_, err := c.call(ctx, "CreatePod", pod.Namespace, pod.Name, pod)
+	_, err := c.callBackend(ctx, "CreatePod", pod.Namespace, pod.Name, pod)
 	return err
 }
 
 // UpdatePod changes the pod of an instance.
 func (c *Client) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
-	_, err := c.call(ctx, "UpdatePod", pod.Namespace, pod.Name, pod)
+	_, err := c.callBackend(ctx, "UpdatePod", pod.Namespace, pod.Name, pod)
 	return err
 }
 
 // DeletePod asks for the stop of an instance.
 func (c *Client) DeletePod(ctx context.Context, pod *corev1.Pod) error {
-	_, err := c.call(ctx, "DeletePod", pod.Namespace, pod.Name, pod)
+	_, err := c.callBackend(ctx, "DeletePod", pod.Namespace, pod.Name, pod)
 	return err
 }
 
 // GetPod returns the newest instance of the name.
 func (c *Client) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	return c.one(ctx, "GetPod", namespace, name)
+	return c.onePod(ctx, "GetPod", namespace, name)
 }
 
 // GetPodStatus returns the status of the newest instance of the name.
 func (c *Client) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
-	pod, err := c.one(ctx, "GetPodStatus", namespace, name)
+	pod, err := c.onePod(ctx, "GetPodStatus", namespace, name)
 	if err != nil {
 		return nil, err
 	}
 	return &pod.Status, nil
 }
 
-func (c *Client) one(ctx context.Context, method, namespace, name string) (*corev1.Pod, error) {
-	pods, err := c.call(ctx, method, namespace, name, nil)
+func (c *Client) onePod(ctx context.Context, method, namespace, name string) (*corev1.Pod, error) {
+	pods, err := c.callBackend(ctx, method, namespace, name, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -117,12 +117,12 @@ func (c *Client) one(ctx context.Context, method, namespace, name string) (*core
 
 // GetPods returns all instances, or the instances of the node.
 func (c *Client) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
-	return c.call(ctx, "GetPods", "", "", nil)
+	return c.callBackend(ctx, "GetPods", "", "", nil)
 }
 
 // Ping asks whether the backend is there.
 func (c *Client) Ping(ctx context.Context) error {
-	_, err := c.call(ctx, "Ping", "", "", nil)
+	_, err := c.callBackend(ctx, "Ping", "", "", nil)
 	return err
 }
 
@@ -130,7 +130,7 @@ func (c *Client) Ping(ctx context.Context) error {
 func (c *Client) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
 	go func() {
 		for ctx.Err() == nil {
-			c.watch(ctx, notify)
+			c.watchPods(ctx, notify)
 			select {
 			case <-time.After(50 * time.Millisecond):
 			case <-ctx.Done():
@@ -139,7 +139,7 @@ func (c *Client) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
 	}()
 }
 
-func (c *Client) watch(ctx context.Context, notify func(*corev1.Pod)) {
+func (c *Client) watchPods(ctx context.Context, notify func(*corev1.Pod)) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://backend/watch?node="+c.node, http.NoBody)
 	if err != nil {
 		return
@@ -161,7 +161,7 @@ func (c *Client) watch(ctx context.Context, notify func(*corev1.Pod)) {
 // RunInContainer runs one of two commands: "exit" with a code, and "wait" (prints "ready" and never ends by
 // itself).
 func (c *Client) RunInContainer(ctx context.Context, namespace, pod, _ string, cmd []string, attach api.AttachIO) error {
-	if _, err := c.call(ctx, "RunInContainer", namespace, pod, nil); err != nil {
+	if _, err := c.callBackend(ctx, "RunInContainer", namespace, pod, nil); err != nil {
 		return err
 	}
 	if len(cmd) == 2 && cmd[0] == "exit" {
@@ -184,7 +184,7 @@ func (c *Client) wait(ctx context.Context, attach api.AttachIO) error {
 
 // AttachToContainer prints "ready" and never ends by itself.
 func (c *Client) AttachToContainer(ctx context.Context, namespace, pod, _ string, attach api.AttachIO) error {
-	if _, err := c.call(ctx, "AttachToContainer", namespace, pod, nil); err != nil {
+	if _, err := c.callBackend(ctx, "AttachToContainer", namespace, pod, nil); err != nil {
 		return err
 	}
 	return c.wait(ctx, attach)
@@ -192,7 +192,7 @@ func (c *Client) AttachToContainer(ctx context.Context, namespace, pod, _ string
 
 // PortForward sends its input back.
 func (c *Client) PortForward(ctx context.Context, namespace, pod string, _ int32, stream io.ReadWriteCloser) error {
-	if _, err := c.call(ctx, "PortForward", namespace, pod, nil); err != nil {
+	if _, err := c.callBackend(ctx, "PortForward", namespace, pod, nil); err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = stream.Close() })()
@@ -202,7 +202,7 @@ func (c *Client) PortForward(ctx context.Context, namespace, pod string, _ int32
 
 // GetContainerLogs returns one line.
 func (c *Client) GetContainerLogs(ctx context.Context, namespace, pod, _ string, _ api.ContainerLogOpts) (io.ReadCloser, error) {
-	if _, err := c.call(ctx, "GetContainerLogs", namespace, pod, nil); err != nil {
+	if _, err := c.callBackend(ctx, "GetContainerLogs", namespace, pod, nil); err != nil {
 		return nil, err
 	}
 	return io.NopCloser(strings.NewReader("a line\n")), nil
@@ -210,12 +210,12 @@ func (c *Client) GetContainerLogs(ctx context.Context, namespace, pod, _ string,
 
 // GetStatsSummary returns nothing of interest.
 func (c *Client) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summary, error) {
-	_, err := c.call(ctx, "GetStatsSummary", "", "", nil)
+	_, err := c.callBackend(ctx, "GetStatsSummary", "", "", nil)
 	return &statsv1alpha1.Summary{}, err
 }
 
 // GetMetricsResource returns nothing of interest.
 func (c *Client) GetMetricsResource(ctx context.Context) ([]*dto.MetricFamily, error) {
-	_, err := c.call(ctx, "GetMetricsResource", "", "", nil)
+	_, err := c.callBackend(ctx, "GetMetricsResource", "", "", nil)
 	return nil, err
 }

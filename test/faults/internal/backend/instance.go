@@ -25,20 +25,20 @@ type instance struct {
 	timers    []*time.Timer
 }
 
-func (i *instance) cancel() {
+func (i *instance) stopTimers() {
 	for _, t := range i.timers {
 		t.Stop()
 	}
 }
 
-// create starts an instance, even if the pod has one already.
-func (b *Backend) create(pod *corev1.Pod) error {
+// startInstance starts an instance, even if the pod has one already.
+func (b *Backend) startInstance(pod *corev1.Pod) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return errClosed
 	}
-	i := &instance{id: fmt.Sprintf("i-%d", b.number()), pod: pod.DeepCopy()}
+	i := &instance{id: fmt.Sprintf("i-%d", b.nextNumber()), pod: pod.DeepCopy()}
 	i.pod.Status = corev1.PodStatus{Phase: corev1.PodPending}
 	for _, c := range pod.Spec.Containers {
 		i.pod.Status.ContainerStatuses = append(i.pod.Status.ContainerStatuses, corev1.ContainerStatus{
@@ -47,13 +47,13 @@ func (b *Backend) create(pod *corev1.Pod) error {
 	}
 	key := keyOf(pod)
 	b.instances[key] = append(b.instances[key], i)
-	b.note(ledger.Start, "", pod, i)
-	b.after(i, b.times.Start, b.run)
+	b.recordEntry(ledger.Start, "", pod, i)
+	b.callAfter(i, b.times.Start, b.run)
 	return nil
 }
 
-// after calls a function for the instance after a while, unless the instance has ended by then.
-func (b *Backend) after(i *instance, d time.Duration, do func(*instance)) {
+// callAfter calls a function for the instance after a while, unless the instance has ended by then.
+func (b *Backend) callAfter(i *instance, d time.Duration, do func(*instance)) {
 	i.timers = append(i.timers, time.AfterFunc(d, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -76,10 +76,10 @@ func (b *Backend) run(i *instance) {
 	})
 }
 
-// end ends the containers.
-func (b *Backend) end(i *instance, exitCode int32) {
+// endInstance ends the containers.
+func (b *Backend) endInstance(i *instance, exitCode int32) {
 	i.ended = true
-	i.cancel()
+	i.stopTimers()
 	now := metav1.Now()
 	b.set(i, func(s *corev1.PodStatus) {
 		s.Phase = corev1.PodSucceeded
@@ -94,14 +94,14 @@ func (b *Backend) end(i *instance, exitCode int32) {
 			}}
 		}
 	})
-	b.note(ledger.Stop, "", i.pod, i)
+	b.recordEntry(ledger.Stop, "", i.pod, i)
 	if i.forgotten {
-		b.drop(i)
+		b.dropInstance(i)
 	}
 }
 
-// drop forgets the instance.
-func (b *Backend) drop(i *instance) {
+// dropInstance forgets the instance.
+func (b *Backend) dropInstance(i *instance) {
 	key := keyOf(i.pod)
 	left := slices.DeleteFunc(b.instances[key], func(o *instance) bool { return o == i })
 	if len(left) == 0 {
@@ -116,19 +116,19 @@ func (b *Backend) drop(i *instance) {
 func (b *Backend) set(i *instance, change func(*corev1.PodStatus)) {
 	pod := i.pod.DeepCopy()
 	change(&pod.Status)
-	pod.Status.Message = fmt.Sprintf("report %d", b.number())
+	pod.Status.Message = fmt.Sprintf("report %d", b.nextNumber())
 	i.pod = pod
-	b.note(ledger.Status, "", pod, i)
+	b.recordEntry(ledger.Status, "", pod, i)
 	for w := range b.watchers {
-		w.send(pod)
+		w.queuePod(pod)
 	}
 }
 
-// update takes over everything but the status.
-func (b *Backend) update(pod *corev1.Pod) error {
+// updatePod takes over everything but the status.
+func (b *Backend) updatePod(pod *corev1.Pod) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	found := b.of(keyOf(pod), pod.UID)
+	found := b.instancesOf(keyOf(pod), pod.UID)
 	if len(found) == 0 {
 		return errdefs.NotFoundf("pod %s has no instance", pod.UID)
 	}
@@ -144,14 +144,14 @@ func (b *Backend) update(pod *corev1.Pod) error {
 func (b *Backend) remove(pod *corev1.Pod) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	found := b.of(keyOf(pod), pod.UID)
+	found := b.instancesOf(keyOf(pod), pod.UID)
 	if len(found) == 0 {
 		return errdefs.NotFoundf("pod %s has no instance", pod.UID)
 	}
 	for _, i := range found {
 		if !i.ended && !i.asked {
 			i.asked = true
-			b.after(i, b.times.Stop, func(i *instance) { b.end(i, 0) })
+			b.callAfter(i, b.times.Stop, func(i *instance) { b.endInstance(i, 0) })
 		}
 	}
 	return nil
@@ -160,7 +160,7 @@ func (b *Backend) remove(pod *corev1.Pod) error {
 func (b *Backend) get(key string) (*corev1.Pod, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if i := b.find(key); i != nil {
+	if i := b.newestInstance(key); i != nil {
 		return i.pod, nil
 	}
 	return nil, errdefs.NotFoundf("pod %s has no instance", key)
@@ -182,7 +182,7 @@ func (b *Backend) list() (pods []*corev1.Pod) {
 func (b *Backend) Change(namespace, name string, uid types.UID, change func(*corev1.PodStatus)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, i := range b.of(namespace+"/"+name, uid) {
+	for _, i := range b.instancesOf(namespace+"/"+name, uid) {
 		if !i.ended && i.pod.Status.Phase == corev1.PodRunning {
 			b.set(i, change)
 			return true
@@ -195,9 +195,9 @@ func (b *Backend) Change(namespace, name string, uid types.UID, change func(*cor
 func (b *Backend) Finish(namespace, name string, uid types.UID, exitCode int32) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, i := range b.of(namespace+"/"+name, uid) {
+	for _, i := range b.instancesOf(namespace+"/"+name, uid) {
 		if !i.ended && i.pod.Status.Phase == corev1.PodRunning {
-			b.end(i, exitCode)
+			b.endInstance(i, exitCode)
 			return true
 		}
 	}

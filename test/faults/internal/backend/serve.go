@@ -64,13 +64,13 @@ func (b *Backend) serveCall(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	var a answer
-	if err := b.do(c, &a); err != nil {
+	if err := b.handleCall(c, &a); err != nil {
 		a.Error, a.NotFound = err.Error(), errdefs.IsNotFound(err)
 	}
 	_ = json.NewEncoder(w).Encode(a) // the client may have died meanwhile
 }
 
-func (b *Backend) do(c call, a *answer) (err error) {
+func (b *Backend) handleCall(c call, a *answer) (err error) {
 	key := c.Namespace + "/" + c.Name
 	fault := b.faultOf(c.Method, key)
 	if fault.Delay > 0 {
@@ -87,17 +87,17 @@ func (b *Backend) do(c call, a *answer) (err error) {
 	}
 	switch c.Method {
 	case "CreatePod":
-		return b.recorded(ledger.Create, c.Pod, func(pod *corev1.Pod) error {
-			err := b.create(pod)
+		return b.recordCall(ledger.Create, c.Pod, func(pod *corev1.Pod) error {
+			err := b.startInstance(pod)
 			if err == nil && b.times.Create > 0 {
 				<-time.After(b.times.Create)
 			}
 			return err
 		})
 	case "UpdatePod":
-		return b.recorded(ledger.Update, c.Pod, b.update)
+		return b.recordCall(ledger.Update, c.Pod, b.updatePod)
 	case "DeletePod":
-		return b.recorded(ledger.Delete, c.Pod, b.remove)
+		return b.recordCall(ledger.Delete, c.Pod, b.remove)
 	case "GetPod", "GetPodStatus":
 		var pod *corev1.Pod
 		if pod, err = b.get(key); err == nil {
@@ -109,23 +109,23 @@ func (b *Backend) do(c call, a *answer) (err error) {
 	return err
 }
 
-// recorded makes a call with its two entries around it.
-func (b *Backend) recorded(verb ledger.Verb, pod *corev1.Pod, do func(*corev1.Pod) error) error {
-	b.begin(verb, pod)
+// recordCall makes a call with its two entries around it.
+func (b *Backend) recordCall(verb ledger.Verb, pod *corev1.Pod, do func(*corev1.Pod) error) error {
+	b.recordBegin(verb, pod)
 	err := do(pod)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.note(verb, ledger.End, pod, nil)
+	b.recordEntry(verb, ledger.End, pod, nil)
 	return err
 }
 
-// begin records the beginning of a call. For a Delete, the entry names the instance.
-func (b *Backend) begin(verb ledger.Verb, pod *corev1.Pod) {
+// recordBegin records the beginning of a call. For a Delete, the entry names the instance.
+func (b *Backend) recordBegin(verb ledger.Verb, pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var target *instance
-	if found := b.of(keyOf(pod), pod.UID); verb == ledger.Delete && len(found) > 0 {
+	if found := b.instancesOf(keyOf(pod), pod.UID); verb == ledger.Delete && len(found) > 0 {
 		target = found[len(found)-1]
 	}
-	b.note(verb, ledger.Begin, pod, target)
+	b.recordEntry(verb, ledger.Begin, pod, target)
 }

@@ -20,7 +20,7 @@ type watcher struct {
 	once   sync.Once
 }
 
-func (w *watcher) send(pod *corev1.Pod) {
+func (w *watcher) queuePod(pod *corev1.Pod) {
 	if w.node != "" && pod.Spec.NodeName != w.node {
 		return
 	}
@@ -33,7 +33,7 @@ func (w *watcher) send(pod *corev1.Pod) {
 	}
 }
 
-func (w *watcher) take() []*corev1.Pod {
+func (w *watcher) takeQueue() []*corev1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	queue := w.queue
@@ -50,7 +50,7 @@ func (b *Backend) serveWatch(rw http.ResponseWriter, req *http.Request) {
 	if b.replay {
 		for _, list := range b.instances {
 			for _, i := range list {
-				w.send(i.pod)
+				w.queuePod(i.pod)
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func (b *Backend) serveWatch(rw http.ResponseWriter, req *http.Request) {
 	flusher.Flush() // the client knows now that the backend listens
 	lines := json.NewEncoder(rw)
 	for {
-		for _, pod := range w.take() {
+		for _, pod := range w.takeQueue() {
 			if err := lines.Encode(pod); err != nil {
 				return
 			}

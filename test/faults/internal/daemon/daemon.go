@@ -60,7 +60,7 @@ func (f Flags) Args() []string {
 	}
 }
 
-func parse(args []string) (f Flags, err error) {
+func parseFlags(args []string) (f Flags, err error) {
 	set := flag.NewFlagSet("daemon", flag.ContinueOnError)
 	set.StringVar(&f.Kubeconfig, "kubeconfig", "", "kubeconfig `file`")
 	set.StringVar(&f.NodeName, "nodename", "", "`name` of the node")
@@ -83,7 +83,7 @@ func Main() {
 	}
 	klog.SetLogger(klog.New(nil))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
+	err := runNode(ctx, os.Args[1:])
 	stop()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, err)
@@ -92,9 +92,9 @@ func Main() {
 	os.Exit(0)
 }
 
-// run runs the node until ctx ends.
-func run(ctx context.Context, args []string) error {
-	flags, err := parse(args)
+// runNode runs the node until ctx ends.
+func runNode(ctx context.Context, args []string) error {
+	flags, err := parseFlags(args)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	ctx = log.WithLogger(ctx, slogadapter.FromSlog(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))))
-	inspected, err := inspect(flags.Inspect)
+	inspected, err := serveInspection(flags.Inspect)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func newNode(flags Flags, plan *failpoint.Plan) (runner, error) {
 	}
 	all := backend.NewClient(flags.Socket)
 	provider := func(cfg nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
-		describe(cfg.Node)
+		describeNode(cfg.Node)
 		c := all
 		if flags.Nodes != "" {
 			c = all.Of(cfg.Node.Name)
@@ -154,7 +154,7 @@ func newNode(flags Flags, plan *failpoint.Plan) (runner, error) {
 		nodeutil.WithClient(client),
 		func(cfg *nodeutil.NodeConfig) error { cfg.NumWorkers = 10; return nil },
 	}
-	opts = append(opts, serving(flags)...)
+	opts = append(opts, serverOptions(flags)...)
 	if flags.Nodes == "" {
 		return nodeutil.NewNode(flags.NodeName, provider, opts...)
 	}
@@ -172,8 +172,8 @@ type complete struct{ failpoint.Notifying }
 // AnswersForAllPods reports the answers as complete.
 func (complete) AnswersForAllPods() bool { return true }
 
-// serving returns the options of the node's server.
-func serving(flags Flags) []nodeutil.NodeOpt {
+// serverOptions returns the options of the node's server.
+func serverOptions(flags Flags) []nodeutil.NodeOpt {
 	if flags.CertFile == "" {
 		return nil
 	}
@@ -188,8 +188,8 @@ func serving(flags Flags) []nodeutil.NodeOpt {
 	}
 }
 
-// describe gives the node room for everything.
-func describe(n *corev1.Node) {
+// describeNode gives the node room for everything.
+func describeNode(n *corev1.Node) {
 	n.Status.Capacity = corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("1k"),
 		corev1.ResourceMemory: resource.MustParse("1Ti"),

@@ -19,8 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 )
 
-// inspect lets tests look into the process.
-func inspect(socket string) (*http.Server, error) {
+// serveInspection lets tests look into the process.
+func serveInspection(socket string) (*http.Server, error) {
 	_ = os.Remove(socket)                       // of a killed daemon
 	listener, err := net.Listen("unix", socket) //nolint:noctx // it does not wait for anything
 	if err != nil {

@@ -59,17 +59,17 @@ func FromEnvironment() (*Plan, error) {
 	return &Plan{point: point, nth: nth}, nil
 }
 
-// pass dies if it is time.
-func (p *Plan) pass(when, what string) {
+// passPoint dies if it is time.
+func (p *Plan) passPoint(when, what string) {
 	if p.point == when+" "+what && p.times.Add(1) == p.nth {
 		_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
 		select {} // the signal is on its way
 	}
 }
 
-// around calls do between the points before and after it.
-func (p *Plan) around(what string, do func()) {
-	p.pass("before", what)
+// callBetween calls do between the points before and after it.
+func (p *Plan) callBetween(what string, do func()) {
+	p.passPoint("before", what)
 	do()
-	p.pass("after", what)
+	p.passPoint("after", what)
 }

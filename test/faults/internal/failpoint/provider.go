@@ -26,37 +26,37 @@ type provider struct {
 }
 
 func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) (err error) {
-	p.plan.around("CreatePod", func() { err = p.Notifying.CreatePod(ctx, pod) })
+	p.plan.callBetween("CreatePod", func() { err = p.Notifying.CreatePod(ctx, pod) })
 	return err
 }
 
 func (p *provider) UpdatePod(ctx context.Context, pod *corev1.Pod) (err error) {
-	p.plan.around("UpdatePod", func() { err = p.Notifying.UpdatePod(ctx, pod) })
+	p.plan.callBetween("UpdatePod", func() { err = p.Notifying.UpdatePod(ctx, pod) })
 	return err
 }
 
 func (p *provider) DeletePod(ctx context.Context, pod *corev1.Pod) (err error) {
-	p.plan.around("DeletePod", func() { err = p.Notifying.DeletePod(ctx, pod) })
+	p.plan.callBetween("DeletePod", func() { err = p.Notifying.DeletePod(ctx, pod) })
 	return err
 }
 
 func (p *provider) GetPod(ctx context.Context, namespace, name string) (pod *corev1.Pod, err error) {
-	p.plan.around("GetPod", func() { pod, err = p.Notifying.GetPod(ctx, namespace, name) })
+	p.plan.callBetween("GetPod", func() { pod, err = p.Notifying.GetPod(ctx, namespace, name) })
 	return pod, err
 }
 
 func (p *provider) GetPodStatus(ctx context.Context, namespace, name string) (status *corev1.PodStatus, err error) {
-	p.plan.around("GetPodStatus", func() { status, err = p.Notifying.GetPodStatus(ctx, namespace, name) })
+	p.plan.callBetween("GetPodStatus", func() { status, err = p.Notifying.GetPodStatus(ctx, namespace, name) })
 	return status, err
 }
 
 func (p *provider) GetPods(ctx context.Context) (pods []*corev1.Pod, err error) {
-	p.plan.around("GetPods", func() { pods, err = p.Notifying.GetPods(ctx) })
+	p.plan.callBetween("GetPods", func() { pods, err = p.Notifying.GetPods(ctx) })
 	return pods, err
 }
 
 func (p *provider) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
 	p.Notifying.NotifyPods(ctx, func(pod *corev1.Pod) {
-		p.plan.around("report", func() { notify(pod) })
+		p.plan.callBetween("report", func() { notify(pod) })
 	})
 }

@@ -18,16 +18,16 @@ type transport struct {
 }
 
 func (t *transport) RoundTrip(req *http.Request) (resp *http.Response, err error) {
-	what := classify(req.Method, req.URL.Path)
+	what := requestPoint(req.Method, req.URL.Path)
 	if what == "" {
 		return t.inner.RoundTrip(req)
 	}
-	t.plan.around(what, func() { resp, err = t.inner.RoundTrip(req) }) //nolint:bodyclose // the caller closes it
+	t.plan.callBetween(what, func() { resp, err = t.inner.RoundTrip(req) }) //nolint:bodyclose // the caller closes it
 	return resp, err
 }
 
-// classify returns the name of a request with points, or "" for a request without.
-func classify(method, path string) string {
+// requestPoint returns the name of a request with points, or "" for a request without.
+func requestPoint(method, path string) string {
 	reads := method == http.MethodGet
 	switch {
 	case reads:
