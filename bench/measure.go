@@ -31,8 +31,8 @@ type outcome struct {
 	Starts  map[string][]*starts `json:"starts,omitempty"` // by agent, of a scenario with containers, which has no rounds
 }
 
-// measureScenarios runs all scenarios in one cluster. With an error it returns the results before the error, nil if there
-// are none.
+// measureScenarios runs all scenarios in one cluster. With an error it returns the results before the error, nil if
+// there are none.
 func measureScenarios(ctx context.Context, cfg config) (*report, error) {
 	r := &report{
 		CPUs: runtime.NumCPU(), Workers: cfg.workers, Every: cfg.every, Began: time.Now().UTC().Truncate(time.Second),

@@ -47,8 +47,8 @@ var runtimeMetrics = []startMetric{
 	{"load average before", "%.1f", func(r *starts) float64 { return r.LoadBefore }},
 }
 
-// poolPercentiles gives each round the percentiles of the pods of all rounds: a single round has too few pods for a 99th
-// percentile.
+// poolPercentiles gives each round the percentiles of the pods of all rounds: a single round has too few pods for a
+// 99th percentile.
 func poolPercentiles(rounds []*starts) {
 	var all []float64
 	for _, r := range rounds {

@@ -106,7 +106,7 @@ func (r *reports) openWatch() *queue {
 	return q
 }
 
-// endWatch ends a watch. If no other node watches, leave keeps the reports that are left in the queue.
+// endWatch ends a watch. If no other node watches, endWatch keeps the reports that are left in the queue.
 func (r *reports) endWatch(q *queue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

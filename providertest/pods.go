@@ -218,7 +218,7 @@ func (c *C) awaitCondition(what string, condition func() (ok bool, state string)
 	c.untilEvery(c.h.Every, what, condition)
 }
 
-// untilEvery is until with the given interval, for an expensive condition.
+// untilEvery is awaitCondition with the given interval, for an expensive condition.
 func (c *C) untilEvery(every time.Duration, what string, condition func() (ok bool, state string)) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.h.Patience)
 	defer cancel()

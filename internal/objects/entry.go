@@ -51,7 +51,7 @@ func (e *entry) read(ctx context.Context) {
 	e.tellLocked()
 }
 
-// setError makes err the answer. If the API server has already answered, fail keeps that answer and returns false.
+// setError makes err the answer. If the API server has already answered, setError keeps that answer and returns false.
 func (e *entry) setError(err error) bool {
 	e.store.mu.Lock()
 	defer e.store.mu.Unlock()

@@ -86,7 +86,7 @@ func (l *life) momentAt(now time.Time) moment {
 	return m
 }
 
-// undisturbedAt is like at, for a pod that is not deleted.
+// undisturbedAt is like momentAt, for a pod that is not deleted.
 func (l *life) undisturbedAt(now time.Time) moment {
 	b := l.behavior
 	start := l.created.Add(b.StartDelay.Duration)

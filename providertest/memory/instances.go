@@ -146,8 +146,8 @@ func (b *Backend) Lose(key string) {
 	})
 }
 
-// instanceNamed returns the instance under a name: of several instances, the oldest running one, else the last started one;
-// nil without an instance. The caller holds mu.
+// instanceNamed returns the instance under a name: of several instances, the oldest running one, else the last
+// started one; nil without an instance. The caller holds mu.
 func (b *Backend) instanceNamed(key string) (found *instance) {
 	for _, in := range b.instances {
 		if Key(in.pod) != key {

@@ -84,7 +84,8 @@ type call struct {
 	body   any               // nil for none
 }
 
-// callServed makes a call for a resource in its served version. The path of the call continues the path of that version.
+// callServed makes a call for a resource in its served version. The path of the call continues the path of that
+// version.
 func (a *API) callServed(ctx context.Context, resource string, c call, into any) error {
 	version, err := a.servedVersion(ctx, resource)
 	if err != nil {
@@ -93,7 +94,7 @@ func (a *API) callServed(ctx context.Context, resource string, c call, into any)
 	return a.callVersion(ctx, version, resource, c, into)
 }
 
-// callVersion is on for callers with a known version.
+// callVersion is callServed for callers with a known version.
 func (a *API) callVersion(ctx context.Context, version, resource string, c call, into any) error {
 	c.path = slices.Concat([]string{version}, c.path, []string{resource})
 	err := a.sendCall(ctx, c, into)

@@ -89,8 +89,8 @@ func New(cfg Config) (*Manager, error) {
 	return k, nil
 }
 
-// matchesSubject reports whether leaf has the subject of template. A certificate of another node, or of another name, may
-// be in the same store.
+// matchesSubject reports whether leaf has the subject of template. A certificate of another node, or of another
+// name, may be in the same store.
 func matchesSubject(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
 	return template == nil || leaf.Subject.CommonName == template.Subject.CommonName
 }

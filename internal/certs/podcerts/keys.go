@@ -90,8 +90,8 @@ func parseCertificates(text []byte, key crypto.Signer) (chain []byte, leaf *x509
 	return out.Bytes(), leaf, nil
 }
 
-// adoptCredential reads a key and its certificate from a volume. It returns nil if the key has another type, if the two do
-// not belong together, or if the certificate is not valid now.
+// adoptCredential reads a key and its certificate from a volume. It returns nil if the key has another type, if the
+// two do not belong together, or if the certificate is not valid now.
 func adoptCredential(had []byte, kind string, now time.Time) *credential {
 	block, rest := pem.Decode(had)
 	if block == nil || block.Type != keyBlock {

@@ -114,7 +114,7 @@ func (c *Containerd) Resume(ctx context.Context) error {
 	}
 	d := &daemon{cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan struct{})} //nolint:noctx // Stop ends the process
 	d.cmd.Stdout, d.cmd.Stderr = &c.said, &c.said
-	// containerd ends when this process dies, whatever the cause. Its containers do not; see sweep.
+	// containerd ends when this process dies, whatever the cause. Its containers do not; see removeRemains.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
 	started := make(chan error, 1)
 	go d.run(started)

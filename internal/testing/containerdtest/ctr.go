@@ -19,8 +19,8 @@ import (
 // criNamespace is containerd's namespace for the objects of the Container Runtime Interface.
 const criNamespace = "k8s.io"
 
-// importArchive imports an archive from a file, or from the reader when the name is "-", and returns when the images can
-// be used. Their names come from ctr's output, which has a line for each unpacked image.
+// importArchive imports an archive from a file, or from the reader when the name is "-", and returns when the
+// images can be used. Their names come from ctr's output, which has a line for each unpacked image.
 func (c *Containerd) importArchive(ctx context.Context, name string, from io.Reader) error {
 	cmd := exec.CommandContext(ctx, "ctr", "--address", c.socketPath(), "--namespace", criNamespace, "images", "import", name)
 	cmd.Stdin = from

@@ -32,8 +32,9 @@ type old struct {
 // glossaryRow is a row of the table | Say | Not |.
 var glossaryRow = regexp.MustCompile(`^\| ([^|]+) \| ([^|]+) \|$`)
 
-// Words checks that nothing in the repository, in text or in names, has a word of the column Not of the table in the glossary.
-// A word is found in any case, in the plural, as a part of a name, and across the end of a line of a comment.
+// Words checks that nothing in the repository, in text or in names, has a word of the column Not of the table in
+// the glossary. A word is found in any case, in the plural, as a part of a name, and across the end of a line of a
+// comment.
 func (t *Tree) Words(ctx context.Context, glossary string, but []Said) (breaches []string, err error) {
 	table, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(glossary)))
 	if err != nil {
@@ -96,7 +97,8 @@ func oldWords(text string) (words []old) {
 // between matches the text between the parts of a word: a space, or the end of a line of text or of a comment.
 const between = `(?:[ \t_-]+|[ \t]*\r?\n[ \t]*(?:(?://|#|\*|>)[ \t]*)?)`
 
-// wordPattern matches a word as text has it, "old words" and "Old word", and as names do: oldWords, old_words, OLD_WORDS.
+// wordPattern matches a word as text has it, "old words" and "Old word", and as names do: oldWords, old_words,
+// OLD_WORDS.
 func wordPattern(word string) *regexp.Regexp {
 	var lower, camel []string
 	for part := range strings.FieldsSeq(word) {

@@ -106,7 +106,8 @@ func (r record) goTest(out io.Writer, args ...string) (results, error) {
 	return got, err
 }
 
-// repeatFailures reads the records of the folder and repeats the failures. It returns an error unless each of them passes.
+// repeatFailures reads the records of the folder and repeats the failures. It returns an error unless each of them
+// passes.
 func repeatFailures(out io.Writer, from string, most int) error {
 	paths, err := filepath.Glob(filepath.Join(from, "lane-*.json"))
 	if err != nil {

@@ -141,8 +141,8 @@ func (a *Authority) ExpiredConfig(t testing.TB, name string) *tls.Config {
 	return cfg
 }
 
-// presentCertificate makes cfg send the certificate in the files, even if the server does not ask for this authority: tests
-// must try a wrong certificate, too.
+// presentCertificate makes cfg send the certificate in the files, even if the server does not ask for this
+// authority: tests must try a wrong certificate, too.
 func presentCertificate(t testing.TB, cfg *tls.Config) func(certPath, keyPath string) {
 	return func(certPath, keyPath string) {
 		t.Helper()

@@ -13,7 +13,7 @@ import (
 // fields are a request, or a part of a request with names relative to that part.
 type fields url.Values
 
-// textOf, number and is read a field. They return the zero value for a missing field.
+// textOf, numberOf and isTrue read a field. They return the zero value for a missing field.
 func (f fields) textOf(name string) string { return url.Values(f).Get(name) }
 
 func (f fields) numberOf(name string) float64 {

@@ -138,7 +138,7 @@ func (s *Server) usedVCPUs() (n float64) {
 	return n
 }
 
-// find returns a task by ID or ARN, or nil if the service does not have the task or does not show it yet. s.mu
+// findTask returns a task by ID or ARN, or nil if the service does not have the task or does not show it yet. s.mu
 // is held.
 func (s *Server) findTask(said string) *task {
 	id := said[max(0, len(said)-32):]

@@ -29,7 +29,7 @@ type entry struct {
 	data []byte
 }
 
-// tree has the contents of one layer, by absolute path. It keeps its first error for layer, so that a list of
+// tree has the contents of one layer, by absolute path. It keeps its first error for makeLayer, so that a list of
 // files reads as one.
 type tree struct {
 	entries map[string]entry

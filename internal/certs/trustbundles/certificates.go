@@ -12,8 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certapi"
 )
 
-// normalizeBundles returns the certificates of bundles, each once, and nothing else that may be in them. They are in the
-// order of their digests: the order does not change with the order of the bundles, and does not look like a
+// normalizeBundles returns the certificates of bundles, each once, and nothing else that may be in them. They are
+// in the order of their digests: the order does not change with the order of the bundles, and does not look like a
 // ranking.
 func normalizeBundles(bundles []certapi.Bundle) []byte {
 	certificates := map[[sha256.Size]byte][]byte{}

@@ -39,7 +39,7 @@ func (p *provider) findPod(namespace, name string, now time.Time) *simulated {
 	return s
 }
 
-// get is find with an error of the kind not-found in the place of nil.
+// get is findPod with an error of the kind not-found in the place of nil.
 func (p *provider) get(namespace, name string, now time.Time) (*simulated, error) {
 	if s := p.findPod(namespace, name, now); s != nil {
 		return s, nil

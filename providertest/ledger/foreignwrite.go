@@ -119,8 +119,8 @@ func ForeignWritesSurvive(h History) (out []Violation) {
 	return out
 }
 
-// findLostWrite finds the first event that lacks the last write before it. An event of the same moment as a write may be
-// older than the write.
+// findLostWrite finds the first event that lacks the last write before it. An event of the same moment as a write
+// may be older than the write.
 func findLostWrite(events []*Event, writes []*ForeignWrite, part Part) *Violation {
 	for _, v := range events {
 		var may []string

@@ -53,7 +53,7 @@ func (k *known) markLeaving(uid types.UID) {
 }
 
 // keepListed forgets the pods missing in a list that began at the given time. An incomplete list may lack running
-// pods; keep then forgets only the pods that were told to stop.
+// pods; keepListed then forgets only the pods that were told to stop.
 func (k *known) keepListed(listed []*corev1.Pod, complete bool, began time.Time) {
 	there := make(map[podKey]bool, len(listed))
 	for _, pod := range listed {
@@ -74,8 +74,8 @@ func (k *known) get(uid types.UID) *corev1.Pod {
 	return k.pods[uid].pod
 }
 
-// restorePods sends a restarted plugin the specs of the pods that it still has. restore creates no pods, because the
-// node decides about lost pods.
+// restorePods sends a restarted plugin the specs of the pods that it still has. restorePods creates no pods,
+// because the node decides about lost pods.
 func (p *plugin) restorePods(ctx context.Context, s *session) error {
 	p.mu.Lock()
 	restarted := p.instance != s.hello.GetInstance()
