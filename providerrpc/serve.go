@@ -24,7 +24,7 @@ import (
 // stopGrace is how long calls may take to end when the plugin stops.
 const stopGrace = 5 * time.Second
 
-// Options configure how a plugin is served. One of Socket and Address is required.
+// Options configure how a plugin is served. Set either Socket or Address.
 type Options struct {
 	// Socket is the path of a unix socket. Serve creates it with the mode 0600, replaces a socket without a
 	// listener, and removes the socket at the end. Only processes of the same user and of root can connect.
@@ -32,7 +32,7 @@ type Options struct {
 	// Address is a host:port to listen on instead. It needs TLS.
 	Address string
 	// TLS has the certificate of the plugin, and in ClientCAs the authority for the certificates of nodes. Serve
-	// refuses nodes without such a certificate, whatever the value of ClientAuth. Use GetCertificate for
+	// refuses nodes without such a certificate, regardless of ClientAuth. Use GetCertificate for
 	// certificates that change, and GetConfigForClient for authorities that change. The configuration from
 	// GetConfigForClient needs ClientCAs, too.
 	TLS *tls.Config

@@ -122,7 +122,7 @@ func (s *server) GetStatsSummary(ctx context.Context, _ *rpc.StatsRequest) (*rpc
 	return &rpc.StatsAnswer{SummaryJson: encoded}, callError(ctx, err, false)
 }
 
-// GetMetrics asks the provider for one of its pages.
+// GetMetrics asks the provider for a page of metrics.
 func (s *server) GetMetrics(ctx context.Context, req *rpc.MetricsRequest) (*rpc.MetricsAnswer, error) {
 	var get func(context.Context) ([]*dto.MetricFamily, error)
 	switch req.GetPage() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command virtual-kubelet runs a virtual node with one of the built-in providers.
+// Command virtual-kubelet runs a virtual node with a built-in provider.
 //
 // Its settings are in docs/configuration.md. A build with the tag no_NAME leaves out the provider of that name.
 // A provider of your own needs only a main like this one.

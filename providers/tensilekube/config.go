@@ -23,7 +23,7 @@ const (
 	Kind       = "TensileKubeProviderConfiguration"
 )
 
-// Default limits of requests, the same as those of Tensile Kube.
+// Default limits of requests, the same as in Tensile Kube.
 const (
 	DefaultQPS   = 500
 	DefaultBurst = 1000
@@ -60,7 +60,7 @@ type Config struct {
 	// Annotations names the pod annotations that the lower cluster gets: whole names, and prefixes such as
 	// example.com/*. Default: none, because programs in the lower cluster may give rights by annotations.
 	Annotations []string `json:"annotations,omitempty"`
-	// StorageClasses maps storage classes of the upper cluster to those of the lower cluster. Pods may claim
+	// StorageClasses maps storage classes of the upper cluster to classes of the lower cluster. Pods may claim
 	// volumes of these classes, and the provider creates the claims in the lower cluster. Default: none.
 	StorageClasses map[string]string `json:"storageClasses,omitempty"`
 	// GlobalServices copies Services with the label or annotation global=true to the lower cluster, with the

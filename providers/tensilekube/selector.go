@@ -25,7 +25,7 @@ const (
 )
 
 // podPlacement returns where a pod may run in the lower cluster. The configuration supplies the fields that the pod
-// leaves open. Tolerations of the pod are added to those of the configuration, because nodes selected by the
+// leaves open. Tolerations of the pod are added to the configured tolerations, because nodes selected by the
 // configuration may have taints unknown to the pod.
 func (c Config) podPlacement(pod *corev1.Pod) (remotecluster.Placement, error) {
 	place := c.Placement

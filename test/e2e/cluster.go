@@ -59,7 +59,7 @@ type expectation[T runtime.Object] struct {
 	state func(last T) string
 }
 
-// waitFor watches objects until one of them fulfils the expectation, and returns it. If that takes too long, the
+// waitFor watches objects until an object fulfils the expectation, and returns that object. If that takes too long, the
 // test ends.
 func waitFor[T runtime.Object](s *EndToEndTestSuite, t *testing.T, e expectation[T]) T {
 	t.Helper()

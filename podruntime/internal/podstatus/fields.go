@@ -10,7 +10,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// setAddresses sets the addresses of node and pod: one of the node's primary family, and one of the other family.
+// setAddresses sets the addresses of node and pod: an address of the node's primary family, and an address of
+// the other family.
 func (f *facts) setAddresses(s *corev1.PodStatus) {
 	for _, ip := range f.seen.HostIPs {
 		s.HostIPs = append(s.HostIPs, corev1.HostIP{IP: ip})

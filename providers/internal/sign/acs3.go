@@ -33,8 +33,8 @@ const (
 const acsDateFormat = "2006-01-02T15:04:05Z"
 
 // AuthorizationACS3 returns the value of the header Authorization for a request, signed with a key. The
-// signature covers the host, the content type and every header with the prefix x-acs-. HeaderACSContent, the sum
-// of the body, is one of these headers.
+// signature covers the host, the content type and every header with the prefix x-acs-, also HeaderACSContent, the
+// sum of the body.
 func AuthorizationACS3(method string, u *url.URL, header map[string]string, k Key) string {
 	values := map[string]string{}
 	var names []string

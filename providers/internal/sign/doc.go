@@ -4,8 +4,8 @@
 // each request (SDK-HMAC-SHA256), or a token of an IAM service that is replaced before it expires.
 //
 // The guarantee: the package asks for a secret at each request and does not keep it, so a changed secret is used
-// from then on. No error contains a secret or a token. The signatures are the same as those of the vendor's own
-// signer: the module golden makes testdata/golden.json with that signer.
+// from then on. No error contains a secret or a token. The vendor's own signer makes the same signatures: the module
+// golden makes testdata/golden.json with that signer.
 //
 // The surprise: the body of a request is read whole to be signed. If a request becomes a stream, only the
 // handshake is signed.

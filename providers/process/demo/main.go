@@ -2,8 +2,8 @@
 
 // Command demo is the program of the first pod of `make up`. It needs no files except itself.
 //
-// It prints a line each second and serves HTTP on PORT. Under other names it is one of a few small tools for use
-// in its container: cat, env, exit, hostname, id, ls, sleep, and tar for kubectl cp. The shell of the image is a
+// It prints a line each second and serves HTTP on PORT. Under other names it is a small tool for use in its
+// container: cat, env, exit, hostname, id, ls, sleep, and tar for kubectl cp. The shell of the image is a
 // separate program, in providers/process/demo/shell.
 package main
 

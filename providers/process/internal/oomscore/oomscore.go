@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oomscore makes the daemon one of the last processes that the kernel ends when memory runs out, like a
-// kubelet.
+// Package oomscore protects the daemon when memory runs out: the kernel ends almost all other processes first, as
+// with a kubelet.
 //
 // The guarantee: processes started by the daemon have the daemon's former score. Without Restore they would
 // inherit the lowered score.

@@ -67,7 +67,7 @@ func All(p Programs) (map[string]v1.Image, error) {
 	web := v1.Config{Env: environment, Cmd: []string{"nginx", "-g", "daemon off;"}}
 	escalate := v1.Config{Env: environment, Cmd: []string{"nnp"}}
 	sample := v1.Config{Env: environment, Entrypoint: []string{"/sample-apiserver"}}
-	// This image is not one of the images for tests: clusters run it.
+	// This image is not for tests: clusters run it.
 	etcd, err := buildImage(busybox, p.programAt("/usr/local/bin/etcd"), v1.Config{Env: environment})
 	if err != nil {
 		return nil, fmt.Errorf("make the image etcd: %w", err)
