@@ -119,7 +119,7 @@ func (q *Queue) add(key string, d time.Duration, urgent bool) {
 		if at := now.Add(d); at.Before(it.due) {
 			it.due = at
 			heap.Fix(&q.later, it.pos)
-			q.beginReady()
+			q.startReadyLocked()
 		}
 	default:
 		heap.Remove(&q.later, it.pos)
@@ -200,11 +200,11 @@ func (q *Queue) Retry(key string) (tries int, next time.Time) {
 func (q *Queue) makeReady(it *item) {
 	it.state, it.since = ready, time.Now()
 	q.ready = append(q.ready, it)
-	q.beginReady()
+	q.startReadyLocked()
 }
 
 func (q *Queue) wait(it *item, due time.Time, isRetry bool) {
 	it.state, it.due, it.isRetry = waiting, due, isRetry
 	heap.Push(&q.later, it)
-	q.beginReady()
+	q.startReadyLocked()
 }

@@ -46,7 +46,7 @@ func (q *Queue) Start(ctx context.Context, workers int, work Work) (wait func())
 	defer q.mu.Unlock()
 	q.run = r
 	r.timer = time.AfterFunc(time.Hour, q.startReady)
-	q.beginReady()
+	q.startReadyLocked()
 	return func() {
 		q.mu.Lock()
 		q.run = nil
@@ -63,12 +63,12 @@ func (q *Queue) Start(ctx context.Context, workers int, work Work) (wait func())
 func (q *Queue) startReady() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.beginReady()
+	q.startReadyLocked()
 }
 
-// beginReady gives each ready item a worker while places are free, and sets the timer for the other items. The caller
-// holds mu.
-func (q *Queue) beginReady() {
+// startReadyLocked gives each ready item a worker while places are free, and sets the timer for the other items.
+// The caller holds mu.
+func (q *Queue) startReadyLocked() {
 	r := q.run
 	if r == nil || r.ctx.Err() != nil {
 		return
@@ -215,7 +215,7 @@ func (q *Queue) retryItem(it *item, delay time.Duration) {
 	if delay < 0 { // ahead of the others, as ShouldRetryFunc promises
 		it.state, it.since = ready, time.Now()
 		q.ready = append([]*item{it}, q.ready...)
-		q.beginReady()
+		q.startReadyLocked()
 		return
 	}
 	q.wait(it, time.Now().Add(delay), true)
