@@ -21,5 +21,5 @@ func TestCheckAndNodeRefuseInTheSameWords(t *testing.T) {
 	s.put = h.cloud.Store.PutWith
 	d, _ := h.start()
 	d.kit.UsePodObjects(checkcase.Objects{})
-	checkcase.Compare(t, d.kit.Capabilities().LeaveOut, d.kit.CreatePod, d.config.refuse, program.Program{Stay: program.Forever}.Args()...)
+	checkcase.Compare(t, d.kit.Capabilities().LeaveOut, d.kit.CreatePod, d.config.refusePod, program.Program{Stay: program.Forever}.Args()...)
 }

@@ -66,8 +66,8 @@ func (s scoped) GetToken(ctx context.Context, options policy.TokenRequestOptions
 // selected are the requested properties of tasks.
 var selected = []string{"id", "displayName", "creationTime", "state", "stateTransitionTime", "executionInfo", "nodeInfo"}
 
-// list returns all tasks of a job.
-func (c *client) list(ctx context.Context, job string) (all []azbatch.Task, err error) {
+// listTasks returns all tasks of a job.
+func (c *client) listTasks(ctx context.Context, job string) (all []azbatch.Task, err error) {
 	pages := c.NewListTasksPager(job, &azbatch.ListTasksOptions{SelectParam: selected})
 	for n := 0; pages.More(); n++ {
 		page, err := pages.NextPage(ctx)
@@ -81,18 +81,18 @@ func (c *client) list(ctx context.Context, job string) (all []azbatch.Task, err 
 	return all, nil
 }
 
-func (c *client) get(ctx context.Context, job, id string) (azbatch.Task, error) {
+func (c *client) readTask(ctx context.Context, job, id string) (azbatch.Task, error) {
 	answer, err := c.GetTask(ctx, job, id, &azbatch.GetTaskOptions{SelectParam: selected})
 	return answer.Task, batch.Explain("look at task "+id, err)
 }
 
-func (c *client) create(ctx context.Context, job string, t azbatch.CreateTaskContent) error {
+func (c *client) createTask(ctx context.Context, job string, t azbatch.CreateTaskContent) error {
 	_, err := c.CreateTask(ctx, job, t, nil)
 	return batch.Explain("create task "+*t.ID, err)
 }
 
-// delete removes a task and kills its processes.
-func (c *client) delete(ctx context.Context, job, id string) error {
+// deleteTask removes a task and kills its processes.
+func (c *client) deleteTask(ctx context.Context, job, id string) error {
 	_, err := c.DeleteTask(ctx, job, id, nil)
 	return batch.Explain("delete task "+id, err)
 }
@@ -105,7 +105,7 @@ func (c *client) createJob(ctx context.Context, j azbatch.CreateJobContent) erro
 	return err
 }
 
-func (c *client) pool(ctx context.Context, id string) (azbatch.Pool, error) {
+func (c *client) readPool(ctx context.Context, id string) (azbatch.Pool, error) {
 	answer, err := c.GetPool(ctx, id, nil)
 	return answer.Pool, batch.Explain("look at pool "+id, err)
 }
@@ -117,16 +117,16 @@ func (c *client) nodeState(ctx context.Context, pool, id string) (azbatch.NodeSt
 	if err = batch.Explain("look at machine "+id, err); azlogin.Answered(err) && azlogin.StatusOf(err) != http.StatusTooManyRequests {
 		return "", nil
 	}
-	return value(answer.State), err
+	return valueOf(answer.State), err
 }
 
-// value returns the value of a pointer, and zero for nil.
-func value[T any](p *T) (v T) {
+// valueOf returns the value of a pointer, and zero for nil.
+func valueOf[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
 	}
 	return v
 }
 
-// duration is one as Batch has it, by ISO 8601.
-func duration(d time.Duration) *string { return new(fmt.Sprintf("PT%dS", int64(d.Seconds()))) }
+// isoDuration is one as Batch has it, by ISO 8601.
+func isoDuration(d time.Duration) *string { return new(fmt.Sprintf("PT%dS", int64(d.Seconds()))) }

@@ -166,8 +166,8 @@ func (c Config) complete() (Config, error) {
 
 const programs = "programs"
 
-// runtime returns the runtime's name in package podjob.
-func (c Config) runtime() string {
+// runtimeName returns the runtime's name in package podjob.
+func (c Config) runtimeName() string {
 	if c.Containers == programs {
 		return ""
 	}

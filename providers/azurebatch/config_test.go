@@ -36,7 +36,7 @@ func loaded(t *testing.T, text string) (Config, error) {
 // TestConfig: the defaults, and every mistake with its field.
 func TestConfig(t *testing.T) {
 	c, err := loaded(t, goodConfig)
-	if err != nil || c.Endpoint != "https://batch1.westeurope.batch.azure.com" || c.Containers != "unpack" || c.runtime() != "unpack" || c.Cloud.Authority != "https://login.microsoftonline.com" {
+	if err != nil || c.Endpoint != "https://batch1.westeurope.batch.azure.com" || c.Containers != "unpack" || c.runtimeName() != "unpack" || c.Cloud.Authority != "https://login.microsoftonline.com" {
 		t.Errorf("got %+v, %v", c, err)
 	}
 	for old, fresh := range map[string]string{

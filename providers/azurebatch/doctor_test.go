@@ -85,7 +85,7 @@ func TestLoginThatFailsIsNoAnswerAboutPods(t *testing.T) {
 		_, listed := d.List(t.Context())
 		_, _, found := d.Find(t.Context(), pod)
 		for what, err := range map[string]error{
-			"list": listed, "find": found, "remove": d.Remove(t.Context(), string(pod.UID)), "order": d.order(t.Context(), pod.UID, time.Now()),
+			"list": listed, "find": found, "remove": d.Remove(t.Context(), string(pod.UID)), "order": d.orderStop(t.Context(), pod.UID, time.Now()),
 			"read": d.pods.Read(t.Context(), d.hasTask), "delete blobs": d.pods.Blobs.DeleteBatch(t.Context(), []string{"a"}), "examine": d.kit.Examine(t.Context()),
 		} {
 			if err == nil || errdefs.IsNotFound(err) || azlogin.StatusOf(err) != 0 {

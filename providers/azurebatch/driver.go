@@ -26,13 +26,13 @@ import (
 // List implements service.Driver. It lists tasks before it reads statuses, so the status of an ended task is the
 // last one.
 func (d *driver) List(ctx context.Context) ([]instance, error) {
-	all, err := d.client.list(ctx, d.job)
+	all, err := d.client.listTasks(ctx, d.job)
 	if err != nil && !errdefs.IsNotFound(err) { // without the job there are no tasks
 		return nil, err
 	}
 	tasks := map[types.UID]taskState{}
 	for _, t := range all {
-		if pod, ours := identify(d.owner, t); ours {
+		if pod, ours := identifyTask(d.owner, t); ours {
 			tasks[pod.UID] = taskState{t, pod}
 		}
 	}
@@ -51,7 +51,7 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 		return nil, err
 	}
 	d.explainWaits(ctx)
-	return d.instances(), nil
+	return d.knownInstances(), nil
 }
 
 // Changed implements service.ChangeLister. The statuses alone describe running tasks.
@@ -71,7 +71,7 @@ func (d *driver) Changed(ctx context.Context, _ time.Time) ([]instance, error) {
 	if err := d.pods.Read(ctx, d.hasTask); err != nil {
 		return nil, err
 	}
-	return d.instances(), nil
+	return d.knownInstances(), nil
 }
 
 // hasTask reports whether a pod has a task.
@@ -85,16 +85,16 @@ func (d *driver) hasTask(uid types.UID) bool {
 // findLost finds pods whose task Batch runs again after the pod had begun. It stops the first run, in case the
 // run still exists.
 func (d *driver) findLost(ctx context.Context) error {
-	for _, i := range d.instances() {
+	for _, i := range d.knownInstances() {
 		info := i.task.ExecutionInfo
-		again := info != nil && (value(info.RequeueCount) > 0 || value(info.RetryCount) > 0)
+		again := info != nil && (valueOf(info.RequeueCount) > 0 || valueOf(info.RetryCount) > 0)
 		if i.lost != "" || i.said == nil || i.said.Ended || !again && claimedBefore(i.task) == "" {
 			continue
 		}
 		if hasBegun(i.task, i.said) {
 			continue
 		}
-		now, err := d.client.get(ctx, d.job, taskID(i.pod.UID)) // the list is older than the status
+		now, err := d.client.readTask(ctx, d.job, taskID(i.pod.UID)) // the list is older than the status
 		switch {
 		case errdefs.IsNotFound(err), err == nil && hasBegun(now, i.said):
 			continue
@@ -119,14 +119,14 @@ func (d *driver) findLost(ctx context.Context) error {
 	return nil
 }
 
-// instances returns the known instances. It releases a stopping pod that has ended or has had its time.
-func (d *driver) instances() (all []instance) {
+// knownInstances returns the known instances. It releases a stopping pod that has ended or has had its time.
+func (d *driver) knownInstances() (all []instance) {
 	var over []types.UID
 	d.mu.Lock()
 	for uid, t := range d.tasks {
 		i := instance{pod: t.pod, task: t.Task, said: d.pods.Said(uid), lost: d.lost[uid], waits: d.waits}
 		all = append(all, i)
-		if until, stops := d.stopping[uid]; stops && (ended(i) || time.Now().After(until)) {
+		if until, stops := d.stopping[uid]; stops && (hasEnded(i) || time.Now().After(until)) {
 			over = append(over, uid)
 			delete(d.stopping, uid)
 		}
@@ -140,18 +140,18 @@ func (d *driver) instances() (all []instance) {
 
 // Find implements service.Driver.
 func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, error) {
-	t, err := d.client.get(ctx, d.job, taskID(pod.UID))
+	t, err := d.client.readTask(ctx, d.job, taskID(pod.UID))
 	if errdefs.IsNotFound(err) {
 		return instance{}, false, nil
 	}
 	if err != nil {
 		return instance{}, false, err
 	}
-	return d.track(pod, t), true, nil
+	return d.trackTask(pod, t), true, nil
 }
 
-// track takes down the task of a pod.
-func (d *driver) track(pod *corev1.Pod, t azbatch.Task) instance {
+// trackTask takes down the task of a pod.
+func (d *driver) trackTask(pod *corev1.Pod, t azbatch.Task) instance {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	of := identity.Of(pod)
@@ -160,17 +160,17 @@ func (d *driver) track(pod *corev1.Pod, t azbatch.Task) instance {
 }
 
 // Refuse implements service.Refuser.
-func (d *driver) Refuse(pod *corev1.Pod) error { return d.config.refuse(pod) }
+func (d *driver) Refuse(pod *corev1.Pod) error { return d.config.refusePod(pod) }
 
 // Create implements service.Driver. The ID of the task comes from the pod, so a repeated create finds the first
 // task.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {
 	pod := in.Pod
-	m, err := d.pool(ctx)
+	m, err := d.poolMachines(ctx)
 	if err != nil {
 		return instance{}, service.NotMade(err)
 	}
-	slots, err := m.slots(pod)
+	slots, err := m.slotsOf(pod)
 	if err != nil {
 		return instance{}, err
 	}
@@ -184,13 +184,13 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 	if err != nil {
 		return instance{}, service.NotMade(err)
 	}
-	content := d.task(pod, program, slots)
-	err = d.client.create(ctx, d.job, content)
+	content := d.taskContent(pod, program, slots)
+	err = d.client.createTask(ctx, d.job, content)
 	if azlogin.CodeOf(err) == "JobNotFound" {
 		if err = d.client.createJob(ctx, d.jobContent()); err != nil {
 			return instance{}, service.NotMade(err)
 		}
-		err = d.client.create(ctx, d.job, content)
+		err = d.client.createTask(ctx, d.job, content)
 	}
 	switch {
 	case azlogin.CodeOf(err) == "TaskExists":
@@ -199,12 +199,12 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 	case err != nil:
 		return instance{}, err
 	}
-	return d.track(pod, azbatch.Task{ID: content.ID, DisplayName: content.DisplayName, State: new(azbatch.TaskStateActive)}), nil
+	return d.trackTask(pod, azbatch.Task{ID: content.ID, DisplayName: content.DisplayName, State: new(azbatch.TaskStateActive)}), nil
 }
 
 // writeBundle writes the inputs of a pod's task.
 func (d *driver) writeBundle(ctx context.Context, in *service.Inputs) error {
-	b, err := pack.Bundle(ctx, in, d.in, d.config.runtime())
+	b, err := pack.Bundle(ctx, in, d.in, d.config.runtimeName())
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (d *driver) writeBundle(ctx context.Context, in *service.Inputs) error {
 
 // Renew implements service.Renewer. It writes the current files of the pod's mounts, as long as the task runs.
 func (d *driver) Renew(ctx context.Context, in *service.Inputs, i instance) error {
-	if ended(i) {
+	if hasEnded(i) {
 		return nil
 	}
 	now, err := d.kit.Inputs(ctx, in.Pod)
@@ -234,7 +234,7 @@ func (d *driver) Renew(ctx context.Context, in *service.Inputs, i instance) erro
 	until, stops := d.stopping[i.pod.UID]
 	d.mu.Unlock()
 	if stops { // the new bundle may lack the order
-		err = errors.Join(err, d.order(ctx, i.pod.UID, until))
+		err = errors.Join(err, d.orderStop(ctx, i.pod.UID, until))
 	}
 	return err
 }
@@ -248,14 +248,14 @@ func (d *driver) Update(ctx context.Context, pod *corev1.Pod, i instance) error 
 // more time.
 func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	uid := i.pod.UID
-	if i.said == nil && !ended(i) { // by now it may have begun
-		t, err := d.client.get(ctx, d.job, taskID(uid))
+	if i.said == nil && !hasEnded(i) { // by now it may have begun
+		t, err := d.client.readTask(ctx, d.job, taskID(uid))
 		if err != nil {
 			return err
 		}
 		i.task = t
 	}
-	if state := value(i.task.State); ended(i) || i.said == nil && state == azbatch.TaskStateActive {
+	if state := valueOf(i.task.State); hasEnded(i) || i.said == nil && state == azbatch.TaskStateActive {
 		d.kit.Leave(string(uid))
 		return nil
 	}
@@ -272,18 +272,18 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 		d.pods.Release(uid) // Work sends the orders of many pods with one request
 		return nil
 	}
-	return d.order(ctx, uid, until)
+	return d.orderStop(ctx, uid, until)
 }
 
-// order gives a pod the order to stop, with its grace period until endTime before that time.
-func (d *driver) order(ctx context.Context, uid types.UID, until time.Time) error {
+// orderStop gives a pod the order to stop, with its grace period until endTime before that time.
+func (d *driver) orderStop(ctx context.Context, uid types.UID, until time.Time) error {
 	grace := max(0, time.Until(until)-endTime).Round(time.Second)
 	return d.pods.Order(ctx, uid, podjob.Stop{GraceSeconds: int64(grace / time.Second), Until: until})
 }
 
 // Remove implements service.Remover. It removes the task of a pod. Work removes the blobs later.
 func (d *driver) Remove(ctx context.Context, uid string) error {
-	err := d.client.delete(ctx, d.job, taskID(types.UID(uid)))
+	err := d.client.deleteTask(ctx, d.job, taskID(types.UID(uid)))
 	if err != nil && !errdefs.IsNotFound(err) {
 		return err
 	}
@@ -312,8 +312,8 @@ func (d *driver) Work(ctx context.Context) {
 		case <-orders.C:
 			err = d.pods.Flush(ctx)
 		case <-pool.C:
-			if m, err := d.pool(ctx); err == nil { // lists tell that the service is away
-				d.kit.Offer(m.offers())
+			if m, err := d.poolMachines(ctx); err == nil { // lists tell that the service is away
+				d.kit.Offer(m.offeredResources())
 			}
 			continue
 		case <-sweep.C:
@@ -337,7 +337,7 @@ func (d *driver) Identify(i instance) (poll.Identity, bool) {
 }
 
 // Ended implements service.Ender.
-func (d *driver) Ended(i instance) bool { return ended(i) }
+func (d *driver) Ended(i instance) bool { return hasEnded(i) }
 
 // Status implements service.Driver.
 func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus {

@@ -27,9 +27,9 @@ func (d *driver) Examine(ctx context.Context) error {
 			problems = append(problems, err)
 		}
 	}
-	_, err := d.client.list(ctx, d.job)
+	_, err := d.client.listTasks(ctx, d.job)
 	problem(err)
-	problem(d.client.delete(ctx, d.job, nobody))
+	problem(d.client.deleteTask(ctx, d.job, nobody))
 	problem(d.pods.Blobs.Put(ctx, d.job+"/"+nobody, nil, nil, false))
 	problem(d.pods.Blobs.DeleteBatch(ctx, []string{d.job + "/" + nobody}))
 	return errors.Join(problems...)
@@ -39,23 +39,23 @@ func (d *driver) Examine(ctx context.Context) error {
 var withGPUs = regexp.MustCompile(`(?i)^Standard_N[CDGV][A-Z]*\d`)
 
 func (d *driver) examinePool(ctx context.Context) error {
-	m, err := d.pool(ctx)
+	m, err := d.poolMachines(ctx)
 	if err != nil {
 		return err
 	}
-	p, err := d.client.pool(ctx, d.config.Pool)
+	p, err := d.client.readPool(ctx, d.config.Pool)
 	switch {
 	case err != nil:
 		return err
 	case p.Identity == nil || !slices.ContainsFunc(p.Identity.UserAssignedIdentities, func(i azbatch.UserAssignedIdentity) bool {
-		return strings.EqualFold(value(i.ResourceID), d.config.Storage.Identity)
+		return strings.EqualFold(valueOf(i.ResourceID), d.config.Storage.Identity)
 	}):
 		return fmt.Errorf("pool %s does not have the identity of storage.identity: make the pool with it", d.config.Pool)
 	case m.each.milliCPU == 0 || m.each.memory == 0:
 		return fmt.Errorf("the machines of pool %s are %s, whose size is unknown: set nodeResources", d.config.Pool, m.vmSize)
 	case d.config.GPUs.Resource != "" && !withGPUs.MatchString(m.vmSize):
 		return fmt.Errorf("gpus: the machines of pool %s are %s, which have no GPUs: make a pool of a size of the families NC, ND, NG or NV", d.config.Pool, m.vmSize)
-	case value(p.EnableAutoScale) && d.config.MaxNodes == 0:
+	case valueOf(p.EnableAutoScale) && d.config.MaxNodes == 0:
 		return fmt.Errorf("pool %s scales by itself: set maxNodes", d.config.Pool)
 	case m.most == 0:
 		return fmt.Errorf("pool %s has no machines, and is to have none: give it some, or set maxNodes", d.config.Pool)
@@ -71,6 +71,6 @@ func (d *driver) examinePool(ctx context.Context) error {
 func letsIn(p azbatch.Pool) bool {
 	n := p.NetworkConfiguration
 	return n != nil && n.EndpointConfiguration != nil && slices.ContainsFunc(n.EndpointConfiguration.InboundNATPools, func(i azbatch.InboundNATPool) bool {
-		return value(i.BackendPort) == 22
+		return valueOf(i.BackendPort) == 22
 	})
 }

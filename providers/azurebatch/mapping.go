@@ -43,17 +43,17 @@ func displayName(o identity.Owner, pod *corev1.Pod) string {
 	return strings.Join([]string{"virtual-kubelet", o.Cluster, o.Node, pod.Namespace, pod.Name}, "/")
 }
 
-func identify(o identity.Owner, t azbatch.Task) (identity.Pod, bool) {
-	p := strings.Split(value(t.DisplayName), "/")
-	uid, ours := strings.CutPrefix(value(t.ID), "vk-")
+func identifyTask(o identity.Owner, t azbatch.Task) (identity.Pod, bool) {
+	p := strings.Split(valueOf(t.DisplayName), "/")
+	uid, ours := strings.CutPrefix(valueOf(t.ID), "vk-")
 	if !ours || len(p) != 5 || p[0] != "virtual-kubelet" || p[1] != o.Cluster || p[2] != o.Node {
 		return identity.Pod{}, false
 	}
 	return identity.Pod{Namespace: p[3], Name: p[4], UID: types.UID(uid)}, true
 }
 
-// refuse refuses a pod that tasks cannot run.
-func (c Config) refuse(pod *corev1.Pod) error {
+// refusePod refuses a pod that tasks cannot run.
+func (c Config) refusePod(pod *corev1.Pod) error {
 	if !uidForm.MatchString(string(pod.UID)) && pod.UID != "" {
 		return errdefs.InvalidInputf("metadata.uid: %q: cannot be in the ID of a task", pod.UID)
 	}
@@ -72,8 +72,8 @@ func (c Config) refuse(pod *corev1.Pod) error {
 	})
 }
 
-// slots are how many of a machine's slots a pod takes: its greatest share of CPU, memory or GPUs.
-func (m *machines) slots(pod *corev1.Pod) (int32, error) {
+// slotsOf are how many of a machine's slots a pod takes: its greatest share of CPU, memory or GPUs.
+func (m *machines) slotsOf(pod *corev1.Pod) (int32, error) {
 	asked := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	gpus := asked[m.gpus.Resource]
 	slots := int64(1)
@@ -92,8 +92,8 @@ func (m *machines) slots(pod *corev1.Pod) (int32, error) {
 	return int32(min(slots, m.slotsEach)), nil //nolint:gosec // a machine has 256 slots at most
 }
 
-// task returns the task of a pod. It has nothing secret, because every reader of the job can read it.
-func (d *driver) task(pod *corev1.Pod, program string, slots int32) azbatch.CreateTaskContent {
+// taskContent returns the task of a pod. It has nothing secret, because every reader of the job can read it.
+func (d *driver) taskContent(pod *corev1.Pod, program string, slots int32) azbatch.CreateTaskContent {
 	life := longest
 	if s := pod.Spec.ActiveDeadlineSeconds; s != nil { // the program keeps it to the second
 		life = min(life, time.Duration(*s)*time.Second+podspec.Grace(pod)+5*time.Minute)
@@ -107,7 +107,7 @@ func (d *driver) task(pod *corev1.Pod, program string, slots int32) azbatch.Crea
 	return azbatch.CreateTaskContent{
 		ID: new(taskID(pod.UID)), DisplayName: new(displayName(d.owner, pod)), CommandLine: new(task.CommandLine), RequiredSlots: &slots,
 		ResourceFiles: []azbatch.ResourceFile{file(program, podblobs.ProgramFile, "0755"), file(podblobs.BundleName(d.job, pod.UID), podblobs.PackageFile, "0600")},
-		Constraints:   &azbatch.TaskConstraints{MaxTaskRetryCount: new(int32(0)), RetentionTime: duration(retention), MaxWallClockTime: duration(life)},
+		Constraints:   &azbatch.TaskConstraints{MaxTaskRetryCount: new(int32(0)), RetentionTime: isoDuration(retention), MaxWallClockTime: isoDuration(life)},
 		UserIdentity: &azbatch.UserIdentity{AutoUser: &azbatch.AutoUserSpecification{
 			Scope: new(azbatch.AutoUserScopePool), ElevationLevel: new(azbatch.ElevationLevelAdmin),
 		}},

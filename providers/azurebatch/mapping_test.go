@@ -20,7 +20,7 @@ func TestTask(t *testing.T) {
 	d := &driver{owner: identity.Owner{Cluster: "home", Node: "vk-0"}, job: "vk-job"}
 	d.config.Storage = Storage{"https://s.example/pods", "/id"}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u-1"}, Spec: corev1.PodSpec{ActiveDeadlineSeconds: new(int64(60)), TerminationGracePeriodSeconds: new(int64(10))}}
-	got, err := json.Marshal(d.task(pod, "bin/program", 3))
+	got, err := json.Marshal(d.taskContent(pod, "bin/program", 3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestTask(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got := *d.task(&corev1.Pod{}, "p", 1).Constraints.MaxWallClockTime; got != "PT15552000S" {
+	if got := *d.taskContent(&corev1.Pod{}, "p", 1).Constraints.MaxWallClockTime; got != "PT15552000S" {
 		t.Errorf("without a deadline it may be there for %s, want 180 days", got)
 	}
 }
@@ -46,7 +46,7 @@ func TestSlots(t *testing.T) {
 	}{{"0", "0", 1}, {"250m", "1Gi", 1}, {"251m", "1Gi", 2}, {"250m", "4Gi", 4}, {"4", "1Gi", 16}, {"4", "16Gi", 16}, {"4001m", "1Gi", 0}, {"1", "17Gi", 0}} {
 		pod := onePod()
 		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(c.cpu), corev1.ResourceMemory: resource.MustParse(c.memory)}
-		got, err := m.slots(pod)
+		got, err := m.slotsOf(pod)
 		if got != c.slots || errdefs.IsInvalidInput(err) != (c.slots == 0) {
 			t.Errorf("%s, %s: got %d, %v, want %d", c.cpu, c.memory, got, err, c.slots)
 		}
@@ -61,14 +61,14 @@ func TestGPUs(t *testing.T) {
 		pod := onePod()
 		pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(asked)}
 		pod.Spec.Containers[0].Resources.Requests = pod.Spec.Containers[0].Resources.Limits
-		if err := c.refuse(pod); err != nil {
+		if err := c.refusePod(pod); err != nil {
 			t.Errorf("%s: %v", asked, err)
 		}
-		if got, err := m.slots(pod); got != want || errdefs.IsInvalidInput(err) != (want == 0) {
+		if got, err := m.slotsOf(pod); got != want || errdefs.IsInvalidInput(err) != (want == 0) {
 			t.Errorf("%s: got %d, %v, want %d slots", asked, got, err, want)
 		}
 	}
-	offers := m.offers()
+	offers := m.offeredResources()
 	if q := offers["nvidia.com/gpu"]; q.Value() != 12 {
 		t.Errorf("the node offers %v", offers)
 	}
@@ -97,23 +97,23 @@ func TestTasksOfOthersAreNotPods(t *testing.T) {
 	o := identity.Owner{Cluster: "home", Node: "vk-0"}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u-1"}}
 	d := &driver{owner: o}
-	mine := d.task(pod, "", 1)
+	mine := d.taskContent(pod, "", 1)
 	own := aTask("active", failed("", nil))
 	own.ID, own.DisplayName = mine.ID, mine.DisplayName
-	if got, ok := identify(o, own); !ok || got != identity.Of(pod) {
+	if got, ok := identifyTask(o, own); !ok || got != identity.Of(pod) {
 		t.Errorf("got %v, %t", got, ok)
 	}
 	for _, other := range []identity.Owner{{Cluster: "other", Node: "vk-0"}, {Cluster: "home", Node: "vk-1"}} {
-		if got, ok := identify(other, own); ok {
+		if got, ok := identifyTask(other, own); ok {
 			t.Errorf("%v has it as %v", other, got)
 		}
 	}
 	own.ID = new("other-u-1")
-	if _, ok := identify(o, own); ok {
+	if _, ok := identifyTask(o, own); ok {
 		t.Error("a task of another name is a pod")
 	}
 	own.ID, own.DisplayName = mine.ID, nil
-	if _, ok := identify(o, own); ok {
+	if _, ok := identifyTask(o, own); ok {
 		t.Error("a task without a name is a pod")
 	}
 }
@@ -129,7 +129,7 @@ func TestRefuse(t *testing.T) {
 	} {
 		pod := onePod()
 		change(pod, &pod.Spec.Containers[0])
-		if err := (Config{Containers: "unpack"}).refuse(pod); !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), path) {
+		if err := (Config{Containers: "unpack"}).refusePod(pod); !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), path) {
 			t.Errorf("got %v, want %s", err, path)
 		}
 	}

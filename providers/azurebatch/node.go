@@ -30,16 +30,16 @@ const (
 	storagePerPod = "10Gi"
 )
 
-// pool returns the machines of the pool, and reads the pool again after d.at.pool. A pool that cannot run pods
+// poolMachines returns the machines of the pool, and reads the pool again after d.at.pool. A pool that cannot run pods
 // is an error.
-func (d *driver) pool(ctx context.Context) (*machines, error) {
+func (d *driver) poolMachines(ctx context.Context) (*machines, error) {
 	d.mu.Lock()
 	known := d.machines
 	d.mu.Unlock()
 	if known != nil && time.Since(known.seen) < d.at.pool {
 		return known, nil
 	}
-	p, err := d.client.pool(ctx, d.config.Pool)
+	p, err := d.client.readPool(ctx, d.config.Pool)
 	if err != nil {
 		return nil, err
 	}
@@ -49,19 +49,19 @@ func (d *driver) pool(ctx context.Context) (*machines, error) {
 		return nil, fmt.Errorf("pool %s has no machines that this provider knows", d.config.Pool)
 	case vm.ContainerConfiguration != nil:
 		return nil, fmt.Errorf("pool %s: %w", d.config.Pool, errContainers)
-	case vm.WindowsConfiguration != nil || strings.Contains(strings.ToLower(value(vm.NodeAgentSKUID)), "windows"):
+	case vm.WindowsConfiguration != nil || strings.Contains(strings.ToLower(valueOf(vm.NodeAgentSKUID)), "windows"):
 		return nil, fmt.Errorf("pool %s has Windows: name a pool with Linux", d.config.Pool)
 	}
-	m := &machines{pool: d.config.Pool, vmSize: value(p.VMSize), slotsEach: max(1, int64(value(p.TaskSlotsPerNode))), gpus: d.config.GPUs, seen: time.Now(), most: d.config.MaxNodes}
+	m := &machines{pool: d.config.Pool, vmSize: valueOf(p.VMSize), slotsEach: max(1, int64(valueOf(p.TaskSlotsPerNode))), gpus: d.config.GPUs, seen: time.Now(), most: d.config.MaxNodes}
 	m.each, _ = d.config.sizeOf(m.vmSize)
 	if m.most == 0 {
-		m.most = int64(value(p.TargetDedicatedNodes)) + int64(value(p.TargetLowPriorityNodes))
+		m.most = int64(valueOf(p.TargetDedicatedNodes)) + int64(valueOf(p.TargetLowPriorityNodes))
 	}
-	if s := value(p.AllocationState); s != "" && s != azbatch.AllocationStateSteady {
+	if s := valueOf(p.AllocationState); s != "" && s != azbatch.AllocationStateSteady {
 		m.resizing = ", pool " + string(s)
 	}
 	for _, e := range p.ResizeErrors {
-		m.resizing += ": " + value(e.Code) + ": " + value(e.Message)
+		m.resizing += ": " + valueOf(e.Code) + ": " + valueOf(e.Message)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,8 +69,8 @@ func (d *driver) pool(ctx context.Context) (*machines, error) {
 	return m, nil
 }
 
-// offers returns the resources of the pool for pods.
-func (m *machines) offers() corev1.ResourceList {
+// offeredResources returns the resources of the pool for pods.
+func (m *machines) offeredResources() corev1.ResourceList {
 	all := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(m.most*m.each.milliCPU, resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(m.most*m.each.memory, resource.BinarySI),
@@ -84,12 +84,12 @@ func (m *machines) offers() corev1.ResourceList {
 
 // ConfigureNode implements service.NodeConfigurer.
 func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
-	m, err := d.pool(ctx)
+	m, err := d.poolMachines(ctx)
 	if err != nil {
 		log.G(ctx).WithError(err).Warn("The node offers nothing until the pool can be looked at")
 		m = &machines{}
 	}
-	n.Status.Capacity, n.Status.Allocatable = m.offers(), m.offers()
+	n.Status.Capacity, n.Status.Allocatable = m.offeredResources(), m.offeredResources()
 	n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.ContainerRuntimeVersion = "linux", "azurebatch://"+d.config.Containers
 }
 
@@ -98,7 +98,7 @@ func (d *driver) explainWaits(ctx context.Context) {
 	waiting := false
 	d.mu.Lock()
 	for _, t := range d.tasks {
-		waiting = waiting || isState(t.Task, azbatch.TaskStateActive) && time.Since(value(t.StateTransitionTime)) > waitsEvery/6
+		waiting = waiting || isState(t.Task, azbatch.TaskStateActive) && time.Since(valueOf(t.StateTransitionTime)) > waitsEvery/6
 	}
 	m := d.machines
 	due := waiting && m != nil && time.Since(d.asked) >= waitsEvery
@@ -106,7 +106,7 @@ func (d *driver) explainWaits(ctx context.Context) {
 	if !due {
 		return
 	}
-	text, err := d.client.counts(ctx, d.config.Pool)
+	text, err := d.client.countNodes(ctx, d.config.Pool)
 	if err != nil {
 		return // it is only a message
 	}
@@ -115,8 +115,8 @@ func (d *driver) explainWaits(ctx context.Context) {
 	d.mu.Unlock()
 }
 
-// counts returns the numbers of machines of a pool by their states, of dedicated ones and of spot ones together.
-func (c *client) counts(ctx context.Context, pool string) (string, error) {
+// countNodes returns the numbers of machines of a pool by their states, of dedicated ones and of spot ones together.
+func (c *client) countNodes(ctx context.Context, pool string) (string, error) {
 	page, err := c.NewListPoolNodeCountsPager(&azbatch.ListPoolNodeCountsOptions{Filter: new("poolId eq '" + pool + "'")}).NextPage(ctx)
 	if err != nil {
 		return "", batch.Explain("count the machines of pool "+pool, err)

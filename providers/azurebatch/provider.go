@@ -38,12 +38,12 @@ func Provider() cli.Provider {
 			if err != nil {
 				return nil, err
 			}
-			if _, err := d.pool(ctx); errors.Is(err, errContainers) { // what else is wrong may pass
+			if _, err := d.poolMachines(ctx); errors.Is(err, errContainers) { // what else is wrong may pass
 				return nil, fmt.Errorf("azurebatch provider: %w", err)
 			}
 			return d.kit, nil
 		},
-		Check: func(config Config) func(*corev1.Pod) error { return config.refuse },
+		Check: func(config Config) func(*corev1.Pod) error { return config.refusePod },
 	})
 }
 
@@ -59,7 +59,7 @@ func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 		tasks: map[types.UID]taskState{}, lost: map[types.UID]string{}, stopping: map[types.UID]time.Time{},
 		logins: map[string]login{}, key: sync.OnceValues(newKey),
 	}
-	d.Streams = d.stream
+	d.Streams = d.openStream
 	blobs := &azblobs.Container{URL: config.Storage.ContainerURL, HTTP: client.http, Token: token}
 	d.pods = podblobs.New(blobs, d.job, config.Storage.Identity, at.look)
 	d.kit = service.New(service.Config{

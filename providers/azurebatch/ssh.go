@@ -41,8 +41,8 @@ func newKey() (ssh.Signer, error) {
 	return ssh.NewSignerFromKey(key)
 }
 
-// stream serves req through the program of a pod's task, by SSH. The input of the program carries the request.
-func (d *driver) stream(ctx context.Context, i instance, req podjob.Request, e podjob.Ends) error {
+// openStream serves req through the program of a pod's task, by SSH. The input of the program carries the request.
+func (d *driver) openStream(ctx context.Context, i instance, req podjob.Request, e podjob.Ends) error {
 	switch {
 	case !d.config.SSH.Enabled:
 		return errdefs.InvalidInput("this node does not log in to the machines of the pool: set ssh.enabled in its configuration, or read the logs")
@@ -56,21 +56,21 @@ func (d *driver) stream(ctx context.Context, i instance, req podjob.Request, e p
 	case claim.HostKey == "" || claim.Program == "":
 		return fmt.Errorf("its task has not written the key of the SSH server of machine %s: have an SSH server on the machines of the pool, and make the pod again", i.said.Host)
 	}
-	client, err := d.dial(ctx, i.said.Host, claim.HostKey)
+	client, err := d.dialMachine(ctx, i.said.Host, claim.HostKey)
 	if err != nil {
 		return fmt.Errorf("machine %s: %w", i.said.Host, err)
 	}
 	return pack.OverSSH(ctx, client, claim.Program, i.said.Socket, req, e)
 }
 
-// dial logs in to a machine with the host key. It creates the user again if the machine has lost it.
-func (d *driver) dial(ctx context.Context, machine, hostKey string) (*ssh.Client, error) {
+// dialMachine logs in to a machine with the host key. It creates the user again if the machine has lost it.
+func (d *driver) dialMachine(ctx context.Context, machine, hostKey string) (*ssh.Client, error) {
 	key, err := d.key()
 	if err != nil {
 		return nil, err
 	}
 	for try := 0; ; try++ {
-		l, err := d.login(ctx, machine, key, try == 1)
+		l, err := d.logIn(ctx, machine, key, try == 1)
 		if err != nil {
 			return nil, err
 		}
@@ -86,9 +86,9 @@ func (d *driver) dial(ctx context.Context, machine, hostKey string) (*ssh.Client
 	}
 }
 
-// login returns the user of this process on a machine. It creates the user if there is none, if the user expires
+// logIn returns the user of this process on a machine. It creates the user if there is none, if the user expires
 // soon, or if anew is set.
-func (d *driver) login(ctx context.Context, machine string, key ssh.Signer, anew bool) (login, error) {
+func (d *driver) logIn(ctx context.Context, machine string, key ssh.Signer, anew bool) (login, error) {
 	d.mu.Lock()
 	l := d.logins[machine]
 	d.mu.Unlock()
@@ -107,7 +107,7 @@ func (d *driver) login(ctx context.Context, machine string, key ssh.Signer, anew
 	if err != nil {
 		return l, batch.Explain("find the SSH server", err)
 	}
-	l = login{net.JoinHostPort(value(at.RemoteLoginIPAddress), strconv.Itoa(int(value(at.RemoteLoginPort)))), time.Now().Add(loginTime)}
+	l = login{net.JoinHostPort(valueOf(at.RemoteLoginIPAddress), strconv.Itoa(int(valueOf(at.RemoteLoginPort)))), time.Now().Add(loginTime)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for old, l := range d.logins {

@@ -60,7 +60,7 @@ const wallClock = -1073741510
 // claimedBefore returns the reason of a pod if the last run of its task did nothing, because an earlier run has
 // the pod; otherwise "".
 func claimedBefore(t azbatch.Task) string {
-	if info := t.ExecutionInfo; isState(t, azbatch.TaskStateCompleted) && info != nil && value(info.ExitCode) == task.ExitClaimed {
+	if info := t.ExecutionInfo; isState(t, azbatch.TaskStateCompleted) && info != nil && valueOf(info.ExitCode) == task.ExitClaimed {
 		return reasonNodeLost
 	}
 	return ""
@@ -70,21 +70,21 @@ func claimedBefore(t azbatch.Task) string {
 // status. Another run on this machine finds the claim of the pod, and ends.
 func hasBegun(t azbatch.Task, said *podjob.Status) bool {
 	runs := isState(t, azbatch.TaskStateRunning) || isState(t, azbatch.TaskStateCompleted) && claimedBefore(t) == ""
-	return runs && t.NodeInfo != nil && value(t.NodeInfo.NodeID) == said.Host
+	return runs && t.NodeInfo != nil && valueOf(t.NodeInfo.NodeID) == said.Host
 }
 
 func isState(t azbatch.Task, s azbatch.TaskState) bool {
-	return strings.EqualFold(string(value(t.State)), string(s))
+	return strings.EqualFold(string(valueOf(t.State)), string(s))
 }
 
-// ended reports whether nothing of a pod runs any more, as far as is known.
-func ended(i instance) bool {
+// hasEnded reports whether nothing of a pod runs any more, as far as is known.
+func hasEnded(i instance) bool {
 	return i.said != nil && i.said.Ended || isState(i.task, azbatch.TaskStateCompleted) || i.lost != ""
 }
 
 // statusOf returns the status of a pod from its task and the status written by the task.
 func statusOf(pod *corev1.Pod, i instance) corev1.PodStatus {
-	reason, message := over(i)
+	reason, message := endReason(i)
 	switch {
 	case i.said != nil && i.said.Ended && i.said.Cause == "":
 		return i.said.Pod
@@ -97,12 +97,12 @@ func statusOf(pod *corev1.Pod, i instance) corev1.PodStatus {
 		return s
 	case reason != "":
 		return podstatus.Status(pod, podstatus.Pod{
-			StartedAt: value(i.task.CreationTime), Ended: true, Failed: true, Reason: reason, Message: message, Containers: pack.Cut(i.said, message),
+			StartedAt: valueOf(i.task.CreationTime), Ended: true, Failed: true, Reason: reason, Message: message, Containers: pack.Cut(i.said, message),
 		})
 	case i.said != nil:
 		return i.said.Pod
 	}
-	s := podstatus.Status(pod, podstatus.Pod{StartedAt: value(i.task.CreationTime)})
+	s := podstatus.Status(pod, podstatus.Pod{StartedAt: valueOf(i.task.CreationTime)})
 	switch {
 	case isState(i.task, azbatch.TaskStateActive):
 		s.Message = "the task waits for a machine" + i.waits
@@ -111,13 +111,13 @@ func statusOf(pod *corev1.Pod, i instance) corev1.PodStatus {
 	case isState(i.task, azbatch.TaskStateRunning):
 		s.Message = "the task has begun, and its program has said nothing yet"
 	default:
-		s.Message = fmt.Sprintf("the task is %s, which this version does not know", value(i.task.State))
+		s.Message = fmt.Sprintf("the task is %s, which this version does not know", valueOf(i.task.State))
 	}
 	return s
 }
 
-// over returns why a pod has ended without its own report; "" if it has not.
-func over(i instance) (reason, message string) {
+// endReason returns why a pod has ended without its own report; "" if it has not.
+func endReason(i instance) (reason, message string) {
 	info := i.task.ExecutionInfo
 	switch {
 	case i.lost == reasonPreempted:
@@ -128,18 +128,18 @@ func over(i instance) (reason, message string) {
 		return "", ""
 	case info == nil:
 		return reasonEnded, "the task has ended, and how is not known"
-	case value(info.ExitCode) == wallClock:
+	case valueOf(info.ExitCode) == wallClock:
 		return reasonDeadline, "the task was there longer than Batch lets one be"
 	case info.FailureInfo == nil:
-		return reasonEnded, fmt.Sprintf("the task has ended with the exit code %d, and its program did not say how the pod ended", value(info.ExitCode))
+		return reasonEnded, fmt.Sprintf("the task has ended with the exit code %d, and its program did not say how the pod ended", valueOf(info.ExitCode))
 	}
-	f, known := failures[value(info.FailureInfo.Code)]
+	f, known := failures[valueOf(info.FailureInfo.Code)]
 	if !known {
 		f = failure{reasonFailed, ""}
 	}
-	message = fmt.Sprintf("the task has failed: %s %s: %s", strings.ToLower(string(value(info.FailureInfo.Category))), value(info.FailureInfo.Code), value(info.FailureInfo.Message))
+	message = fmt.Sprintf("the task has failed: %s %s: %s", strings.ToLower(string(valueOf(info.FailureInfo.Category))), valueOf(info.FailureInfo.Code), valueOf(info.FailureInfo.Message))
 	for _, detail := range info.FailureInfo.Details {
-		message += ": " + value(detail.Name) + " " + value(detail.Value)
+		message += ": " + valueOf(detail.Name) + " " + valueOf(detail.Value)
 	}
 	if info.ExitCode != nil {
 		message += fmt.Sprintf(": exit code %d", *info.ExitCode)

@@ -72,8 +72,8 @@ func TestEveryState(t *testing.T) {
 			if s.Phase != c.phase || s.Reason != c.reason || !strings.Contains(s.Message, c.detail) {
 				t.Errorf("got %s %s %q, want %s %s %q", s.Phase, s.Reason, s.Message, c.phase, c.reason, c.detail)
 			}
-			if over := c.phase == corev1.PodFailed || c.phase == corev1.PodSucceeded; ended(c.i) != over {
-				t.Errorf("ended is %t", ended(c.i))
+			if over := c.phase == corev1.PodFailed || c.phase == corev1.PodSucceeded; hasEnded(c.i) != over {
+				t.Errorf("ended is %t", hasEnded(c.i))
 			}
 			for _, k := range s.ContainerStatuses {
 				if c.phase == corev1.PodFailed && k.State.Running != nil {

@@ -63,7 +63,7 @@ func (t tokens) Token() (*oauth2.Token, error) {
 
 // call makes a request and reads its answer, if answer is not nil.
 func (c *client) call(ctx context.Context, method, path string, body []byte, answer any) error {
-	return c.ask(ctx, method, path, body, func(data io.Reader) error {
+	return c.askService(ctx, method, path, body, func(data io.Reader) error {
 		if answer != nil && json.NewDecoder(data).Decode(answer) != nil { // the error of which may quote a secret
 			return errors.New("it is no JSON of the description")
 		}
@@ -71,15 +71,15 @@ func (c *client) call(ctx context.Context, method, path string, body []byte, ans
 	})
 }
 
-// list passes each item of a list to take, from all pages.
-func list[T any](ctx context.Context, c *client, path string, take func(T)) error {
+// eachItem passes each item of a list to take, from all pages.
+func eachItem[T any](ctx context.Context, c *client, path string, take func(T)) error {
 	query := url.Values{"page_request.first": {"1000"}}
 	for {
 		var page struct {
 			HasNextPage bool
 			EndCursor   string
 		}
-		err := c.ask(ctx, http.MethodGet, path+"?"+query.Encode(), nil, func(data io.Reader) error {
+		err := c.askService(ctx, http.MethodGet, path+"?"+query.Encode(), nil, func(data io.Reader) error {
 			return jsonlist.Read(data, []string{"results"}, take, map[string]any{"pageInfo": &page})
 		})
 		if err != nil || !page.HasNextPage {
@@ -92,8 +92,8 @@ func list[T any](ctx context.Context, c *client, path string, take func(T)) erro
 	}
 }
 
-// ask makes a request and passes the answer to read. An answer without success is an error with a kind; see errorOf.
-func (c *client) ask(ctx context.Context, method, path string, body []byte, read func(io.Reader) error) error {
+// askService makes a request and passes the answer to read. An answer without success is an error with a kind; see errorOf.
+func (c *client) askService(ctx context.Context, method, path string, body []byte, read func(io.Reader) error) error {
 	r, err := http.NewRequestWithContext(ctx, method, c.endpoint+path, bytes.NewReader(body))
 	if err != nil {
 		return err

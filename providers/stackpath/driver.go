@@ -57,7 +57,7 @@ func Provider() cli.Provider {
 			}
 			return newDriver(in, config, next).kit, nil
 		},
-		Check: func(config Config) func(*corev1.Pod) error { return mapping{config: config}.check },
+		Check: func(config Config) func(*corev1.Pod) error { return mapping{config: config}.checkPod },
 	})
 }
 
@@ -78,7 +78,7 @@ const lookAfter = 3 * time.Second
 func newDriver(in cli.ProviderInput, config Config, next http.RoundTripper) *driver {
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}
 	d := &driver{mapping: mapping{config, owner}, client: newClient(config, next), workloads: "/workload/v1/stacks/" + url.PathEscape(config.StackID) + "/workloads"}
-	d.instances = lookups.New(config.InstanceRequests, cmp.Or(config.busy, lookAfter), d.look)
+	d.instances = lookups.New(config.InstanceRequests, cmp.Or(config.busy, lookAfter), d.readInstance)
 	d.kit = service.New(service.Config{
 		Service: "StackPath", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
 		Again: service.AgainReplaces, SeenWithin: config.seenWithin, Busy: config.busy, Soon: cmp.Or(config.busy, lookAfter/2), Rest: config.rest, Idle: config.idle,
@@ -87,27 +87,27 @@ func newDriver(in cli.ProviderInput, config Config, next http.RoundTripper) *dri
 	return d
 }
 
-// at is the path of a workload.
-func (d *driver) at(id string) string { return d.workloads + "/" + url.PathEscape(id) }
+// workloadPath is the path of a workload.
+func (d *driver) workloadPath(id string) string { return d.workloads + "/" + url.PathEscape(id) }
 
-// look asks for the instance of a workload. If there are several, the newest instance is the pod.
-func (d *driver) look(ctx context.Context, id string) (newest *instance, settled bool, err error) {
-	err = list(ctx, d.client, d.at(id)+"/instances", func(i instance) {
+// readInstance asks for the instance of a workload. If there are several, the newest instance is the pod.
+func (d *driver) readInstance(ctx context.Context, id string) (newest *instance, settled bool, err error) {
+	err = eachItem(ctx, d.client, d.workloadPath(id)+"/instances", func(i instance) {
 		if newest == nil || newest.Phase == "DELETING" || i.Phase != "DELETING" && newest.CreatedAt < i.CreatedAt {
 			newest = &i
 		}
 	})
-	return newest, newest.settled(), err
+	return newest, newest.isSettled(), err
 }
 
 // List implements service.Driver: all workloads with their instances. It looks anew at some of the instances.
 func (d *driver) List(ctx context.Context) (all []seen, err error) {
 	listed := map[string]lookups.Listed{}
-	err = list(ctx, d.client, d.workloads, func(w workload) {
-		if s, ours := d.owned(w); ours {
+	err = eachItem(ctx, d.client, d.workloads, func(w workload) {
+		if s, ours := d.ownedWorkload(w); ours {
 			all = append(all, s)
 			s.instance = d.instances.Last(w.ID)
-			if deleted := w.Metadata.DeleteRequestedAt != ""; !s.ended() { // else nothing of it changes any more
+			if deleted := w.Metadata.DeleteRequestedAt != ""; !s.hasEnded() { // else nothing of it changes any more
 				listed[w.ID] = lookups.Listed{Changes: deleted, Optional: deleted} // lists show the end of a deleted one, too
 			}
 		}
@@ -121,11 +121,11 @@ func (d *driver) List(ctx context.Context) (all []seen, err error) {
 	for i := range all {
 		all[i].instance = d.instances.Last(all[i].ID)
 	}
-	return slices.DeleteFunc(all, seen.gone), nil
+	return slices.DeleteFunc(all, seen.isGone), nil
 }
 
-// owned returns a workload of this node, or false if it is another's.
-func (d *driver) owned(w workload) (seen, bool) {
+// ownedWorkload returns a workload of this node, or false if it is another's.
+func (d *driver) ownedWorkload(w workload) (seen, bool) {
 	pod, ours := d.owner.Owned(w.Metadata.Labels)
 	w.Metadata.Labels = nil // pod has their values, and nobody keeps them
 	return seen{workload: w, pod: pod}, ours
@@ -137,16 +137,16 @@ func (d *driver) Identify(s seen) (poll.Identity, bool) {
 }
 
 // Ended implements service.Ender. Lists still show a deleted workload after all its containers have ended.
-func (d *driver) Ended(s seen) bool { return s.ended() }
+func (d *driver) Ended(s seen) bool { return s.hasEnded() }
 
 // Status implements service.Driver.
 func (d *driver) Status(pod *corev1.Pod, s seen) corev1.PodStatus {
-	return podstatus.Status(pod, observe(pod, s))
+	return podstatus.Status(pod, observePod(pod, s))
 }
 
 // Create implements service.Driver.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (made seen, err error) {
-	body, err := d.workload(in)
+	body, err := d.workloadRequest(in)
 	if err != nil {
 		return made, service.NotMade(err)
 	}
@@ -162,7 +162,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (made seen, err
 		err = errors.New("the service gives no ID of the workload: it is looked for")
 	}
 	answer.Workload.Metadata.Labels = in.Tags
-	made, _ = d.owned(answer.Workload)
+	made, _ = d.ownedWorkload(answer.Workload)
 	d.instances.Made(made.ID)
 	return made, err
 }
@@ -171,11 +171,11 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (made seen, err
 // should run.
 func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (found seen, is bool, err error) {
 	var answer struct{ Workload workload }
-	err = d.client.call(ctx, http.MethodGet, d.at(d.owner.Name(identity.Of(pod))), nil, &answer)
+	err = d.client.call(ctx, http.MethodGet, d.workloadPath(d.owner.Name(identity.Of(pod))), nil, &answer)
 	if errdefs.IsNotFound(err) {
 		return found, false, nil
 	}
-	found, ours := d.owned(answer.Workload)
+	found, ours := d.ownedWorkload(answer.Workload)
 	if err != nil || !ours || found.pod.UID != pod.UID || pod.DeletionTimestamp == nil && found.Metadata.DeleteRequestedAt != "" {
 		return found, false, err
 	}
@@ -188,7 +188,7 @@ func (d *driver) Close() { d.client.close() }
 
 // Stop implements service.Driver. A workload has the grace period from its creation.
 func (d *driver) Stop(ctx context.Context, _ *corev1.Pod, s seen) error {
-	return d.client.call(ctx, http.MethodDelete, d.at(s.ID), nil, nil)
+	return d.client.call(ctx, http.MethodDelete, d.workloadPath(s.ID), nil, nil)
 }
 
 // mostLog is how many bytes of a log are read at once. logEvery is the interval of reads of a log that is
@@ -213,7 +213,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[seen], opts api.Con
 				query.Set("since_time", since.UTC().Format(time.RFC3339Nano))
 			}
 			var text strings.Builder
-			err := d.client.ask(ctx, http.MethodGet, d.at(of.Instance.ID)+"/instances/"+url.PathEscape(of.Instance.instance.Name)+"/logs?"+query.Encode(), nil, func(log io.Reader) error {
+			err := d.client.askService(ctx, http.MethodGet, d.workloadPath(of.Instance.ID)+"/instances/"+url.PathEscape(of.Instance.instance.Name)+"/logs?"+query.Encode(), nil, func(log io.Reader) error {
 				_, err := io.Copy(&text, log)
 				return err
 			})
@@ -244,7 +244,7 @@ func (d *driver) Examine(ctx context.Context) error {
 		return err
 	}
 	var cities []string
-	err := list(ctx, d.client, "/workload/v1/locations", func(l struct{ CityCode string }) { cities = append(cities, l.CityCode) })
+	err := eachItem(ctx, d.client, "/workload/v1/locations", func(l struct{ CityCode string }) { cities = append(cities, l.CityCode) })
 	if err == nil && !slices.Contains(cities, d.config.CityCode) {
 		err = fmt.Errorf("cityCode: %s is none of the locations %q", d.config.CityCode, cities)
 	}

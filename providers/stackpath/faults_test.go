@@ -225,7 +225,7 @@ func TestOneInstanceOfMany(t *testing.T) {
 		h.region.front.Break(faultOf("GetWorkloadInstances", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"results":[` + c.results + `]}`))
 		}))
-		got, _, err := h.open().driver.look(t.Context(), "w")
+		got, _, err := h.open().driver.readInstance(t.Context(), "w")
 		if err != nil || got == nil && c.want != "" || got != nil && got.Name != c.want {
 			t.Errorf("%s: got %+v, %v, want %q", c.name, got, err, c.want)
 		}
@@ -291,8 +291,10 @@ func TestWorkloadIsShownWhileItIsDeleted(t *testing.T) {
 		var all sync.WaitGroup
 		for _, request := range []func() error{
 			func() error { return p.driver.Stop(t.Context(), pod, seen{workload: workload{ID: id}}) },
-			func() error { _, _, err := p.driver.look(t.Context(), id); return err },
-			func() error { return p.driver.client.call(t.Context(), http.MethodGet, p.driver.at(id), nil, nil) },
+			func() error { _, _, err := p.driver.readInstance(t.Context(), id); return err },
+			func() error {
+				return p.driver.client.call(t.Context(), http.MethodGet, p.driver.workloadPath(id), nil, nil)
+			},
 		} {
 			all.Go(func() {
 				if err := request(); err != nil {

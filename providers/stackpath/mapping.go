@@ -32,8 +32,8 @@ var sizes = []sizing.Row{
 // there.
 type object map[string]any
 
-// filled returns o without zero and empty values. A pointer to zero stays.
-func (o object) filled() object {
+// withoutEmpty returns o without zero and empty values. A pointer to zero stays.
+func (o object) withoutEmpty() object {
 	maps.DeleteFunc(o, func(_ string, value any) bool {
 		v := reflect.ValueOf(value)
 		return !v.IsValid() || v.IsZero() || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.Len() == 0
@@ -41,8 +41,8 @@ func (o object) filled() object {
 	return o
 }
 
-// number is a number of 64 bits; nothing for nil.
-func number(n *int64) string {
+// numberText is a number of 64 bits; nothing for nil.
+func numberText(n *int64) string {
 	if n == nil {
 		return ""
 	}
@@ -55,25 +55,25 @@ type mapping struct {
 	owner  identity.Owner
 }
 
-// check refuses a pod for every reason of workload that is visible in the pod alone.
-func (m mapping) check(pod *corev1.Pod) error {
+// checkPod refuses a pod for every reason of workload that is visible in the pod alone.
+func (m mapping) checkPod(pod *corev1.Pod) error {
 	in, err := service.Unread(m.owner, pod)
 	if err == nil {
-		_, err = m.workload(in)
+		_, err = m.workloadRequest(in)
 	}
 	return err
 }
 
-// workload returns the request for the workload of a pod. The same pod always gives the same request. Errors are
+// workloadRequest returns the request for the workload of a pod. The same pod always gives the same request. Errors are
 // of the kind invalid-input, with the field.
-func (m mapping) workload(in *service.Inputs) ([]byte, error) {
+func (m mapping) workloadRequest(in *service.Inputs) ([]byte, error) {
 	metadata := object{"labels": in.Tags} // without annotations of the pod: the service acts by some
 	if m.config.Console.Address != "" {
 		metadata["annotations"] = object{"workload.platform.stackpath.net/remote-management": "true"}
 	}
 	containers, logins, known := map[bool]object{true: {}, false: {}}, []object(nil), map[node.RegistryCredential]bool{}
-	err := cmp.Or(cannot(&in.Pod.Spec, field.NewPath("spec")), service.Containers(in.Pod, func(c *corev1.Container, init bool, at *field.Path) (err error) {
-		containers[init][c.Name], err = m.container(c, in.Containers[c.Name], at)
+	err := cmp.Or(refuseSpec(&in.Pod.Spec, field.NewPath("spec")), service.Containers(in.Pod, func(c *corev1.Container, init bool, at *field.Path) (err error) {
+		containers[init][c.Name], err = m.mapContainer(c, in.Containers[c.Name], at)
 		if l, ok := in.RegistryLogin(c.Image); ok && !known[l] {
 			known[l], logins = true, append(logins, object{"dockerRegistry": object{"server": l.Registry, "username": l.Username, "password": l.Password}})
 		}
@@ -87,14 +87,14 @@ func (m mapping) workload(in *service.Inputs) ([]byte, error) {
 		"name": in.Name, "slug": in.Name, "metadata": metadata,
 		"spec": object{
 			"networkInterfaces": []object{{"network": "default"}}, "initContainers": containers[true], "containers": containers[false],
-			"imagePullCredentials": logins, "runtime": object{"containers": runtime(&in.Pod.Spec)},
-		}.filled(),
+			"imagePullCredentials": logins, "runtime": object{"containers": runtimeSettings(&in.Pod.Spec)},
+		}.withoutEmpty(),
 		"targets": object{"node": object{"spec": object{"deploymentScope": "cityCode", "deployments": deployments}}},
 	}})
 }
 
-// cannot refuses everything that a workload has no field for and that no feature covers.
-func cannot(s *corev1.PodSpec, at *field.Path) error {
+// refuseSpec refuses everything that a workload has no field for and that no feature covers.
+func refuseSpec(s *corev1.PodSpec, at *field.Path) error {
 	switch {
 	case len(s.InitContainers) > 1:
 		return errdefs.InvalidInputf("%s: a workload has init containers by name, and no order of them: want one at most", at.Child("initContainers").Index(1))
@@ -106,23 +106,23 @@ func cannot(s *corev1.PodSpec, at *field.Path) error {
 	return nil
 }
 
-// runtime returns the settings of all containers. An object of Kubernetes in it has the same field names as at
+// runtimeSettings returns the settings of all containers. An object of Kubernetes in it has the same field names as at
 // the service.
-func runtime(s *corev1.PodSpec) object {
+func runtimeSettings(s *corev1.PodSpec) object {
 	c, groups := cmp.Or(s.SecurityContext, &corev1.PodSecurityContext{}), []string(nil)
 	for _, n := range c.SupplementalGroups {
-		groups = append(groups, number(&n))
+		groups = append(groups, numberText(&n))
 	}
 	return object{
-		"terminationGracePeriodSeconds": number(s.TerminationGracePeriodSeconds), "shareProcessNamespace": s.ShareProcessNamespace, "hostAliases": s.HostAliases, "dnsConfig": s.DNSConfig,
+		"terminationGracePeriodSeconds": numberText(s.TerminationGracePeriodSeconds), "shareProcessNamespace": s.ShareProcessNamespace, "hostAliases": s.HostAliases, "dnsConfig": s.DNSConfig,
 		"securityContext": object{
-			"runAsUser": number(c.RunAsUser), "runAsGroup": number(c.RunAsGroup), "runAsNonRoot": c.RunAsNonRoot, "supplementalGroups": groups,
-		}.filled(),
-	}.filled()
+			"runAsUser": numberText(c.RunAsUser), "runAsGroup": numberText(c.RunAsGroup), "runAsNonRoot": c.RunAsNonRoot, "supplementalGroups": groups,
+		}.withoutEmpty(),
+	}.withoutEmpty()
 }
 
-// container maps one container of the spec; full is the same container with its environment.
-func (m mapping) container(c, full *corev1.Container, at *field.Path) (object, error) {
+// mapContainer maps one container of the spec; full is the same container with its environment.
+func (m mapping) mapContainer(c, full *corev1.Container, at *field.Path) (object, error) {
 	if in := podspec.SecretWord(c, at); in != nil {
 		return nil, errdefs.InvalidInputf("%s: it names a variable that comes from a Secret, and commands are shown: let a shell in the container expand it", in)
 	}
@@ -141,7 +141,7 @@ func (m mapping) container(c, full *corev1.Container, at *field.Path) (object, e
 	if c.ImagePullPolicy == corev1.PullNever {
 		return nil, errdefs.InvalidInputf("%s: Never: nothing brings images there but a pull", at.Child("imagePullPolicy"))
 	}
-	if out["env"], err = environment(c, full, at.Child("env")); err != nil {
+	if out["env"], err = environmentOf(c, full, at.Child("env")); err != nil {
 		return nil, err
 	}
 	ports := object{}
@@ -151,7 +151,7 @@ func (m mapping) container(c, full *corev1.Container, at *field.Path) (object, e
 			return nil, errdefs.InvalidInputf("%s: SCTP: a workload has ports of TCP and UDP", at.Child("ports").Index(i).Child("protocol"))
 		}
 		name := cmp.Or(p.Name, strings.ToLower(string(protocol))+"-"+strconv.Itoa(int(p.ContainerPort)))
-		ports[name] = object{"port": p.ContainerPort, "protocol": protocol, "enableImplicitNetworkPolicy": m.config.OpenPorts}.filled()
+		ports[name] = object{"port": p.ContainerPort, "protocol": protocol, "enableImplicitNetworkPolicy": m.config.OpenPorts}.withoutEmpty()
 	}
 	out["ports"] = ports
 	for name, p := range map[string]*corev1.Probe{"livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe, "startupProbe": c.StartupProbe} {
@@ -160,24 +160,24 @@ func (m mapping) container(c, full *corev1.Container, at *field.Path) (object, e
 		} else if p.TerminationGracePeriodSeconds != nil {
 			return nil, errdefs.InvalidInputf("%s: a probe of a workload has no field for it", at.Child(name, "terminationGracePeriodSeconds"))
 		}
-		does, err := action(&corev1.LifecycleHandler{Exec: p.Exec, HTTPGet: p.HTTPGet, TCPSocket: p.TCPSocket}, c, at.Child(name))
+		does, err := actionOf(&corev1.LifecycleHandler{Exec: p.Exec, HTTPGet: p.HTTPGet, TCPSocket: p.TCPSocket}, c, at.Child(name))
 		if err != nil {
 			return nil, err
 		}
 		does["initialDelaySeconds"], does["timeoutSeconds"], does["periodSeconds"] = p.InitialDelaySeconds, p.TimeoutSeconds, p.PeriodSeconds
 		does["successThreshold"], does["failureThreshold"] = p.SuccessThreshold, p.FailureThreshold
-		out[name] = does.filled()
+		out[name] = does.withoutEmpty()
 	}
 	hooks := cmp.Or(c.Lifecycle, &corev1.Lifecycle{})
-	start, err := action(hooks.PostStart, c, at.Child("lifecycle", "postStart"))
-	stop, failed := action(hooks.PreStop, c, at.Child("lifecycle", "preStop"))
-	out["lifecycle"] = object{"postStart": start, "preStop": stop}.filled()
+	start, err := actionOf(hooks.PostStart, c, at.Child("lifecycle", "postStart"))
+	stop, failed := actionOf(hooks.PreStop, c, at.Child("lifecycle", "preStop"))
+	out["lifecycle"] = object{"postStart": start, "preStop": stop}.withoutEmpty()
 	s := cmp.Or(c.SecurityContext, &corev1.SecurityContext{})
 	out["securityContext"] = object{
-		"runAsUser": number(s.RunAsUser), "runAsGroup": number(s.RunAsGroup), "runAsNonRoot": s.RunAsNonRoot,
+		"runAsUser": numberText(s.RunAsUser), "runAsGroup": numberText(s.RunAsGroup), "runAsNonRoot": s.RunAsNonRoot,
 		"readOnlyRootFilesystem": s.ReadOnlyRootFilesystem, "allowPrivilegeEscalation": s.AllowPrivilegeEscalation,
-	}.filled()
-	return out.filled(), cmp.Or(err, failed)
+	}.withoutEmpty()
+	return out.withoutEmpty(), cmp.Or(err, failed)
 }
 
 // sizeOf returns the smallest size with room for a container. A limit goes before a request.
@@ -203,10 +203,10 @@ func sizeOf(c *corev1.Container, at *field.Path) (object, error) {
 	return out, nil
 }
 
-// environment returns the environment of a container. A value that is not literally in the spec may come from a
+// environmentOf returns the environment of a container. A value that is not literally in the spec may come from a
 // Secret, so it is stored as a secret. The variables of the API server are left out, because workloads do not
 // reach it.
-func environment(c, full *corev1.Container, at *field.Path) (object, error) {
+func environmentOf(c, full *corev1.Container, at *field.Path) (object, error) {
 	written := map[string]string{}
 	for i := range c.Env {
 		written[c.Env[i].Name] = c.Env[i].Value
@@ -230,8 +230,8 @@ func environment(c, full *corev1.Container, at *field.Path) (object, error) {
 	return all, nil
 }
 
-// action returns the action of a probe or a hook. Nil stays nil.
-func action(h *corev1.LifecycleHandler, c *corev1.Container, at *field.Path) (object, error) {
+// actionOf returns the action of a probe or a hook. Nil stays nil.
+func actionOf(h *corev1.LifecycleHandler, c *corev1.Container, at *field.Path) (object, error) {
 	switch {
 	case h == nil:
 		return nil, nil
@@ -243,7 +243,7 @@ func action(h *corev1.LifecycleHandler, c *corev1.Container, at *field.Path) (ob
 			headers[k.Name] = strings.TrimPrefix(headers[k.Name]+", "+k.Value, ", ")
 		}
 		port, err := podspec.Port(h.HTTPGet.Port, c, at.Child("httpGet", "port"))
-		return object{"httpGet": object{"path": cmp.Or(h.HTTPGet.Path, "/"), "port": port, "scheme": cmp.Or(h.HTTPGet.Scheme, corev1.URISchemeHTTP), "httpHeaders": headers}.filled()}, err
+		return object{"httpGet": object{"path": cmp.Or(h.HTTPGet.Path, "/"), "port": port, "scheme": cmp.Or(h.HTTPGet.Scheme, corev1.URISchemeHTTP), "httpHeaders": headers}.withoutEmpty()}, err
 	case h.TCPSocket != nil && h.TCPSocket.Host == "":
 		port, err := podspec.Port(h.TCPSocket.Port, c, at.Child("tcpSocket", "port"))
 		return object{"tcpSocket": object{"port": port}}, err

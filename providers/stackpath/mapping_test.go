@@ -49,7 +49,7 @@ func request(t *testing.T, m mapping, pod *corev1.Pod, change func(*service.Inpu
 	if change != nil {
 		change(in)
 	}
-	data, err := m.workload(in)
+	data, err := m.workloadRequest(in)
 	if err != nil {
 		return nil, err
 	}
@@ -219,5 +219,5 @@ func TestCheckAndNodeRefuseInTheSameWords(t *testing.T) {
 	h := newHome(t)
 	p, _ := h.start()
 	p.UsePodObjects(checkcase.Objects{})
-	checkcase.Compare(t, p.Capabilities().LeaveOut, p.CreatePod, p.driver.mapping.check, program.Program{Stay: program.Forever}.Args()...)
+	checkcase.Compare(t, p.Capabilities().LeaveOut, p.CreatePod, p.driver.mapping.checkPod, program.Program{Stay: program.Forever}.Args()...)
 }

@@ -50,27 +50,27 @@ type containerStatus struct {
 	}
 }
 
-// gone reports whether nothing is left of a deleted workload, although lists have it.
-func (s seen) gone() bool {
+// isGone reports whether nothing is left of a deleted workload, although lists have it.
+func (s seen) isGone() bool {
 	return s.Status == "INACTIVE" && s.Metadata.DeleteRequestedAt != "" && s.instance == nil
 }
 
-// ended reports whether all containers of a deleted workload have ended.
-func (s seen) ended() bool {
+// hasEnded reports whether all containers of a deleted workload have ended.
+func (s seen) hasEnded() bool {
 	return s.Metadata.DeleteRequestedAt != "" && s.instance != nil && len(s.instance.ContainerStatuses) > 0 &&
 		!slices.ContainsFunc(s.instance.ContainerStatuses, func(c containerStatus) bool { return c.Terminated == nil })
 }
 
-// settled reports whether all containers of an instance run and are ready, so that no change is expected.
-func (i *instance) settled() bool {
+// isSettled reports whether all containers of an instance run and are ready, so that no change is expected.
+func (i *instance) isSettled() bool {
 	return i != nil && i.Phase == "RUNNING" && len(i.ContainerStatuses) > 0 &&
 		!slices.ContainsFunc(i.ContainerStatuses, func(c containerStatus) bool { return c.Running == nil || !c.Ready })
 }
 
-// observe turns an answer of the service into observations of the pod. The containers show the state. The phases
+// observePod turns an answer of the service into observations of the pod. The containers show the state. The phases
 // of the instance and the workload are only additional words, because it is not documented which phase is the
 // last one.
-func observe(pod *corev1.Pod, s seen) podstatus.Pod {
+func observePod(pod *corev1.Pod, s seen) podstatus.Pod {
 	out := podstatus.Pod{StartedAt: parseTime(s.Metadata.CreatedAt)}
 	if status := s.Status; status != "" && status != "ACTIVE" {
 		out.Reason, out.Message = status, "the status of the workload is "+status
@@ -83,16 +83,16 @@ func observe(pod *corev1.Pod, s seen) podstatus.Pod {
 	if i.Phase != "RUNNING" && i.Phase != "STARTING" {
 		out.Reason, out.Message = cmp.Or(i.Reason, out.Reason, i.Phase), cmp.Or(i.Message, out.Message)
 	}
-	out.Ended = s.ended() // no container is started again
+	out.Ended = s.hasEnded() // no container is started again
 	for _, status := range slices.Concat(i.InitContainerStatuses, i.ContainerStatuses) {
-		c := status.observe(i)
+		c := status.observeContainer(i)
 		c.Remember(service.StateOf(pod, c.Name))
 		out.Containers = append(out.Containers, c)
 	}
 	return out
 }
 
-func (c *containerStatus) observe(i *instance) podstatus.Container {
+func (c *containerStatus) observeContainer(i *instance) podstatus.Container {
 	out := podstatus.Container{Name: c.Name, Restarts: c.RestartCount, Ready: &c.Ready}
 	out.Run.ID = "stackpath://" + cmp.Or(c.ContainerID, i.ID+"/"+c.Name+"/"+strconv.Itoa(int(c.RestartCount)))
 	switch t := c.Terminated; {

@@ -139,7 +139,7 @@ func TestStatesOfWorkloads(t *testing.T) {
 	} {
 		s := seen{instance: c.instance}
 		s.Status, s.Metadata.DeleteRequestedAt = c.status, c.deleted
-		if got := s.gone(); got != c.want {
+		if got := s.isGone(); got != c.want {
 			t.Errorf("%+v is gone: %t", c, got)
 		}
 	}
@@ -179,7 +179,7 @@ func TestSettled(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &i); err != nil {
 			t.Fatal(err)
 		}
-		if got := i.settled(); got != want {
+		if got := i.isSettled(); got != want {
 			t.Errorf("%s: %t", text, got)
 		}
 	}

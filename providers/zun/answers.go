@@ -56,8 +56,8 @@ const (
 	pageSize, maxPages = "1000", 100
 )
 
-// list passes each item of a collection to take, from all pages. Of a registry, take gets the ID and the name.
-func (c *client) list(ctx context.Context, collection string, query url.Values, take func(container)) error {
+// eachItem passes each item of a collection to take, from all pages. Of a registry, take gets the ID and the name.
+func (c *client) eachItem(ctx context.Context, collection string, query url.Values, take func(container)) error {
 	if query == nil {
 		query = url.Values{}
 	}
@@ -82,20 +82,20 @@ func (c *client) list(ctx context.Context, collection string, query url.Values, 
 	return fmt.Errorf("list %s: the list has more than %d pages of %s", collection, maxPages, pageSize)
 }
 
-func (c *client) get(ctx context.Context, uuid string) (out container, err error) {
+func (c *client) readContainer(ctx context.Context, uuid string) (out container, err error) {
 	_, err = c.call(ctx, "read container", http.MethodGet, containers+"/"+uuid, nil, nil, &out)
 	out.Labels = nil // its reader knows the pod
 	return out, err
 }
 
-// do asks for an action on a container, and returns the ID of the request.
-func (c *client) do(ctx context.Context, uuid, what string, query url.Values) (string, error) {
+// requestAction asks for an action on a container, and returns the ID of the request.
+func (c *client) requestAction(ctx context.Context, uuid, what string, query url.Values) (string, error) {
 	header, err := c.call(ctx, what+" container", http.MethodPost, containers+"/"+uuid+"/"+what, query, nil, nil)
 	return header.Get("X-Openstack-Request-Id"), err
 }
 
-// starts returns the starts of a container after the first, the oldest first.
-func (c *client) starts(ctx context.Context, uuid string) (out []action, err error) {
+// listStarts returns the starts of a container after the first, the oldest first.
+func (c *client) listStarts(ctx context.Context, uuid string) (out []action, err error) {
 	var answer struct {
 		ContainerActions []action `json:"containerActions"`
 	}

@@ -28,8 +28,8 @@ func (d *driver) Attach(ctx context.Context, to service.Target[instance], attach
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s, err := d.open(ctx, address, attach, func(size url.Values) error {
-		_, err := d.client.do(ctx, uuid, "resize", size)
+	s, err := d.openSession(ctx, address, attach, func(size url.Values) error {
+		_, err := d.client.requestAction(ctx, uuid, "resize", size)
 		return err
 	})
 	if err != nil {

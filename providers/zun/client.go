@@ -35,7 +35,7 @@ type client struct{ openstack.Client }
 
 func newClient(config Config, next http.RoundTripper) *client {
 	return &client{openstack.Client{
-		Name: "Zun", Type: "container", Microversion: microversion, Login: config.login, Find: findZun,
+		Name: "Zun", Type: "container", Microversion: microversion, Login: config.readLogin, Find: findZun,
 		HTTP: http.Client{Transport: next, CheckRedirect: openstack.NoRedirect},
 	}}
 }
@@ -49,8 +49,8 @@ func findZun(provider *gophercloud.ProviderClient, where gophercloud.EndpointOpt
 	return service, err
 }
 
-// login returns the credentials of a cloud or of an identity.
-func (c Config) login(ctx context.Context) (l openstack.Login, err error) {
+// readLogin returns the credentials of a cloud or of an identity.
+func (c Config) readLogin(ctx context.Context) (l openstack.Login, err error) {
 	if c.Cloud != "" {
 		return openstack.Cloud{Name: c.Cloud, File: c.CloudsFile, Region: c.Region, Interface: c.Interface, CAFile: c.CAFile}.Login()
 	}
@@ -81,14 +81,14 @@ func (c *client) call(ctx context.Context, action, method, path string, query ur
 	defer cancel()
 	header, err := c.Call(ctx, method, path, query, body, answer)
 	if err != nil {
-		err = explain(action, err)
+		err = explainRefusal(action, err)
 	}
 	return header, err
 }
 
-// explain returns the error of an action with advice. Its kind is not-found for a thing that Zun lacks, and invalid-input
+// explainRefusal returns the error of an action with advice. Its kind is not-found for a thing that Zun lacks, and invalid-input
 // for a request that Zun will never do.
-func explain(action string, err error) error {
+func explainRefusal(action string, err error) error {
 	err = fmt.Errorf("%s: %w", action, err)
 	var refusal *openstack.Refusal
 	if !errors.As(err, &refusal) {

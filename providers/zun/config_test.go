@@ -33,7 +33,7 @@ func TestOldProviderStarts(t *testing.T) {
 	if c, err = c.complete(); err != nil || c.Region != "RegionOne" || c.Capacity.Cpu().String() != "20" || c.Capacity.Memory().String() != "100Gi" || c.Capacity.Pods().String() != "20" {
 		t.Errorf("got %+v, %v", c, err)
 	}
-	login, err := c.login(t.Context())
+	login, err := c.readLogin(t.Context())
 	who := login.Credentials
 	if err != nil || who.IdentityEndpoint != "https://keystone.example.com/v3" || who.Username != "u" || who.Password != "p" || who.DomainID != "default" || who.DomainName != "" ||
 		who.Scope.ProjectName != "project" || who.Scope.DomainID != "default" || who.Scope.DomainName != "" {

@@ -42,7 +42,7 @@ type driver struct {
 }
 
 // Refuse implements service.Refuser.
-func (d *driver) Refuse(pod *corev1.Pod) error { return d.mapping.refuse(pod) }
+func (d *driver) Refuse(pod *corev1.Pod) error { return d.mapping.refusePod(pod) }
 
 // Identify implements service.Driver.
 func (d *driver) Identify(i instance) (poll.Identity, bool) {
@@ -50,10 +50,10 @@ func (d *driver) Identify(i instance) (poll.Identity, bool) {
 }
 
 // Status implements service.Driver.
-func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus { return i.status(pod) }
+func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus { return i.podStatus(pod) }
 
 // Ended implements service.Ender.
-func (d *driver) Ended(i instance) bool { return i.ended() }
+func (d *driver) Ended(i instance) bool { return i.hasEnded() }
 
 // List implements service.Driver. It also asks for some containers one by one, and gives up everything that no pod needs.
 func (d *driver) List(ctx context.Context) (all []instance, err error) {
@@ -62,9 +62,9 @@ func (d *driver) List(ctx context.Context) (all []instance, err error) {
 		collections = append(collections, capsules)
 	}
 	for _, collection := range collections {
-		err := d.client.list(ctx, collection, nil, func(c container) {
+		err := d.client.eachItem(ctx, collection, nil, func(c container) {
 			named[c.Registry] = true
-			if i, ours := d.owned(c, collection == capsules, at); ours {
+			if i, ours := d.ownedInstance(c, collection == capsules, at); ours {
 				all = append(all, i)
 			}
 		})
@@ -77,15 +77,15 @@ func (d *driver) List(ctx context.Context) (all []instance, err error) {
 			return nil, err
 		}
 	}
-	if err := d.refresh(ctx, all, at); err != nil {
+	if err := d.refreshContainers(ctx, all, at); err != nil {
 		return nil, err
 	}
 	for _, i := range all {
-		if i.ended() && i.TaskState == "" && d.isUnwanted(i) {
+		if i.hasEnded() && i.TaskState == "" && d.isUnwanted(i) {
 			d.kit.Leave(i.UUID)
 		}
 	}
-	d.logins.sweep(ctx, named)
+	d.logins.sweepRegistries(ctx, named)
 	return all, nil
 }
 
@@ -99,21 +99,21 @@ func (d *driver) countStarts(ctx context.Context, i *instance) error {
 	if pod := d.kit.InCluster(id); i.capsule || i.Status == stateCreating || pod != nil && len(pod.Status.ContainerStatuses) > 0 {
 		return nil
 	}
-	starts, err := d.client.starts(ctx, i.UUID)
+	starts, err := d.client.listStarts(ctx, i.UUID)
 	i.starts = int32(len(starts))
 	return err
 }
 
-// refresh asks for some containers of a list one by one. The list does not show how a container has ended, and for up to a
+// refreshContainers asks for some containers of a list one by one. The list does not show how a container has ended, and for up to a
 // minute it does not show that the container has ended. Nobody acts on the exit code of a deleted pod with the restart policy
 // Always.
-func (d *driver) refresh(ctx context.Context, all []instance, at time.Time) error {
+func (d *driver) refreshContainers(ctx context.Context, all []instance, at time.Time) error {
 	listed := map[string]lookups.Listed{}
 	for _, i := range all {
 		pod, _, known := d.kit.Cache().Get(i.pod.UID)
 		always := known && pod.Spec.RestartPolicy == corev1.RestartPolicyAlways
 		switch {
-		case i.unread():
+		case i.isUnread():
 			listed[i.UUID] = lookups.Listed{Changes: true, Optional: always && pod.DeletionTimestamp != nil}
 		case i.Status == stateRunning && i.TaskState == "" && !i.capsule:
 			is := lookups.Listed{Since: parseTime(i.CreatedAt), Ends: known && !always}
@@ -142,20 +142,20 @@ func (d *driver) isUnwanted(i instance) bool {
 	return d.kit.InCluster(id) == nil || known && (pod.DeletionTimestamp != nil || current.UUID != i.UUID)
 }
 
-// owned returns a container as an instance of this node, or false if it is not.
-func (d *driver) owned(c container, capsule bool, at time.Time) (instance, bool) {
+// ownedInstance returns a container as an instance of this node, or false if it is not.
+func (d *driver) ownedInstance(c container, capsule bool, at time.Time) (instance, bool) {
 	pod, ours := d.owner.Owned(c.Labels)
 	c.Labels = nil // pod has their values, and nobody keeps them
 	return instance{container: c, pod: pod, capsule: capsule, at: at}, ours
 }
 
-// look asks Zun about one container, so that Zun refreshes the state. After an error, the state from the list
+// readInstance asks Zun about one container, so that Zun refreshes the state. After an error, the state from the list
 // stays: Zun is slow about containers on a host that is down.
-func (d *driver) look(ctx context.Context, uuid string) (i instance, settled bool, err error) {
+func (d *driver) readInstance(ctx context.Context, uuid string) (i instance, settled bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	at := time.Now()
-	if c, err := d.client.get(ctx, uuid); err == nil {
+	if c, err := d.client.readContainer(ctx, uuid); err == nil {
 		i = instance{container: c, at: at}
 	}
 	return i, true, nil
@@ -167,8 +167,8 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (found instance, is 
 	if isCapsule(pod) {
 		collection, query = capsules, nil // a list of capsules has no filter
 	}
-	err = d.client.list(ctx, collection, query, func(c container) {
-		if i, ours := d.owned(c, isCapsule(pod), at); ours && i.pod.UID == pod.UID && !is {
+	err = d.client.eachItem(ctx, collection, query, func(c container) {
+		if i, ours := d.ownedInstance(c, isCapsule(pod), at); ours && i.pod.UID == pod.UID && !is {
 			found, is = i, true
 		}
 	})
@@ -180,20 +180,20 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (made instance,
 	collection, query := capsules, url.Values(nil)
 	var body any
 	if isCapsule(in.Pod) {
-		template, err := d.mapping.template(in)
+		template, err := d.mapping.capsuleTemplate(in)
 		if err != nil {
 			return made, err
 		}
 		body = map[string]any{"template": template}
 	} else {
-		request, err := d.mapping.container(in)
+		request, err := d.mapping.containerRequest(in)
 		if err != nil {
 			return made, err
 		}
-		if request.Registry, err = d.logins.use(ctx, in); err != nil {
+		if request.Registry, err = d.logins.useRegistry(ctx, in); err != nil {
 			return made, service.NotMade(err)
 		}
-		defer d.logins.release(request.Registry)
+		defer d.logins.releaseRegistry(request.Registry)
 		collection, query, body = containers, url.Values{"run": {"true"}}, request
 	}
 	at, answer := time.Now(), container{}
@@ -212,7 +212,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (made instance,
 		return made, service.NotMade(err)
 	}
 	answer.Labels = in.Tags
-	made, _ = d.owned(answer, collection == capsules, at)
+	made, _ = d.ownedInstance(answer, collection == capsules, at)
 	return made, err
 }
 
@@ -225,44 +225,44 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 		_, err := d.client.call(ctx, "delete capsule", http.MethodDelete, capsules+"/"+i.UUID, nil, nil, nil)
 		return err
 	}
-	err := d.stop(ctx, pod, i)
+	err := d.endContainer(ctx, pod, i)
 	if openstack.StatusOf(err) != http.StatusConflict { // else it has another state than the list says
 		return err
 	}
-	c, err := d.client.get(ctx, i.UUID)
+	c, err := d.client.readContainer(ctx, i.UUID)
 	if err != nil {
 		return err
 	}
 	i.container, i.at, i.live = c, time.Now(), true
-	if err := d.stop(ctx, pod, i); err != nil {
+	if err := d.endContainer(ctx, pod, i); err != nil {
 		return err
 	}
 	d.kit.Cache().Take(ctx, i.at, i)
 	return nil
 }
 
-// stop ends a container by the action that its state allows.
-func (d *driver) stop(ctx context.Context, pod *corev1.Pod, i instance) error {
+// endContainer ends a container by the action that its state allows.
+func (d *driver) endContainer(ctx context.Context, pod *corev1.Pod, i instance) error {
 	switch {
 	case i.Status == stateDeleting, i.TaskState == "container_stopping": // a probe or an earlier process may have stopped it
 		return nil
 	case i.Status == stateRunning:
-		return d.halt(ctx, pod, i)
+		return d.haltContainer(ctx, pod, i)
 	case i.Status == statePaused:
-		if _, err := d.client.do(ctx, i.UUID, "unpause", nil); err != nil {
+		if _, err := d.client.requestAction(ctx, i.UUID, "unpause", nil); err != nil {
 			return err
 		}
 		return errdefs.RetryAfter(errors.New("the container was paused, and is let go on to be stopped"), later)
-	case i.Status == stateStopped, i.Status == stateCreated, i.ended():
+	case i.Status == stateStopped, i.Status == stateCreated, i.hasEnded():
 		d.kit.Leave(i.UUID)
 		return nil
 	}
 	return errdefs.RetryAfter(fmt.Errorf("a container that is %s can be neither stopped nor deleted: it is asked again", i.Status), later)
 }
 
-// halt stops a running container.
-func (d *driver) halt(ctx context.Context, pod *corev1.Pod, i instance) error {
-	_, err := d.client.do(ctx, i.UUID, "stop", url.Values{"timeout": {strconv.Itoa(int(podspec.Grace(pod).Seconds()))}})
+// haltContainer stops a running container.
+func (d *driver) haltContainer(ctx context.Context, pod *corev1.Pod, i instance) error {
+	_, err := d.client.requestAction(ctx, i.UUID, "stop", url.Values{"timeout": {strconv.Itoa(int(podspec.Grace(pod).Seconds()))}})
 	return err
 }
 
@@ -273,13 +273,13 @@ func (d *driver) Lacking(_ *corev1.Pod, c *corev1.Container) service.Probes {
 
 // End implements service.Prober.
 func (d *driver) End(ctx context.Context, of service.Target[instance], _ string) error {
-	return d.halt(ctx, of.Pod, of.Instance)
+	return d.haltContainer(ctx, of.Pod, of.Instance)
 }
 
 // Restart implements service.Restarter. The container ends, and the node starts it again like every ended
 // container.
 func (d *driver) Restart(ctx context.Context, of service.Target[instance], _ string) error {
-	return d.halt(ctx, of.Pod, of.Instance)
+	return d.haltContainer(ctx, of.Pod, of.Instance)
 }
 
 // startedWithin is how long Zun may take to start a container.
@@ -288,7 +288,7 @@ const startedWithin = 90 * time.Second
 // Start implements service.Starter. The state of a container cannot distinguish the run before from a run that
 // ended at once, but the record of the start can.
 func (d *driver) Start(ctx context.Context, _ *corev1.Pod, i instance) (instance, error) {
-	id, err := d.client.do(ctx, i.UUID, "start", nil)
+	id, err := d.client.requestAction(ctx, i.UUID, "start", nil)
 	if err != nil {
 		return i, err
 	}
@@ -297,7 +297,7 @@ func (d *driver) Start(ctx context.Context, _ *corev1.Pod, i instance) (instance
 	pause := time.NewTicker(cmp.Or(d.config.startPause, time.Second))
 	defer pause.Stop()
 	for {
-		starts, err := d.client.starts(ctx, i.UUID)
+		starts, err := d.client.listStarts(ctx, i.UUID)
 		if err != nil {
 			return i, err
 		}
@@ -306,7 +306,7 @@ func (d *driver) Start(ctx context.Context, _ *corev1.Pod, i instance) (instance
 			n = len(starts) - 1
 		}
 		if n >= 0 && starts[n].FinishTime != "" {
-			i.container, err = d.client.get(ctx, i.UUID)
+			i.container, err = d.client.readContainer(ctx, i.UUID)
 			i.at, i.live = time.Now(), true
 			return i, err
 		}

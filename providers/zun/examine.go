@@ -21,7 +21,7 @@ const nobody = "00000000-0000-0000-0000-000000000000"
 // tries actions that the policy may forbid with a container that does not exist.
 func (d *driver) Examine(ctx context.Context) error {
 	if _, err := d.List(ctx); err != nil {
-		return place(err)
+		return adviseAddress(err)
 	}
 	var problems []error
 	for _, try := range []struct{ action, method, path string }{
@@ -33,14 +33,14 @@ func (d *driver) Examine(ctx context.Context) error {
 			problems = append(problems, err)
 		}
 	}
-	if err := d.client.list(ctx, registries, url.Values{"name": {nobody}}, func(container) {}); err != nil {
+	if err := d.client.eachItem(ctx, registries, url.Values{"name": {nobody}}, func(container) {}); err != nil {
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
 }
 
-// place adds advice about an address without the expected service.
-func place(err error) error {
+// adviseAddress adds advice about an address without the expected service.
+func adviseAddress(err error) error {
 	var lost *net.OpError
 	var stranger *tls.CertificateVerificationError
 	if errors.As(err, &lost) || errors.As(err, &stranger) {

@@ -28,7 +28,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	}
 	uuid := in.Instance.UUID
 	has, err := d.shells.Has(in.State.ContainerID+"/"+strconv.Itoa(int(in.State.RestartCount)), func(command []string) (string, error) {
-		answer, err := d.client.execute(ctx, uuid, command, false)
+		answer, err := d.client.executeCommand(ctx, uuid, command, false)
 		return answer.Output, err
 	})
 	if err != nil {
@@ -42,15 +42,15 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 		o.Stdout = w
 	}
 	e := shellexec.New(o)
-	answer, err := d.client.execute(ctx, uuid, e.Command(), true)
+	answer, err := d.client.executeCommand(ctx, uuid, e.Command(), true)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s, err := d.open(ctx, answer.ProxyURL, attach, func(size url.Values) error {
+	s, err := d.openSession(ctx, answer.ProxyURL, attach, func(size url.Values) error {
 		size.Set("exec_id", answer.ExecID)
-		_, err := d.client.do(ctx, uuid, "execute_resize", size)
+		_, err := d.client.requestAction(ctx, uuid, "execute_resize", size)
 		return err
 	})
 	if err != nil {
@@ -80,9 +80,9 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	}
 }
 
-// open opens a session at the console proxy of Zun: binary messages, without channels. It passes the sizes of a terminal to
+// openSession opens a session at the console proxy of Zun: binary messages, without channels. It passes the sizes of a terminal to
 // resize until ctx ends.
-func (d *driver) open(ctx context.Context, address string, attach api.AttachIO, resize func(url.Values) error) (*websession.Session, error) {
+func (d *driver) openSession(ctx context.Context, address string, attach api.AttachIO, resize func(url.Values) error) (*websession.Session, error) {
 	o := websession.Options{Protocols: []string{"binary"}, Plain: d.config.AllowPlainConsole}
 	if t, ok := d.client.HTTP.Transport.(*http.Transport); ok {
 		o.TLS = t.TLSClientConfig
@@ -105,7 +105,7 @@ func (d *driver) runShort(ctx context.Context, uuid string, command []string, at
 		return errdefs.InvalidInput("a terminal or an input needs sh in the image: Zun tells neither the exit code nor the end of an input")
 	}
 	service.Begun(attach)
-	answer, err := d.client.execute(ctx, uuid, command, false)
+	answer, err := d.client.executeCommand(ctx, uuid, command, false)
 	if openstack.StatusOf(err) == http.StatusConflict {
 		return fmt.Errorf("%w: without sh in the image Zun waits 5 s for a command, and the command goes on", err)
 	}
@@ -138,8 +138,8 @@ type executed struct {
 	ProxyURL string `json:"proxy_url"`
 }
 
-// execute asks for a command in a container. Zun splits the command as a shell does.
-func (c *client) execute(ctx context.Context, uuid string, command []string, terminal bool) (answer executed, err error) {
+// executeCommand asks for a command in a container. Zun splits the command as a shell does.
+func (c *client) executeCommand(ctx context.Context, uuid string, command []string, terminal bool) (answer executed, err error) {
 	query := url.Values{"command": {shellexec.Line(command)}, "run": {strconv.FormatBool(!terminal)}, "interactive": {strconv.FormatBool(terminal)}}
 	if n := len(query.Encode()); n > longestCommand {
 		return answer, errdefs.InvalidInputf("the command has %d bytes in the address of a request, and Zun takes %d: put it into a file", n, longestCommand)

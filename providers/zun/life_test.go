@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -82,7 +83,7 @@ func TestContainerThatStopsAlreadyIsRemoved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.driver.client.do(t.Context(), id, "stop", url.Values{"timeout": {"20"}}); err != nil { // as after a failed probe, or by an earlier process
+		if _, err := p.driver.client.requestAction(t.Context(), id, "stop", url.Values{"timeout": {"20"}}); err != nil { // as after a failed probe, or by an earlier process
 			t.Fatal(err)
 		}
 		h.Until("the list shows that it stops", func() (bool, string) {
@@ -421,43 +422,48 @@ func TestLoginThatFailsIsNoAnswerAboutContainers(t *testing.T) {
 // TestRegistryIsRemovedWithThePod: the login of pods is a registry of Zun, which is there as long as a container names it. A registry that an earlier process
 // has left is removed, and the registry of another cluster is not.
 func TestRegistryIsRemovedWithThePod(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	h.logins = credentials{{Registry: "registry.example.com", Username: "u", Password: "p"}}
-	p, stop := h.start()
-	pod, left := h.Pod("default", "web", stays()), h.Pod("default", "left", stays())
-	for _, one := range []*corev1.Pod{pod, left} {
-		one.Spec.Containers[0].Image, one.Spec.ImagePullSecrets = "registry.example.com/program:1", []corev1.LocalObjectReference{{Name: "s"}}
-		h.Create(p, one)
-		h.UntilRuns(p, one)
-	}
-	if _, err := p.driver.client.call(t.Context(), "create registry", http.MethodPost, registries, nil, map[string]any{"registry": registry{Name: "vk-of-another", Domain: "example.com"}}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if got := h.cloud.Registries(); len(got) != 2 {
-		t.Fatalf("two pods with one login have the registries %q, beside that of another", got)
-	}
-	h.Delete(p, pod)
-	h.UntilGone(p, pod)
-	stop()
-	id, run, err := h.cloud.container(left)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := h.cloud.Registries(); len(got) != 2 {
-		t.Fatalf("the registry of a container is removed: %q are left", got)
-	}
-	h.cloud.Lose(id) // with nobody there to remove its registry
-	if err := h.cloud.cloud.Lose(types.UID(run)); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Pods.Delete(left); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = h.start()
-	h.Until("only that of another is left", func() (bool, string) {
-		got := h.cloud.Registries()
-		return len(got) == 1 && got[0] == "vk-of-another", fmt.Sprint(got)
+	inBubble(t, func(t *testing.T, h *home) {
+		h.logins = credentials{{Registry: "registry.example.com", Username: "u", Password: "p"}}
+		p, stop := h.start()
+		time.Sleep(time.Second) // what is made from now on is of no earlier process
+		pod, left := h.Pod("default", "web", stays()), h.Pod("default", "left", stays())
+		for _, one := range []*corev1.Pod{pod, left} {
+			one.Spec.Containers[0].Image, one.Spec.ImagePullSecrets = "registry.example.com/program:1", []corev1.LocalObjectReference{{Name: "s"}}
+			h.Create(p, one)
+			h.UntilRuns(p, one)
+		}
+		if _, err := p.driver.client.call(t.Context(), "create registry", http.MethodPost, registries, nil, map[string]any{"registry": registry{Name: "vk-of-another", Domain: "example.com"}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		after := func(d time.Duration, what string, want int) {
+			t.Helper()
+			time.Sleep(d)
+			if got := h.cloud.Registries(); len(got) != want {
+				t.Errorf("%s, the registries are %q, want %d", what, got, want)
+			}
+		}
+		after(time.Hour, "with two pods of one login", 2)
+		h.Delete(p, pod)
+		h.UntilGone(p, pod)
+		after(time.Hour, "with one of them", 2)
+		stop()
+		id, run, err := h.cloud.container(left)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.cloud.Lose(id) // with nobody there to remove its registry
+		if err := h.cloud.cloud.Lose(types.UID(run)); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Pods.Delete(left); err != nil {
+			t.Fatal(err)
+		}
+		_, stop = h.start()
+		defer stop()
+		after(5*time.Minute, "with none of them, and a new process", 1)
+		if got := h.cloud.Registries(); !slices.Equal(got, []string{"vk-of-another"}) {
+			t.Errorf("%q are left", got)
+		}
 	})
 }
 
@@ -488,7 +494,7 @@ func TestSweepWaitsForCreatesOfEarlierProcess(t *testing.T) {
 		pod := h.Pod("default", "web", stays())
 		pod.Spec.Containers[0].Image, pod.Spec.ImagePullSecrets = "registry.example.com/program:1", []corev1.LocalObjectReference{{Name: "s"}}
 		in := &service.Inputs{Pod: pod, Name: "web", Logins: h.logins}
-		if _, err := h.open().driver.logins.use(t.Context(), in); err != nil {
+		if _, err := h.open().driver.logins.useRegistry(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
 		_, stop := h.start()

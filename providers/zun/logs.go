@@ -28,7 +28,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api
 	}
 	var from, to time.Time
 	if of.State != nil && of.State.RestartCount > 0 {
-		starts, err := d.client.starts(ctx, of.Instance.UUID)
+		starts, err := d.client.listStarts(ctx, of.Instance.UUID)
 		if err != nil {
 			return nil, err
 		}

@@ -71,9 +71,9 @@ type mapping struct {
 // isCapsule reports whether a pod is to be a capsule.
 func isCapsule(pod *corev1.Pod) bool { return len(pod.Spec.Containers) > 1 }
 
-// check refuses a pod for everything that Zun cannot do and that is visible in the pod alone.
-func (m mapping) check(pod *corev1.Pod) error {
-	if err := m.refuse(pod); err != nil {
+// checkPod refuses a pod for everything that Zun cannot do and that is visible in the pod alone.
+func (m mapping) checkPod(pod *corev1.Pod) error {
+	if err := m.refusePod(pod); err != nil {
 		return err
 	}
 	in, err := service.Unread(m.owner, pod)
@@ -81,15 +81,15 @@ func (m mapping) check(pod *corev1.Pod) error {
 	case err != nil:
 		return err
 	case isCapsule(pod):
-		_, err = m.template(in)
+		_, err = m.capsuleTemplate(in)
 	default:
-		_, err = m.container(in)
+		_, err = m.containerRequest(in)
 	}
 	return err
 }
 
-// refuse refuses everything that no feature covers, and everything that depends on whether the pod is a capsule.
-func (m mapping) refuse(pod *corev1.Pod) error {
+// refusePod refuses everything that no feature covers, and everything that depends on whether the pod is a capsule.
+func (m mapping) refusePod(pod *corev1.Pod) error {
 	s, spec, capsule := &pod.Spec, field.NewPath("spec"), isCapsule(pod)
 	rows := []refusal{
 		{s.Subdomain != "", spec.Child("subdomain"), "a container of Zun has a name and no domain"},
@@ -126,23 +126,23 @@ type refusal struct {
 	why  string
 }
 
-// container returns the request for the container of a pod. The same pod always gives the same request. Errors
+// containerRequest returns the request for the container of a pod. The same pod always gives the same request. Errors
 // are of the kind invalid-input.
-func (m mapping) container(in *service.Inputs) (out request, err error) {
+func (m mapping) containerRequest(in *service.Inputs) (out request, err error) {
 	spec, at := &in.Pod.Spec.Containers[0], field.NewPath("spec", "containers").Index(0)
 	c := in.Containers[spec.Name]
 	out = request{
-		Name: in.Name, Image: c.Image, Workdir: c.WorkingDir, Labels: in.Tags, Interactive: c.Stdin, TTY: c.TTY, Hostname: hostname(in.Pod),
+		Name: in.Name, Image: c.Image, Workdir: c.WorkingDir, Labels: in.Tags, Interactive: c.Stdin, TTY: c.TTY, Hostname: hostnameOf(in.Pod),
 		// Docker must not restart containers: while such a container waits for its restart, its owner can
 		// neither stop nor delete it. And Zun does not report the number of restarts.
 		RestartPolicy:    map[string]string{"Name": "no"},
-		AvailabilityZone: m.config.AvailabilityZone, SecurityGroups: m.config.SecurityGroups, Environment: environment(c),
+		AvailabilityZone: m.config.AvailabilityZone, SecurityGroups: m.config.SecurityGroups, Environment: environmentOf(c),
 	}
-	out.Entrypoint, out.Command = words(c.Command, c.Args)
+	out.Entrypoint, out.Command = commandWords(c.Command, c.Args)
 	for _, name := range m.config.Networks {
 		out.Nets = append(out.Nets, network{name})
 	}
-	cpu, memory, err := m.size(spec, at)
+	cpu, memory, err := m.sizeOf(spec, at)
 	if err != nil {
 		return out, err
 	}
@@ -152,13 +152,13 @@ func (m mapping) container(in *service.Inputs) (out request, err error) {
 	if memory > 0 {
 		out.Memory = strconv.FormatInt(memory/sizing.Mi, 10)
 	}
-	out.Mounts, err = m.mounts(in, c, at.Child("volumeMounts"))
+	out.Mounts, err = m.mapMounts(in, c, at.Child("volumeMounts"))
 	return out, err
 }
 
-// words returns entrypoint and command for Zun. Zun fills an empty one from the image, while Kubernetes takes no
+// commandWords returns entrypoint and command for Zun. Zun fills an empty one from the image, while Kubernetes takes no
 // arguments of the image for a command of the pod.
-func words(command, args []string) (entrypoint, rest []string) {
+func commandWords(command, args []string) (entrypoint, rest []string) {
 	switch {
 	case len(command) == 0 || len(args) > 0:
 		return command, args
@@ -168,7 +168,7 @@ func words(command, args []string) (entrypoint, rest []string) {
 	return []string{"/bin/sh", "-c", `exec "$1"`, "sh"}, command // not every shell takes a word for $0
 }
 
-func environment(c *corev1.Container) map[string]string {
+func environmentOf(c *corev1.Container) map[string]string {
 	out := map[string]string{}
 	for _, e := range c.Env {
 		out[e.Name] = e.Value
@@ -176,8 +176,8 @@ func environment(c *corev1.Container) map[string]string {
 	return out
 }
 
-// hostname returns the hostname of the pod, cut as a kubelet does.
-func hostname(pod *corev1.Pod) string {
+// hostnameOf returns the hostname of the pod, cut as a kubelet does.
+func hostnameOf(pod *corev1.Pod) string {
 	name := pod.Spec.Hostname
 	if name == "" {
 		name = pod.Name
@@ -185,9 +185,9 @@ func hostname(pod *corev1.Pod) string {
 	return strings.TrimRight(name[:min(len(name), 63)], "-.")
 }
 
-// size returns the resources of a container: its limits, or its requests where it has no limit. The units are
+// sizeOf returns the resources of a container: its limits, or its requests where it has no limit. The units are
 // millicores, and bytes in whole MiB. 0 means none.
-func (m mapping) size(c *corev1.Container, at *field.Path) (cpu, memory int64, err error) {
+func (m mapping) sizeOf(c *corev1.Container, at *field.Path) (cpu, memory int64, err error) {
 	asked := corev1.ResourceList{}
 	for _, l := range []corev1.ResourceList{m.config.DefaultResources, c.Resources.Requests, c.Resources.Limits} {
 		maps.Copy(asked, l)
@@ -207,15 +207,15 @@ func (m mapping) size(c *corev1.Container, at *field.Path) (cpu, memory int64, e
 	return cpu, memory, nil
 }
 
-// mounts maps the mounts of a container: each file is a separate mount, and an emptyDir is a Cinder volume.
-func (m mapping) mounts(in *service.Inputs, c *corev1.Container, at *field.Path) (out []mount, err error) {
+// mapMounts maps the mounts of a container: each file is a separate mount, and an emptyDir is a Cinder volume.
+func (m mapping) mapMounts(in *service.Inputs, c *corev1.Container, at *field.Path) (out []mount, err error) {
 	volumes := in.Pod.Spec.Volumes
 	for i, vm := range c.VolumeMounts {
 		n := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == vm.Name })
 		if n < 0 {
 			continue
 		}
-		some, err := m.mount(in, &volumes[n], vm, at.Index(i), field.NewPath("spec", "volumes").Index(n))
+		some, err := m.mapMount(in, &volumes[n], vm, at.Index(i), field.NewPath("spec", "volumes").Index(n))
 		if err != nil {
 			return nil, err
 		}
@@ -224,7 +224,7 @@ func (m mapping) mounts(in *service.Inputs, c *corev1.Container, at *field.Path)
 	return out, nil
 }
 
-func (m mapping) mount(in *service.Inputs, v *corev1.Volume, vm corev1.VolumeMount, at, of *field.Path) (out []mount, err error) {
+func (m mapping) mapMount(in *service.Inputs, v *corev1.Volume, vm corev1.VolumeMount, at, of *field.Path) (out []mount, err error) {
 	switch {
 	case vm.SubPathExpr != "":
 		return nil, errdefs.InvalidInputf("%s: Zun has no field for it", at.Child("subPathExpr"))
@@ -292,9 +292,9 @@ type resources struct {
 	} `json:"requests"`
 }
 
-// template returns the capsule of a pod. The same pod always gives the same capsule. Errors are of the kind
+// capsuleTemplate returns the capsule of a pod. The same pod always gives the same capsule. Errors are of the kind
 // invalid-input.
-func (m mapping) template(in *service.Inputs) (template, error) {
+func (m mapping) capsuleTemplate(in *service.Inputs) (template, error) {
 	out := template{
 		Kind: "capsule", CapsuleVersion: "beta", Metadata: metadata{in.Name, in.Tags}, AvailabilityZone: m.config.AvailabilityZone,
 		Spec: capsuleSpec{RestartPolicy: string(corev1.RestartPolicyAlways)},
@@ -302,11 +302,11 @@ func (m mapping) template(in *service.Inputs) (template, error) {
 	for i := range in.Pod.Spec.Containers {
 		spec, at := &in.Pod.Spec.Containers[i], field.NewPath("spec", "containers").Index(i)
 		c := in.Containers[spec.Name]
-		cpu, memory, err := m.size(spec, at)
+		cpu, memory, err := m.sizeOf(spec, at)
 		if err != nil {
 			return out, err
 		}
-		one := member{Image: c.Image, Args: c.Args, WorkDir: c.WorkingDir, Env: environment(c), Stdin: c.Stdin, TTY: c.TTY}
+		one := member{Image: c.Image, Args: c.Args, WorkDir: c.WorkingDir, Env: environmentOf(c), Stdin: c.Stdin, TTY: c.TTY}
 		if cpu > 0 || memory > 0 {
 			one.Resources = &resources{}
 			one.Resources.Requests.CPU, one.Resources.Requests.Memory = float64(cpu)/1000, memory/sizing.Mi

@@ -80,7 +80,7 @@ func TestContainerHasAllOfThePod(t *testing.T) {
 	}
 	in := inputs(pod)
 	in.Files["keys"] = []podspec.File{{Path: "a", Data: []byte("1"), Mode: 0o644}, {Path: "dir/b", Data: []byte("2"), Mode: 0o644}}
-	got, err := testMapping().container(in)
+	got, err := testMapping().containerRequest(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestContainerHasAllOfThePod(t *testing.T) {
 	if text := fits(t, "containers.post", got); text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
-	again, err := testMapping().container(in)
+	again, err := testMapping().containerRequest(in)
 	if err != nil || fits(t, "containers.post", again) != want {
 		t.Errorf("the same pod makes another request: %v", err)
 	}
@@ -109,7 +109,7 @@ func TestCommandWithoutArgs(t *testing.T) {
 		"a command of a word":    {[]string{"run"}, nil, []string{"/bin/sh", "-c", `exec "$1"`, "sh", "run"}},
 		"a command of two words": {[]string{"run", "it"}, nil, []string{"run", "it"}},
 	} {
-		got, err := testMapping().container(inputs(testPod(corev1.Container{Command: c.command, Args: c.args})))
+		got, err := testMapping().containerRequest(inputs(testPod(corev1.Container{Command: c.command, Args: c.args})))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func refused(t *testing.T, pod *corev1.Pod, path string) {
 	t.Helper()
 	m := testMapping()
 	m.config.Capsules = true
-	if err := m.check(pod); !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), path+": ") {
+	if err := m.checkPod(pod); !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), path+": ") {
 		t.Errorf("got %v, want an error of the kind invalid-input that begins with %s", err, path)
 	}
 }
@@ -150,7 +150,7 @@ func TestJobInCapsuleRefused(t *testing.T) {
 		pod.Spec.RestartPolicy = policy
 		refused(t, pod, "spec.restartPolicy")
 		pod.Spec.Containers = pod.Spec.Containers[:1]
-		if err := testMapping().check(pod); err != nil {
+		if err := testMapping().checkPod(pod); err != nil {
 			t.Errorf("of one container, %s: %v", policy, err)
 		}
 	}
@@ -202,7 +202,7 @@ func TestRefusals(t *testing.T) {
 	}
 	m := testMapping()
 	m.config.Capsules = false
-	if err := m.check(testPod(corev1.Container{}, corev1.Container{})); !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), "spec.containers: ") {
+	if err := m.checkPod(testPod(corev1.Container{}, corev1.Container{})); !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), "spec.containers: ") {
 		t.Errorf("a capsule without the switch: %v", err)
 	}
 }
@@ -210,7 +210,7 @@ func TestRefusals(t *testing.T) {
 func TestCapsuleHasAllOfThePod(t *testing.T) {
 	pod := testPod(corev1.Container{Args: []string{"x"}, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}}}, corev1.Container{Env: []corev1.EnvVar{{Name: "A", Value: "b"}}})
 	in := inputs(pod)
-	got, err := testMapping().template(in)
+	got, err := testMapping().capsuleTemplate(in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,24 +39,24 @@ func Provider() cli.Provider {
 	return configured.Provider(cli.Provider{Name: "zun", Readme: readme, Aliases: []string{"openstack"}}, configured.Steps[Config]{
 		Load: LoadConfig, Complete: Config.complete, Capabilities: Config.Capabilities,
 		New: func(ctx context.Context, in cli.ProviderInput, config Config) (nodeutil.Provider, error) {
-			next, err := config.transport(ctx)
+			next, err := config.openTransport(ctx)
 			if err != nil {
 				return nil, fmt.Errorf("zun provider: %w", err)
 			}
 			p, _ := newProvider(in, config, next)
 			return p, nil
 		},
-		Check: func(config Config) func(*corev1.Pod) error { return mapping{config: config}.check },
+		Check: func(config Config) func(*corev1.Pod) error { return mapping{config: config}.checkPod },
 	})
 }
 
-// transport returns the transport of requests.
-func (c Config) transport(ctx context.Context) (*http.Transport, error) {
+// openTransport returns the transport of requests.
+func (c Config) openTransport(ctx context.Context) (*http.Transport, error) {
 	next, err := kitconfig.Transport(c.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("caFile: %w", err)
 	}
-	login, err := c.login(ctx)
+	login, err := c.readLogin(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cloud %q: %w", c.Cloud, err)
 	}
@@ -77,7 +77,7 @@ func newProvider(in cli.ProviderInput, config Config, next http.RoundTripper) (*
 	d := &driver{
 		config: config, mapping: mapping{config: config, owner: owner}, owner: owner, client: client, logins: newLogins(client, owner, seen, earlier),
 	}
-	d.lookups = lookups.New(config.StatusRequests, 0, d.look) // a list has asked for a pause
+	d.lookups = lookups.New(config.StatusRequests, 0, d.readInstance) // a list has asked for a pause
 	rest := cmp.Or(config.rest, restEvery)
 	if config.Capsules && config.rest == 0 {
 		rest *= 2

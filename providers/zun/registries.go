@@ -57,16 +57,16 @@ func (l *logins) registryOf(in *service.Inputs) (registry, bool) {
 	return registry{Name: name, Domain: with.Registry, Username: with.Username, Password: with.Password}, needed
 }
 
-// use returns the ID of the registry for the image of a pod, or "" if the pod needs none. The caller calls release after
+// useRegistry returns the ID of the registry for the image of a pod, or "" if the pod needs none. The caller calls release after
 // the create.
-func (l *logins) use(ctx context.Context, in *service.Inputs) (id string, err error) {
+func (l *logins) useRegistry(ctx context.Context, in *service.Inputs) (id string, err error) {
 	wanted, needed := l.registryOf(in)
 	if !needed {
 		return "", nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.client.list(ctx, registries, url.Values{"name": {wanted.Name}}, func(r container) { id = r.UUID }); err != nil {
+	if err := l.client.eachItem(ctx, registries, url.Values{"name": {wanted.Name}}, func(r container) { id = r.UUID }); err != nil {
 		return "", err
 	}
 	if id == "" {
@@ -81,8 +81,8 @@ func (l *logins) use(ctx context.Context, in *service.Inputs) (id string, err er
 	return id, nil
 }
 
-// release records that the create with a registry has ended.
-func (l *logins) release(id string) {
+// releaseRegistry records that the create with a registry has ended.
+func (l *logins) releaseRegistry(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.used[id]; known {
@@ -90,9 +90,9 @@ func (l *logins) release(id string) {
 	}
 }
 
-// sweep removes the registries that no container names. The argument has the registries of all containers in a list. A later
+// sweepRegistries removes the registries that no container names. The argument has the registries of all containers in a list. A later
 // list repeats a failed removal.
-func (l *logins) sweep(ctx context.Context, named map[string]bool) {
+func (l *logins) sweepRegistries(ctx context.Context, named map[string]bool) {
 	if !l.mu.TryLock() {
 		return // a pod gets its registry
 	}
@@ -103,7 +103,7 @@ func (l *logins) sweep(ctx context.Context, named map[string]bool) {
 	}
 	var err error
 	if !l.all && !now.Before(l.first) {
-		err = l.client.list(ctx, registries, nil, func(r container) {
+		err = l.client.eachItem(ctx, registries, nil, func(r container) {
 			if _, known := l.used[r.UUID]; !known && strings.HasPrefix(r.Name, l.prefix) {
 				l.used[r.UUID] = time.Time{}
 			}

@@ -60,8 +60,8 @@ var (
 	up     = regexp.MustCompile(`^Up (\d+) (seconds|mins|hours|days)`)
 )
 
-// ago returns a time that Zun reports as an age, in whole units.
-func ago(at time.Time, number, unit string) time.Time {
+// timeAgo returns a time that Zun reports as an age, in whole units.
+func timeAgo(at time.Time, number, unit string) time.Time {
 	n, err := strconv.Atoi(number)
 	if err != nil {
 		return at
@@ -69,69 +69,69 @@ func ago(at time.Time, number, unit string) time.Time {
 	return at.Add(-time.Duration(n) * map[string]time.Duration{"seconds": time.Second, "mins": time.Minute, "hours": time.Hour, "days": 24 * time.Hour}[unit])
 }
 
-// unread reports whether the container has stopped and Zun has not refreshed its exit yet.
-func (i instance) unread() bool {
+// isUnread reports whether the container has stopped and Zun has not refreshed its exit yet.
+func (i instance) isUnread() bool {
 	return i.Status == stateStopped && !i.capsule && !i.live && !exited.MatchString(i.StatusDetail)
 }
 
-// stuck reports whether Zun has forgotten to create the container.
-func (i instance) stuck() bool {
+// isStuck reports whether Zun has forgotten to create the container.
+func (i instance) isStuck() bool {
 	made := parseTime(i.CreatedAt)
 	return i.Status == stateCreating && i.TaskState == "" && !made.IsZero() && i.at.Sub(made) > stuckAfter
 }
 
-// ended reports whether nothing of the pod runs any more, unless it is started again.
-func (i instance) ended() bool {
+// hasEnded reports whether nothing of the pod runs any more, unless it is started again.
+func (i instance) hasEnded() bool {
 	switch i.Status {
 	case stateStopped:
-		return !i.capsule && !i.unread()
+		return !i.capsule && !i.isUnread()
 	case stateError, stateDead, stateDeleted:
 		return true
 	}
-	return i.stuck()
+	return i.isStuck()
 }
 
-// status returns the status of a pod from an instance. A part that Zun does not report keeps its last value.
-func (i instance) status(pod *corev1.Pod) corev1.PodStatus {
-	if !i.tells() && len(pod.Status.ContainerStatuses) > 0 {
+// podStatus returns the status of a pod from an instance. A part that Zun does not report keeps its last value.
+func (i instance) podStatus(pod *corev1.Pod) corev1.PodStatus {
+	if !i.hasKnownState() && len(pod.Status.ContainerStatuses) > 0 {
 		return *pod.Status.DeepCopy()
 	}
-	out := podstatus.Pod{StartedAt: parseTime(i.CreatedAt), IPs: i.addresses()}
+	out := podstatus.Pod{StartedAt: parseTime(i.CreatedAt), IPs: i.podAddresses()}
 	if i.capsule {
 		for n := range min(len(i.Containers), len(pod.Spec.Containers)) { // Zun names them itself, and keeps their order
 			member := instance{container: i.Containers[n], capsule: true, at: i.at}
-			out.Containers = append(out.Containers, member.observe(pod, pod.Spec.Containers[n].Name))
+			out.Containers = append(out.Containers, member.observeContainer(pod, pod.Spec.Containers[n].Name))
 		}
 	} else if len(pod.Spec.Containers) == 1 {
-		out.Containers = []podstatus.Container{i.observe(pod, pod.Spec.Containers[0].Name)}
+		out.Containers = []podstatus.Container{i.observeContainer(pod, pod.Spec.Containers[0].Name)}
 	}
 	switch {
-	case i.stuck():
+	case i.isStuck():
 		out.Ended, out.Failed, out.Reason = true, true, reasonStuck
 		out.Message = "Zun has taken the container and never begun to create it. Only an administrator can delete it: openstack appcontainer delete --force " + i.UUID
-	case i.ended() && i.Status != stateStopped:
+	case i.hasEnded() && i.Status != stateStopped:
 		out.Ended, out.Failed, out.Reason = true, true, reasonFailed
 		out.Message = cmp.Or(i.StatusReason, "Zun says that the container is "+i.Status)
 	}
 	return podstatus.Status(pod, out)
 }
 
-// tells reports whether the state shows what the container does.
-func (i instance) tells() bool {
+// hasKnownState reports whether the state shows what the container does.
+func (i instance) hasKnownState() bool {
 	switch i.Status {
 	case stateCreating, stateCreated, stateRunning, statePaused, stateError, stateDead, stateDeleted:
 		return true
 	case stateStopped:
-		return !i.unread()
+		return !i.isUnread()
 	}
 	return false // in Restarting, Rebuilding, Deleting and Unknown, as in a state that is not known, it may run
 }
 
-// observe returns the observation of the container.
-func (i instance) observe(pod *corev1.Pod, name string) podstatus.Container {
+// observeContainer returns the observation of the container.
+func (i instance) observeContainer(pod *corev1.Pod, name string) podstatus.Container {
 	out := podstatus.Container{Name: name, Restarts: i.starts, Run: podstatus.Run{ID: "zun://" + i.UUID}}
 	state := i.Status
-	if i.unread() {
+	if i.isUnread() {
 		state = ""
 	}
 	switch state {
@@ -147,7 +147,7 @@ func (i instance) observe(pod *corev1.Pod, name string) podstatus.Container {
 			if err == nil {
 				out.Run.ExitCode = new(int32(code))
 			}
-			out.Run.StartedAt, out.Run.FinishedAt = i.startedAt(pod, name), ago(i.at, told[2], told[3])
+			out.Run.StartedAt, out.Run.FinishedAt = i.startedAt(pod, name), timeAgo(i.at, told[2], told[3])
 			out.Run.Message = i.StatusReason
 		}
 	default:
@@ -168,13 +168,13 @@ func (i instance) startedAt(pod *corev1.Pod, name string) time.Time {
 		}
 	}
 	if told := up.FindStringSubmatch(i.StatusDetail); told != nil {
-		return ago(i.at, told[1], told[2])
+		return timeAgo(i.at, told[1], told[2])
 	}
 	return i.at
 }
 
-// addresses returns the addresses of the pod, IPv4 first.
-func (i instance) addresses() (all []string) {
+// podAddresses returns the addresses of the pod, IPv4 first.
+func (i instance) podAddresses() (all []string) {
 	var six []string
 	for _, network := range slices.Sorted(maps.Keys(i.Addresses)) {
 		for _, a := range i.Addresses[network] {

@@ -79,11 +79,11 @@ func TestEveryState(t *testing.T) {
 				pod.Status, want = ran, c.after
 			}
 			i := instance{container: c.is, at: now, live: c.live}
-			if got := brief(i.status(pod)); got != want {
+			if got := brief(i.podStatus(pod)); got != want {
 				t.Errorf("%s, told before: %t: got %s, want %s", name, told, got, want)
 			}
-			if i.ended() != c.ended {
-				t.Errorf("%s: ended %t, want %t", name, i.ended(), c.ended)
+			if i.hasEnded() != c.ended {
+				t.Errorf("%s: ended %t, want %t", name, i.hasEnded(), c.ended)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func TestEveryStateOfCapsules(t *testing.T) {
 		"Unknown": "Pending waits ContainerCreating waits ContainerCreating", "Pending": "Pending waits ContainerCreating waits ContainerCreating",
 	} {
 		i := instance{container: container{Status: state, Containers: []container{{Status: state}, {Status: state}}}, capsule: true, at: now}
-		if got := brief(i.status(testPod(corev1.Container{}, corev1.Container{}))); got != want {
+		if got := brief(i.podStatus(testPod(corev1.Container{}, corev1.Container{}))); got != want {
 			t.Errorf("%s: got %s, want %s", state, got, want)
 		}
 	}
@@ -105,7 +105,7 @@ func TestEveryStateOfCapsules(t *testing.T) {
 
 func TestAddressesOfIPv4AreFirst(t *testing.T) {
 	i := instance{container: container{Status: "Running", Addresses: map[string][]address{"b": {{"10.0.0.2", 4.0}}, "a": {{"fd00::1", 6.0}, {"10.0.0.1", 4.0}}}}, at: now}
-	if got := fmt.Sprint(i.status(testPod(corev1.Container{})).PodIPs); got != "[{10.0.0.1} {10.0.0.2} {fd00::1}]" {
+	if got := fmt.Sprint(i.podStatus(testPod(corev1.Container{})).PodIPs); got != "[{10.0.0.1} {10.0.0.2} {fd00::1}]" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -48,7 +48,7 @@ func TestAzurite(t *testing.T) {
 	}
 	c := startAzurite(t, program)
 	ctx := t.Context()
-	if _, err := c.do(ctx, http.MethodPut, "", "restype=container", nil, nil); err != nil {
+	if _, err := c.requestProperties(ctx, http.MethodPut, "", "restype=container", nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	is := func(err error, wants ...string) error {

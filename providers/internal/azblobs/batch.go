@@ -53,16 +53,16 @@ func (c *Container) DeleteBatch(ctx context.Context, names []string) error {
 	if err := parts.Close(); err != nil {
 		return err
 	}
-	answer, err := c.call(ctx, http.MethodPost, "", "restype=container&comp=batch", http.Header{"Content-Type": {"multipart/mixed; boundary=" + parts.Boundary()}}, &body, int64(body.Len()))
+	answer, err := c.sendRequest(ctx, http.MethodPost, "", "restype=container&comp=batch", http.Header{"Content-Type": {"multipart/mixed; boundary=" + parts.Boundary()}}, &body, int64(body.Len()))
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
-	return deleted(answer)
+	return batchError(answer)
 }
 
-// deleted returns the first error in the answer to a batch of deletes.
-func deleted(answer *http.Response) error {
+// batchError returns the first error in the answer to a batch of deletes.
+func batchError(answer *http.Response) error {
 	_, parameters, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	if err != nil {
 		return fmt.Errorf("delete blobs: the answer is not understood: %w", err)
@@ -84,7 +84,7 @@ func deleted(answer *http.Response) error {
 		if one.StatusCode < 300 {
 			continue
 		}
-		if err := explain("delete blobs", one); !errdefs.IsNotFound(err) {
+		if err := explainAnswer("delete blobs", one); !errdefs.IsNotFound(err) {
 			return err
 		}
 	}

@@ -84,9 +84,9 @@ var advice = map[string]string{
 	"AccountIsDisabled":               "the storage account is disabled",
 }
 
-// explain turns an answer into an error. The kind is not-found for a missing blob, and the error has the delay
+// explainAnswer turns an answer into an error. The kind is not-found for a missing blob, and the error has the delay
 // for the next try if the service gives one.
-func explain(what string, answer *http.Response) error {
+func explainAnswer(what string, answer *http.Response) error {
 	e := &Error{Status: answer.StatusCode, Code: answer.Header.Get("x-ms-error-code"), after: answer.Header.Get("Retry-After")}
 	e.text = fmt.Sprintf("%s: Azure Storage answers %d %s", what, e.Status, e.Code)
 	if do := advice[e.Code]; do != "" {
@@ -106,9 +106,9 @@ func explain(what string, answer *http.Response) error {
 	return out
 }
 
-// call makes a request, and returns its answer. The caller closes the answer. The query is of the form
+// sendRequest makes a request, and returns its answer. The caller closes the answer. The query is of the form
 // "comp=list&…".
-func (c *Container) call(ctx context.Context, method, name, query string, header http.Header, body io.Reader, size int64) (*http.Response, error) {
+func (c *Container) sendRequest(ctx context.Context, method, name, query string, header http.Header, body io.Reader, size int64) (*http.Response, error) {
 	target := c.URL
 	if name != "" {
 		target += "/" + (&url.URL{Path: name}).EscapedPath()
@@ -137,23 +137,23 @@ func (c *Container) call(ctx context.Context, method, name, query string, header
 	}
 	if answer.StatusCode >= 300 && answer.StatusCode != http.StatusNotModified {
 		defer answer.Body.Close()
-		return nil, explain(what, answer)
+		return nil, explainAnswer(what, answer)
 	}
 	return answer, nil
 }
 
-// do makes a request, ignores the body of the answer, and returns the properties of the blob in the header.
-func (c *Container) do(ctx context.Context, method, name, query string, header http.Header, data []byte) (Blob, error) {
+// requestProperties makes a request, ignores the body of the answer, and returns the properties of the blob in the header.
+func (c *Container) requestProperties(ctx context.Context, method, name, query string, header http.Header, data []byte) (Blob, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	answer, err := c.call(ctx, method, name, query, header, bytes.NewReader(data), int64(len(data)))
+	answer, err := c.sendRequest(ctx, method, name, query, header, bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return Blob{}, err
 	}
 	return blobOf(name, answer), answer.Body.Close()
 }
 
-func metadata(header http.Header, values map[string]string) http.Header {
+func withMetadata(header http.Header, values map[string]string) http.Header {
 	for k, v := range values {
 		header.Set(metaHead+k, v)
 	}
@@ -162,17 +162,17 @@ func metadata(header http.Header, values map[string]string) http.Header {
 
 // Put writes a block blob. With once, an existing blob stays, and Put fails with the status 409.
 func (c *Container) Put(ctx context.Context, name string, data []byte, meta map[string]string, once bool) error {
-	header := metadata(http.Header{"X-Ms-Blob-Type": {"BlockBlob"}}, meta)
+	header := withMetadata(http.Header{"X-Ms-Blob-Type": {"BlockBlob"}}, meta)
 	if once {
 		header.Set("If-None-Match", "*")
 	}
-	_, err := c.do(ctx, http.MethodPut, name, "", header, data)
+	_, err := c.requestProperties(ctx, http.MethodPut, name, "", header, data)
 	return err
 }
 
 // Upload writes a block blob of a size from a reader, without a time limit.
 func (c *Container) Upload(ctx context.Context, name string, from io.Reader, size int64) error {
-	answer, err := c.call(ctx, http.MethodPut, name, "", http.Header{"X-Ms-Blob-Type": {"BlockBlob"}}, from, size)
+	answer, err := c.sendRequest(ctx, http.MethodPut, name, "", http.Header{"X-Ms-Blob-Type": {"BlockBlob"}}, from, size)
 	if err != nil {
 		return err
 	}
@@ -181,13 +181,13 @@ func (c *Container) Upload(ctx context.Context, name string, from io.Reader, siz
 
 // SetMetadata replaces the metadata of a blob. The blob gets another ETag.
 func (c *Container) SetMetadata(ctx context.Context, name string, meta map[string]string) error {
-	_, err := c.do(ctx, http.MethodPut, name, "comp=metadata", metadata(http.Header{}, meta), nil)
+	_, err := c.requestProperties(ctx, http.MethodPut, name, "comp=metadata", withMetadata(http.Header{}, meta), nil)
 	return err
 }
 
 // Head returns the properties of a blob without its data.
 func (c *Container) Head(ctx context.Context, name string) (Blob, error) {
-	return c.do(ctx, http.MethodHead, name, "", nil, nil)
+	return c.requestProperties(ctx, http.MethodHead, name, "", nil, nil)
 }
 
 // Get returns a blob from an offset on. Data is nil if the blob still has the ETag, or has no byte at the
@@ -202,7 +202,7 @@ func (c *Container) Get(ctx context.Context, name, unlessETag string, offset int
 	if offset > 0 {
 		header.Set("x-ms-range", fmt.Sprintf("bytes=%d-", offset))
 	}
-	answer, err := c.call(ctx, http.MethodGet, name, "", header, nil, 0)
+	answer, err := c.sendRequest(ctx, http.MethodGet, name, "", header, nil, 0)
 	if Has(err, http.StatusRequestedRangeNotSatisfiable) {
 		return Blob{Name: name}, nil
 	}
@@ -232,7 +232,7 @@ func blobOf(name string, answer *http.Response) Blob {
 
 // NewAppend makes an empty append blob. An existing append blob stays as it is.
 func (c *Container) NewAppend(ctx context.Context, name string) error {
-	_, err := c.do(ctx, http.MethodPut, name, "", http.Header{"X-Ms-Blob-Type": {"AppendBlob"}, "If-None-Match": {"*"}}, nil)
+	_, err := c.requestProperties(ctx, http.MethodPut, name, "", http.Header{"X-Ms-Blob-Type": {"AppendBlob"}, "If-None-Match": {"*"}}, nil)
 	if Has(err, http.StatusConflict) {
 		return nil
 	}
@@ -242,7 +242,7 @@ func (c *Container) NewAppend(ctx context.Context, name string) error {
 // Append adds bytes to an append blob of a size. After an error the blob may or may not have the bytes: the same
 // call finds out.
 func (c *Container) Append(ctx context.Context, name string, data []byte, size int64) error {
-	_, err := c.do(ctx, http.MethodPut, name, "comp=appendblock", http.Header{"X-Ms-Blob-Condition-Appendpos": {strconv.FormatInt(size, 10)}}, data)
+	_, err := c.requestProperties(ctx, http.MethodPut, name, "comp=appendblock", http.Header{"X-Ms-Blob-Condition-Appendpos": {strconv.FormatInt(size, 10)}}, data)
 	if !Has(err, http.StatusPreconditionFailed) {
 		return err
 	}
@@ -254,7 +254,7 @@ func (c *Container) Append(ctx context.Context, name string, data []byte, size i
 
 // Delete removes a blob. A missing blob is no error.
 func (c *Container) Delete(ctx context.Context, name string) error {
-	_, err := c.do(ctx, http.MethodDelete, name, "", nil, nil)
+	_, err := c.requestProperties(ctx, http.MethodDelete, name, "", nil, nil)
 	if errdefs.IsNotFound(err) {
 		return nil
 	}
@@ -289,7 +289,7 @@ func (c *Container) List(ctx context.Context, prefix string, meta bool) (all []B
 		q.Set("include", "metadata")
 	}
 	for range maxPages {
-		page, err := c.page(ctx, q)
+		page, err := c.readPage(ctx, q)
 		if err != nil {
 			return nil, err
 		}
@@ -309,10 +309,10 @@ func (c *Container) List(ctx context.Context, prefix string, meta bool) (all []B
 	return nil, fmt.Errorf("list blobs: the list has more than %d pages", maxPages)
 }
 
-func (c *Container) page(ctx context.Context, q url.Values) (out list, err error) {
+func (c *Container) readPage(ctx context.Context, q url.Values) (out list, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	answer, err := c.call(ctx, http.MethodGet, "", q.Encode(), nil, nil, 0)
+	answer, err := c.sendRequest(ctx, http.MethodGet, "", q.Encode(), nil, nil, 0)
 	if err != nil {
 		return out, err
 	}

@@ -111,15 +111,15 @@ type principal struct {
 
 // GetToken implements azcore.TokenCredential.
 func (p *principal) GetToken(ctx context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
-	made, err := p.now(p.secret.Value(ctx))
+	made, err := p.credentialFor(p.secret.Value(ctx))
 	if err != nil {
 		return azcore.AccessToken{}, err
 	}
 	return made.GetToken(ctx, options)
 }
 
-// now returns the credential for the secret.
-func (p *principal) now(secret string) (azcore.TokenCredential, error) {
+// credentialFor returns the credential for the secret.
+func (p *principal) credentialFor(secret string) (azcore.TokenCredential, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.made != nil && p.with == secret {

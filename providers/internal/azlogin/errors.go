@@ -96,7 +96,7 @@ func (e Errors) Explain(what string, err error) error {
 	if id := raw.Header.Get("x-ms-correlation-request-id"); id != "" {
 		text += ", request " + id
 	}
-	if off := apart(raw.Header, time.Now()); answer.StatusCode == http.StatusUnauthorized && off != 0 {
+	if off := clockOffset(raw.Header, time.Now()); answer.StatusCode == http.StatusUnauthorized && off != 0 {
 		text += fmt.Sprintf(": the clock of this machine is %s off that of Azure: set it", off)
 	}
 	out := e.Kind(raw, code, Refused{errors.New(text), answer.StatusCode, code})
@@ -131,9 +131,9 @@ func RetryAfter(answer *http.Response) time.Duration {
 	return 0
 }
 
-// apart returns how far the clock of this machine is off, or 0 if it is near enough or the difference is
+// clockOffset returns how far the clock of this machine is off, or 0 if it is near enough or the difference is
 // unknown.
-func apart(h http.Header, now time.Time) time.Duration {
+func clockOffset(h http.Header, now time.Time) time.Duration {
 	there, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
 		return 0

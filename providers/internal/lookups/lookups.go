@@ -91,7 +91,7 @@ func (l *Lookups[T]) Made(id string) {
 func (l *Lookups[T]) Refresh(ctx context.Context, instances map[string]Listed) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(together)
-	for _, id := range l.due(instances, time.Now()) {
+	for _, id := range l.dueInstances(instances, time.Now()) {
 		group.Go(func() error {
 			_, err := l.Ask(ctx, id)
 			return err
@@ -100,8 +100,8 @@ func (l *Lookups[T]) Refresh(ctx context.Context, instances map[string]Listed) e
 	return group.Wait()
 }
 
-// due are the instances to ask about now.
-func (l *Lookups[T]) due(instances map[string]Listed, now time.Time) (due []string) {
+// dueInstances are the instances to ask about now.
+func (l *Lookups[T]) dueInstances(instances map[string]Listed, now time.Time) (due []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id, k := range l.known {

@@ -92,7 +92,7 @@ func canonicalPath(u *url.URL) string {
 		if err != nil {
 			plain = part
 		}
-		out.WriteString(escape(plain) + "/")
+		out.WriteString(escapeText(plain) + "/")
 	}
 	return out.String()
 }
@@ -109,14 +109,14 @@ func canonicalQuery(u *url.URL) string {
 	for _, name := range names {
 		slices.Sort(values[name])
 		for _, value := range values[name] {
-			out = append(out, escape(name)+"="+escape(value))
+			out = append(out, escapeText(name)+"="+escapeText(value))
 		}
 	}
 	return strings.Join(out, "&")
 }
 
-// escape writes all but unreserved characters as %XX.
-func escape(s string) string {
+// escapeText writes all but unreserved characters as %XX.
+func escapeText(s string) string {
 	const hexDigits = "0123456789ABCDEF"
 	var out strings.Builder
 	for i := range len(s) {

@@ -68,7 +68,7 @@ const renewTimeout = 3 * time.Second
 // token, and the others do not wait. Token repeats a failed login, or a login after a refused token, at most
 // once a minute, because wrong logins lock a user.
 func (t *Tokens) Token(ctx context.Context, refused string) (string, error) {
-	good, due, err := t.known(refused)
+	good, due, err := t.knownToken(refused)
 	if !due {
 		return good, err
 	}
@@ -86,7 +86,7 @@ func (t *Tokens) Token(ctx context.Context, refused string) (string, error) {
 		}
 	}
 	defer func() { <-t.asking }()
-	good, due, err = t.known(refused) // another caller may have got a token meanwhile
+	good, due, err = t.knownToken(refused) // another caller may have got a token meanwhile
 	if !due {
 		return good, err
 	}
@@ -97,7 +97,7 @@ func (t *Tokens) Token(ctx context.Context, refused string) (string, error) {
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	asked := t.now()
-	token, ends, err := t.ask(bounded)
+	token, ends, err := t.askKeystone(bounded)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if ctx.Err() == nil { // the caller has left, so the error would say nothing about the service
@@ -117,8 +117,8 @@ func (t *Tokens) Token(ctx context.Context, refused string) (string, error) {
 	return token, err
 }
 
-// known returns the token if it is valid, and whether a new token is due. If neither, the error has the reason.
-func (t *Tokens) known(refused string) (good string, due bool, err error) {
+// knownToken returns the token if it is valid, and whether a new token is due. If neither, the error has the reason.
+func (t *Tokens) knownToken(refused string) (good string, due bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
@@ -138,13 +138,13 @@ func (t *Tokens) known(refused string) (good string, due bool, err error) {
 // isRefused reports whether the stored token is the refused one. The caller holds mu.
 func (t *Tokens) isRefused(refused string) bool { return refused != "" && t.token == refused }
 
-// ask asks for a token. The error does not contain the answer of the service, because the answer may quote the
+// askKeystone asks for a token. The error does not contain the answer of the service, because the answer may quote the
 // request.
-func (t *Tokens) ask(ctx context.Context) (token string, ends time.Time, err error) {
+func (t *Tokens) askKeystone(ctx context.Context) (token string, ends time.Time, err error) {
 	fail := func(err error) (string, time.Time, error) {
 		return "", time.Time{}, fmt.Errorf("ask %s for a token of user %s: %w", t.url, t.login.User, err)
 	}
-	body, err := json.Marshal(t.question(ctx))
+	body, err := json.Marshal(t.loginRequest(ctx))
 	if err != nil {
 		return fail(err)
 	}
@@ -182,7 +182,7 @@ func (t *Tokens) ask(ctx context.Context) (token string, ends time.Time, err err
 
 type object = map[string]any
 
-func (t *Tokens) question(ctx context.Context) object {
+func (t *Tokens) loginRequest(ctx context.Context) object {
 	project := object{"name": t.login.ProjectName}
 	if t.login.ProjectID != "" {
 		project = object{"id": t.login.ProjectID}

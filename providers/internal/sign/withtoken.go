@@ -25,7 +25,7 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := w.send(r, body, token)
+	answer, err := w.sendWithToken(r, body, token)
 	if err != nil || answer.StatusCode != http.StatusUnauthorized {
 		return answer, err
 	}
@@ -38,10 +38,10 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer, nil
 	}
 	_ = answer.Body.Close()
-	return w.send(r, body, fresh)
+	return w.sendWithToken(r, body, fresh)
 }
 
-func (w withToken) send(r *http.Request, body []byte, token string) (*http.Response, error) {
+func (w withToken) sendWithToken(r *http.Request, body []byte, token string) (*http.Response, error) {
 	r = withBody(r, body)
 	r.Header.Set(HeaderToken, token)
 	return w.next.RoundTrip(r)

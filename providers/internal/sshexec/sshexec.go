@@ -45,11 +45,11 @@ func (s Server) Check() error {
 	if _, _, err := net.SplitHostPort(s.Address); err != nil {
 		return fmt.Errorf("address: %q: want a host with its port, such as ssh.example.com:22", s.Address)
 	}
-	_, err := s.key()
+	_, err := s.hostKey()
 	return err
 }
 
-func (s Server) key() (ssh.PublicKey, error) {
+func (s Server) hostKey() (ssh.PublicKey, error) {
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(s.HostKey))
 	if err != nil {
 		return nil, fmt.Errorf("hostKey: %q: want the public key of the server, such as ssh-ed25519 AAAA…", s.HostKey)
@@ -63,7 +63,7 @@ var ErrRefused = errors.New("it does not let the user in")
 // Dial connects to the server. Without methods of authentication it checks the host key alone; if the key is
 // right, the error is ErrRefused.
 func (s Server) Dial(ctx context.Context, user string, auth ...ssh.AuthMethod) (*ssh.Client, error) {
-	pinned, err := s.key()
+	pinned, err := s.hostKey()
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (s Server) Dial(ctx context.Context, user string, auth ...ssh.AuthMethod) (
 	defer stop()
 	known := false
 	through, channels, requests, err := ssh.NewClientConn(conn, s.Address, &ssh.ClientConfig{
-		User: user, Auth: auth, HostKeyAlgorithms: algorithms(pinned),
+		User: user, Auth: auth, HostKeyAlgorithms: keyAlgorithms(pinned),
 		HostKeyCallback: func(name string, remote net.Addr, key ssh.PublicKey) error {
 			if err := ssh.FixedHostKey(pinned)(name, remote, key); err != nil {
 				return fmt.Errorf("its key is %s, want %s", ssh.FingerprintSHA256(key), ssh.FingerprintSHA256(pinned))
@@ -96,8 +96,8 @@ func (s Server) Dial(ctx context.Context, user string, auth ...ssh.AuthMethod) (
 	return nil, fmt.Errorf("SSH server %s: %w", s.Address, err)
 }
 
-// algorithms returns the algorithms of a key, so that a server with several keys shows this key.
-func algorithms(key ssh.PublicKey) []string {
+// keyAlgorithms returns the algorithms of a key, so that a server with several keys shows this key.
+func keyAlgorithms(key ssh.PublicKey) []string {
 	if key.Type() == ssh.KeyAlgoRSA {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
 	}
@@ -114,7 +114,7 @@ func Run(ctx context.Context, client *ssh.Client, command []string, attach api.A
 		return fmt.Errorf("open a session: %w", err)
 	}
 	defer session.Close()
-	if err := connect(ctx, session, attach); err != nil {
+	if err := connectStreams(ctx, session, attach); err != nil {
 		return fmt.Errorf("prepare the session: %w", err)
 	}
 	err = session.Run(Quote(command))
@@ -125,8 +125,8 @@ func Run(ctx context.Context, client *ssh.Client, command []string, attach api.A
 	return err
 }
 
-// connect connects a session with its caller.
-func connect(ctx context.Context, session *ssh.Session, attach api.AttachIO) error {
+// connectStreams connects a session with its caller.
+func connectStreams(ctx context.Context, session *ssh.Session, attach api.AttachIO) error {
 	if out := attach.Stdout(); out != nil {
 		session.Stdout = out
 	}
@@ -140,7 +140,7 @@ func connect(ctx context.Context, session *ssh.Session, attach api.AttachIO) err
 			return err
 		}
 		if sizes != nil {
-			go resize(ctx, session, sizes)
+			go passSizes(ctx, session, sizes)
 		}
 	}
 	if attach.Stdin() == nil {
@@ -172,8 +172,8 @@ func firstSize(ctx context.Context, sizes <-chan api.TermSize) api.TermSize {
 	return api.TermSize{Width: 80, Height: 24}
 }
 
-// resize passes sizes on until there are no more, the session has ended, or ctx.
-func resize(ctx context.Context, session *ssh.Session, sizes <-chan api.TermSize) {
+// passSizes passes sizes on until there are no more, the session has ended, or ctx.
+func passSizes(ctx context.Context, session *ssh.Session, sizes <-chan api.TermSize) {
 	for {
 		select {
 		case size, more := <-sizes:

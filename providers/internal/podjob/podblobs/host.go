@@ -92,8 +92,8 @@ func (p *place) Claim(ctx context.Context) error {
 	return nil
 }
 
-// look reads the bundle again, unless it was read just before. A missing bundle is an order to stop.
-func (p *place) look(ctx context.Context) error {
+// readBundle reads the bundle again, unless it was read just before. A missing bundle is an order to stop.
+func (p *place) readBundle(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Since(p.looked) < p.Every/2 {
@@ -102,7 +102,7 @@ func (p *place) look(ctx context.Context) error {
 	b, err := p.blobs.Get(ctx, BundleName(p.Prefix, p.UID), p.etag, 0)
 	switch {
 	case errdefs.IsNotFound(err):
-		if err := p.released(ctx); err != nil {
+		if err := p.takeRelease(ctx); err != nil {
 			return err
 		}
 	case err != nil:
@@ -121,9 +121,9 @@ func (p *place) look(ctx context.Context) error {
 	return nil
 }
 
-// released takes the order to stop of a missing bundle: with the grace period of the pod if the claim is still
+// takeRelease takes the order to stop of a missing bundle: with the grace period of the pod if the claim is still
 // there, and at once if the node has removed all blobs of the pod. The caller holds mu.
-func (p *place) released(ctx context.Context) error {
+func (p *place) takeRelease(ctx context.Context) error {
 	_, err := p.blobs.Head(ctx, claimName(p.Prefix, p.UID))
 	p.stop = &podjob.Stop{}
 	switch grace := p.bundle.Pod.Spec.TerminationGracePeriodSeconds; {
@@ -137,7 +137,7 @@ func (p *place) released(ctx context.Context) error {
 
 // Bundle implements podjob.Host.
 func (p *place) Bundle(ctx context.Context) (podjob.Bundle, error) {
-	err := p.look(ctx)
+	err := p.readBundle(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.bundle, err
@@ -145,7 +145,7 @@ func (p *place) Bundle(ctx context.Context) (podjob.Bundle, error) {
 
 // StopOrder implements podjob.Host.
 func (p *place) StopOrder(ctx context.Context) (*podjob.Stop, error) {
-	err := p.look(ctx)
+	err := p.readBundle(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stop, err
@@ -153,7 +153,7 @@ func (p *place) StopOrder(ctx context.Context) (*podjob.Stop, error) {
 
 // WriteStatus implements podjob.Host. It uploads the logs up to this point first.
 func (p *place) WriteStatus(ctx context.Context, s podjob.Status) error {
-	if err := p.logs.flush(ctx); err != nil {
+	if err := p.logs.uploadNew(ctx); err != nil {
 		return err
 	}
 	data, meta, err := Written(s)
@@ -163,8 +163,8 @@ func (p *place) WriteStatus(ctx context.Context, s podjob.Status) error {
 	return p.blobs.Put(ctx, StatusName(p.Prefix, p.UID), data, meta, false)
 }
 
-// failed writes a failed start of the pod, if this run may write statuses.
-func (p *place) failed(ctx context.Context, cause error) error {
+// reportFailure writes a failed start of the pod, if this run may write statuses.
+func (p *place) reportFailure(ctx context.Context, cause error) error {
 	if !p.own {
 		return nil
 	}

@@ -80,11 +80,11 @@ const (
 // Written returns the blob of a status, and its metadata.
 func Written(s podjob.Status) (data []byte, meta map[string]string, err error) {
 	data, err = json.Marshal(s)
-	return data, packed(data), err
+	return data, packStatus(data), err
 }
 
-// packed returns a status as metadata, so that a list has it; none if it is too long.
-func packed(status []byte) map[string]string {
+// packStatus returns a status as metadata, so that a list has it; none if it is too long.
+func packStatus(status []byte) map[string]string {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
 	_, _ = z.Write(status) // a buffer takes all

@@ -52,13 +52,13 @@ func (p *Pods) Logs(ctx context.Context, pod *corev1.Pod, container string, opts
 	}
 	over := func() bool {
 		now := now()
-		return now == nil || opts.Previous || !runs(now, container, last)
+		return now == nil || opts.Previous || !isRunning(now, container, last)
 	}
 	return logs.NewReader(ctx, &logSource{blobs: p.Blobs, prefix: prefix + strconv.Itoa(last) + "/", over: over, every: p.Every, at: map[string]int64{}}, opts, time.Now()), nil
 }
 
-// runs reports whether that run of the container may still write.
-func runs(pod *corev1.Pod, name string, run int) bool {
+// isRunning reports whether that run of the container may still write.
+func isRunning(pod *corev1.Pod, name string, run int) bool {
 	s := service.StateOf(pod, name)
 	return s != nil && s.State.Terminated == nil && int(s.RestartCount) <= run && (s.State.Running != nil || s.LastTerminationState.Terminated == nil)
 }

@@ -60,7 +60,7 @@ func Run(ctx context.Context, job, machine, root string) error {
 	if err != nil && !errors.Is(err, ErrClaimed) {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTime)
 		defer cancel()
-		err = errors.Join(err, h.failed(last, err))
+		err = errors.Join(err, h.reportFailure(last, err))
 	}
 	return err
 }

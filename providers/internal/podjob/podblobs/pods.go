@@ -214,7 +214,7 @@ func (p *Pods) Sweep(ctx context.Context, known func(types.UID) bool) error {
 		}
 	}
 	for some := range slices.Chunk(found, azblobs.MaxBatch) {
-		if err := p.remove(ctx, some, known); err != nil {
+		if err := p.removeBlobs(ctx, some, known); err != nil {
 			return err
 		}
 	}
@@ -230,9 +230,9 @@ type podBlob struct {
 	uid  types.UID
 }
 
-// remove removes blobs by one request, except for the blobs of pods that were written since the list. Until it
+// removeBlobs removes blobs by one request, except for the blobs of pods that were written since the list. Until it
 // is done, a Write of these pods waits.
-func (p *Pods) remove(ctx context.Context, blobs []podBlob, known func(types.UID) bool) error {
+func (p *Pods) removeBlobs(ctx context.Context, blobs []podBlob, known func(types.UID) bool) error {
 	removed := make(chan struct{})
 	p.mu.Lock()
 	for _, b := range blobs {

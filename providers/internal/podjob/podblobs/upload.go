@@ -61,7 +61,7 @@ func (u *uploader) run(ctx context.Context, every time.Duration) {
 			return
 		case <-ticker.C:
 		}
-		err := u.flush(ctx)
+		err := u.uploadNew(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
 			fmt.Fprintf(os.Stderr, "copy logs: %v: it is tried again\n", err)
 		}
@@ -69,19 +69,19 @@ func (u *uploader) run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// flush copies all new data.
-func (u *uploader) flush(ctx context.Context) error {
+// uploadNew copies all new data.
+func (u *uploader) uploadNew(ctx context.Context) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	files, err := filepath.Glob(filepath.Join(u.dir, "*", "*", "*.log"))
 	for _, path := range files {
-		err = errors.Join(err, u.copy(ctx, path))
+		err = errors.Join(err, u.uploadRun(ctx, path))
 	}
 	return err
 }
 
-// copy copies the new data of one run. The caller holds mu.
-func (u *uploader) copy(ctx context.Context, path string) error {
+// uploadRun copies the new data of one run. The caller holds mu.
+func (u *uploader) uploadRun(ctx context.Context, path string) error {
 	r := u.runs[path]
 	if r == nil {
 		r = &upload{}
@@ -121,13 +121,13 @@ func (u *uploader) copy(ctx context.Context, path string) error {
 			return err
 		}
 		if r.file != nil && !os.SameFile(r.file, info) {
-			if err := u.next(ctx, r, name); err != nil {
+			if err := u.beginSegment(ctx, r, name); err != nil {
 				return err
 			}
 			r.offset = 0
 		}
 		r.file = info
-		if err := u.append(ctx, r, f, name); err != nil {
+		if err := u.appendBlocks(ctx, r, f, name); err != nil {
 			return err
 		}
 	}
@@ -137,12 +137,12 @@ func (u *uploader) copy(ctx context.Context, path string) error {
 // segmentsOf names the segments of a run.
 type segmentsOf struct{ prefix, run string }
 
-func (s segmentsOf) name(segment int) string { return segmentName(s.prefix, s.run, segment) }
+func (s segmentsOf) segmentOf(segment int) string { return segmentName(s.prefix, s.run, segment) }
 
-// next begins another segment, and removes an outdated segment.
-func (u *uploader) next(ctx context.Context, r *upload, name segmentsOf) error {
+// beginSegment begins another segment, and removes an outdated segment.
+func (u *uploader) beginSegment(ctx context.Context, r *upload, name segmentsOf) error {
 	if old := r.segment + 1 - keptSegments; old >= 0 {
-		if err := u.blobs.Delete(ctx, name.name(old)); err != nil {
+		if err := u.blobs.Delete(ctx, name.segmentOf(old)); err != nil {
 			return err
 		}
 	}
@@ -150,7 +150,7 @@ func (u *uploader) next(ctx context.Context, r *upload, name segmentsOf) error {
 	return nil
 }
 
-func (u *uploader) append(ctx context.Context, r *upload, f *os.File, name segmentsOf) error {
+func (u *uploader) appendBlocks(ctx context.Context, r *upload, f *os.File, name segmentsOf) error {
 	block := make([]byte, maxBlock)
 	for {
 		n, err := f.ReadAt(block, r.offset)
@@ -161,11 +161,11 @@ func (u *uploader) append(ctx context.Context, r *upload, f *os.File, name segme
 			return nil
 		}
 		if r.blocks >= maxBlocks {
-			if err := u.next(ctx, r, name); err != nil {
+			if err := u.beginSegment(ctx, r, name); err != nil {
 				return err
 			}
 		}
-		at := name.name(r.segment)
+		at := name.segmentOf(r.segment)
 		if !r.made {
 			if err := u.blobs.NewAppend(ctx, at); err != nil {
 				return err
