@@ -74,6 +74,42 @@ func TestRequestsOfLife(t *testing.T) {
 	}
 }
 
+// TestRequestsAtRest: while nothing changes, one list of blobs tells the statuses of all pods. The lists of tasks are rarer, and nothing else is asked.
+func TestRequestsAtRest(t *testing.T) {
+	t.Parallel()
+	const pods = 20
+	s := newStill()
+	pool := aPool()
+	pool.Slots = pods
+	h := newHome(t, pool, 1, s)
+	s.put = h.cloud.Store.PutWith
+	h.pace.list, h.pace.sweep = time.Hour, time.Hour
+	d, _ := h.start()
+	for i := range pods {
+		pod := h.Pod("default", fmt.Sprintf("pod-%d", i), program.Program{})
+		pod.Spec.ServiceAccountName = ""
+		h.Create(d.kit, pod)
+		h.UntilRuns(d.kit, pod)
+	}
+	lists := len(h.cloud.front.Requests("ListBlobs"))
+	before := len(h.cloud.front.Requests())
+	h.Until("statuses are read", func() (bool, string) {
+		got := len(h.cloud.front.Requests("ListBlobs")) - lists
+		return got >= 30, fmt.Sprint(got)
+	})
+	lists = len(h.cloud.front.Requests("ListBlobs")) - lists
+	others := map[string]int{}
+	for _, r := range h.cloud.front.Requests()[before:] {
+		if r.Operation != "ListBlobs" {
+			others[r.Operation]++
+		}
+	}
+	tasks := others["ListTasks"] // of 3 pages; one is due when all pods of an earlier process must have appeared
+	if delete(others, "ListTasks"); tasks > 6 || len(others) > 0 {
+		t.Errorf("beside %d lists of statuses there were %d pages of lists of tasks and %v, want 6 pages", lists, tasks, others)
+	}
+}
+
 // TestStopGivesGracePeriod: the order to stop gives a pod the grace period of its spec, or another one, and is one request for many pods in the first case.
 func TestStopGivesGracePeriod(t *testing.T) {
 	for name, c := range map[string]struct{ own, asked int64 }{"its own": {61, 61}, "another one": {1, 62}} {
