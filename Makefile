@@ -95,6 +95,22 @@ build-runsc:
 	*) echo "runsc: gVisor is for Linux on amd64 and arm64; provider process has isolation: none here" ;; \
 	esac
 
+# What the demos have: the emulators of clouds, and the image of the first pod.
+.PHONY: demo-files build-emulate
+demo-files: bin/devcluster bin/emulate bin/demo-image.tar ## build what `bin/virtual-kubelet demo` starts
+
+bin/emulate: $(GO_SOURCES)
+	@hack/released.sh $@ $(MAKE) --no-print-directory build-emulate
+
+build-emulate:
+	@cd providers && ../hack/go-build.sh ../bin/emulate -ldflags '-s -w $(SHIM_VERSION)' ./internal/emulate
+
+# Programs of the image that are links to the first one.
+DEMO_TOOLS := base64 cat env exit hostname id ls sleep tar
+bin/demo-image.tar: $(wildcard providers/process/demo/*.go providers/process/demo/*/*.go providers/process/demo/shell/go.*)
+	@cd providers && go build -trimpath -o ../.cache/demo-image/demo ./process/demo && go build -trimpath -C process/demo/shell -o $(CURDIR)/.cache/demo-image/sh . && \
+	  go run ./process/demo/pack -name demo -sh ../.cache/demo-image/sh -o ../$@ ../.cache/demo-image/demo $(DEMO_TOOLS)
+
 .PHONY: cell-image
 cell-image: ## make the image that machines of provider kip boot, from packages of Debian, into bin/cell
 	@hack/cell-image.sh

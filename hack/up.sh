@@ -103,13 +103,10 @@ step "make an image for the first pod"
 # It is made here, so that no registry is needed.
 options=()
 if [ "$provider" = process ] || [ -n "$emulated" ]; then
+  make --no-print-directory bin/demo-image.tar
   mkdir -p "$state/images"
-  (
-    cd providers
-    go build -o "$state/demo" ./process/demo
-    go build -C process/demo/shell -o "$state/sh" .
-    go run ./process/demo/pack -name demo -sh "$state/sh" -o "$state/images/demo.tar" "$state/demo" base64 cat env exit hostname id ls sleep tar
-  )
+  cp bin/demo-image.tar "$state/images/.new" # the node may look at the folder meanwhile
+  mv "$state/images/.new" "$state/images/demo.tar"
 fi
 if [ "$provider" = kip ] && [ -z "${PROVIDER_CONFIG:-}" ]; then
   command -v qemu-system-x86_64 >/dev/null || fail "machines are run by QEMU, which is not installed; on Debian
@@ -141,7 +138,7 @@ if [ -n "$emulated" ]; then
   if emulator_runs; then
     say "the emulator of $emulated runs already (pid $(cat "$emulator/pid"))"
   else
-    (cd providers && go build -o "$root/bin/emulate" ./internal/emulate)
+    make --no-print-directory bin/emulate
     mkdir -p "$emulator"
     rm -f "$emulator/provider.yaml"
     setsid "$root/bin/emulate" -service "$emulated" -dir "$emulator" -images "$state/images" </dev/null >"$emulator/log" 2>&1 &

@@ -38,8 +38,9 @@ func quickKubernetes() (flags []string) {
 	return flags
 }
 
-// sources returns the binaries of a platform. Three are for Linux only: gVisor, with which provider process
-// makes containers, the supervisor of each container, and the control plane of `make up`.
+// sources returns the binaries of a platform. Those for Linux only are gVisor, with which provider process makes
+// containers, the supervisor of each container, and the programs of the demo: the control plane, the emulators of
+// clouds, and the two programs of the image of its first pod.
 func (r *release) sources(ctx context.Context, p platform) ([]source, error) {
 	gVisor, err := r.moduleVersion(ctx, "providers/process/gvisor", "gvisor.dev/gvisor")
 	if err != nil {
@@ -57,7 +58,9 @@ func (r *release) sources(ctx context.Context, p platform) ([]source, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, source{name: "devcluster", folder: "devcluster", what: ".", variables: variables, flags: quickKubernetes()})
+		all = append(all, source{name: "devcluster", folder: "devcluster", what: ".", variables: variables, flags: quickKubernetes()},
+			source{name: "emulate", folder: "providers", what: "./internal/emulate", variables: containers},
+			source{name: demoProgram, folder: "providers", what: "./process/demo"}, source{name: demoShell, folder: "providers/process/demo/shell", what: "."})
 	}
 	return all, nil
 }
@@ -93,6 +96,53 @@ func (r *release) kubernetesVersion(ctx context.Context) (string, error) {
 	}
 	return variables.String(), nil
 }
+
+// The programs of the image of the first pod of the demo.
+const (
+	demoProgram = "demo"
+	demoShell   = "demo-shell"
+	demoImage   = "demo-image.tar"
+)
+
+// node reports whether a node needs the program. Packages have these programs alone.
+func (s source) node() bool {
+	return s.name == program || s.name == program+"-container" || s.name == "runsc"
+}
+
+// packDemoImage makes the image of the first pod, as the Makefile does.
+func (r *release) packDemoImage(ctx context.Context, p platform, programs []built) (built, error) {
+	image := built{source: source{name: demoImage}, platform: p}
+	temporary, err := os.MkdirTemp("", program)
+	if err != nil {
+		return image, err
+	}
+	defer func() { _ = os.RemoveAll(temporary) }() // an error leaves files in a folder for temporary files
+	for _, b := range programs {
+		if b.name == demoProgram || b.name == demoShell { // the name of the file is a name in the image
+			absolute, err := filepath.Abs(b.path)
+			if err == nil {
+				err = os.Symlink(absolute, filepath.Join(temporary, b.name))
+			}
+			if err != nil {
+				return image, err
+			}
+		}
+	}
+	if image.path, err = filepath.Abs(r.file("demo-image", "_"+p.os+"_"+p.arch+".tar")); err != nil {
+		return image, err
+	}
+	args := []string{"run", "-trimpath", "./process/demo/pack", "-name", demoProgram, "-arch", p.arch, "-sh", filepath.Join(temporary, demoShell), "-o", image.path, filepath.Join(temporary, demoProgram)}
+	cmd := exec.CommandContext(ctx, "go", append(args, demoTools...)...)
+	cmd.Dir = filepath.Join(r.root, "providers")
+	cmd.Env = append(environment(os.Environ()), "CGO_ENABLED=0", "GOWORK=off")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return image, fmt.Errorf("pack the image of the demo: %w: %s", err, bytes.TrimSpace(said))
+	}
+	return image, nil
+}
+
+// demoTools are the names of the program in the image.
+var demoTools = []string{"base64", "cat", "env", "exit", "hostname", "id", "ls", "sleep", "tar"}
 
 // built is one binary.
 type built struct {

@@ -109,6 +109,9 @@ func (r *release) machineContents(programs []built, manual, temporary string) (f
 		list = append(list, &files.Content{Source: from, Destination: to, Type: kind, FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: mode, MTime: r.created}})
 	}
 	for _, b := range programs {
+		if !b.node() {
+			continue
+		}
 		add(files.TypeFile, b.path, path.Join(programFolder, b.name), 0o755)
 	}
 	add(files.TypeSymlink, "../lib/"+program+"/"+program, "/usr/bin/"+program, 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release makes the files of a release: the binary for every platform, the programs beside provider process on Linux, the control
-// plane of make up, an archive of each platform, packages for Debian and Fedora, an image of the binaries for Linux, the chart as a file and as an OCI layout, the manifest for krew, the
+// Command release makes the files of a release: the binary for every platform, the programs beside provider process and of the demo on
+// Linux, an archive of each platform, packages for Debian and Fedora, an image of the binaries for Linux, the chart as a file and as an OCI layout, the manifest for krew, the
 // modules of each binary with their licences (SPDX, CycloneDX and a notice), the checksums of all files, and with a key their signature.
 //
 // The guarantee: the same sources, version and toolchain make the same bytes, on every machine and at any time.
@@ -114,9 +114,7 @@ func (r *release) make(ctx context.Context) error {
 			if err := r.describe(b); err != nil {
 				return fmt.Errorf("say what is in %s: %w", b.path, err)
 			}
-			if s.name != "devcluster" { // no node needs it
-				programs[p] = append(programs[p], b)
-			}
+			programs[p] = append(programs[p], b)
 			if p.os == "linux" && s.name == program {
 				linux = append(linux, b)
 			}
@@ -146,6 +144,11 @@ func (r *release) make(ctx context.Context) error {
 			if err := r.writePackages(p, programs[p], manual); err != nil {
 				return fmt.Errorf("write the packages for %s: %w", p.arch, err)
 			}
+			image, err := r.packDemoImage(ctx, p, programs[p])
+			if err != nil {
+				return err
+			}
+			programs[p] = append(programs[p], image)
 		}
 		if archives[p], err = r.archive(p, programs[p]); err != nil {
 			return fmt.Errorf("write the archive of %s/%s: %w", p.os, p.arch, err)

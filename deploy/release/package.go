@@ -39,7 +39,14 @@ func (r *release) archive(p platform, programs []built) (string, error) {
 		suffix = ".exe"
 	}
 	for _, b := range programs {
-		if err := add(b.name+suffix, 0o755, b.path); err != nil {
+		mode := int64(0o755)
+		switch b.name {
+		case demoProgram, demoShell: // they are in the image
+			continue
+		case demoImage:
+			mode = 0o644
+		}
+		if err := add(b.name+suffix, mode, b.path); err != nil {
 			return "", err
 		}
 	}

@@ -87,8 +87,8 @@ func TestSecurityG3TwoBuildsAreEqual(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := sums(t, out)
-	if len(want) != 20 {
-		t.Errorf("a release for one platform has %d files, want four binaries, two descriptions of each, image, notice, archive, package twice, chart twice, and krew's manifest: %v", len(want), want)
+	if len(want) != 30 {
+		t.Errorf("a release for one platform has %d files, want seven binaries, two descriptions of each, image, image of the demo, notice, archive, package twice, chart twice, and krew's manifest: %v", len(want), want)
 	}
 	for name, digest := range want {
 		if got[name] != digest {
@@ -154,7 +154,7 @@ func TestSecurityG2ReleaseSaysWhatIsInIt(t *testing.T) {
 		module string
 		least  int // modules
 	}{
-		program: {"github.com/virtual-kubelet/virtual-kubelet@" + testVersion, 15}, "runsc": {"gvisor.dev/gvisor@v", 15}, program + "-container": {"k8s.io/apimachinery@v", 3}, "devcluster": {"k8s.io/kubernetes@v", 15},
+		program: {"github.com/virtual-kubelet/virtual-kubelet@" + testVersion, 15}, "runsc": {"gvisor.dev/gvisor@v", 15}, program + "-container": {"k8s.io/apimachinery@v", 3}, "devcluster": {"k8s.io/kubernetes@v", 15}, "emulate": {"k8s.io/apimachinery@v", 15},
 	} {
 		name := prefix + strings.TrimPrefix(binaryName(), program)
 		t.Run(prefix, func(t *testing.T) { describes(t, dir, name, c.module, c.least, listed[name]) })
@@ -297,6 +297,17 @@ func TestControlPlaneIsBuiltAsByTheScript(t *testing.T) {
 	}
 	if got, want := strings.Join(quickKubernetes(), "\n")+"\n", string(out); got != want {
 		t.Errorf("got\n%s\nwant that of hack/goenv.sh:\n%s", got, want)
+	}
+}
+
+// TestDemoImageIsPackedAsByMake: the image of a release has the same programs as that of a clone.
+func TestDemoImageIsPackedAsByMake(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "\nDEMO_TOOLS := " + strings.Join(demoTools, " ") + "\n"; !strings.Contains(string(text), want) {
+		t.Errorf("the Makefile does not have %q", want)
 	}
 }
 

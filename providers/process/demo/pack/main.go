@@ -29,18 +29,19 @@ func main() {
 	out := flag.String("o", "", "archive to write")
 	tag := flag.String("name", "", "name of the image")
 	shell := flag.String("sh", "", "program that is sh in the image; none if empty")
+	arch := flag.String("arch", runtime.GOARCH, "architecture of the programs")
 	flag.Parse()
 	if *out == "" || *tag == "" || flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := writeImage(*out, *tag, *shell, flag.Arg(0), flag.Args()[1:]); err != nil {
+	if err := writeImage(*out, *tag, *shell, *arch, flag.Arg(0), flag.Args()[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "pack:", err)
 		os.Exit(1)
 	}
 }
 
-func writeImage(out, tag, shell, program string, tools []string) error {
+func writeImage(out, tag, shell, arch, program string, tools []string) error {
 	parsed, err := name.NewTag(tag)
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func writeImage(out, tag, shell, program string, tools []string) error {
 		return err
 	}
 	config = config.DeepCopy()
-	config.OS, config.Architecture = "linux", runtime.GOARCH
+	config.OS, config.Architecture = "linux", arch
 	config.Config.Entrypoint = []string{"/bin/" + filepath.Base(program)}
 	config.Config.Env = []string{"PATH=/bin"}
 	if image, err = mutate.ConfigFile(image, config); err != nil {
