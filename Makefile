@@ -116,8 +116,13 @@ cell-image: ## make the image that machines of provider kip boot, from packages 
 	@hack/cell-image.sh
 
 .PHONY: release
-release: ## write binaries and archives of every platform, image, chart, SBOMs and checksums into dist/ (VERSION=v1.2.3, KEY=file: sign)
-	@cd deploy && go run ./release -version='$(VERSION)' -commit='$(COMMIT)' -date='$(BUILT)' $(if $(KEY),-key='$(abspath $(KEY))') -o ../dist
+release: ## write binaries and archives of every platform, image, chart, SBOMs and checksums into dist/ (VERSION=v1.2.3, KEY=file: sign, PLATFORMS=linux/amd64: fewer)
+	@cd deploy && go run ./release -version='$(VERSION)' -commit='$(COMMIT)' -date='$(BUILT)' $(if $(KEY),-key='$(abspath $(KEY))') $(if $(PLATFORMS),-platforms='$(PLATFORMS)') -o ../dist
+
+# It builds every program for every platform, which takes an hour without a cache, so this is no part of CI.
+.PHONY: release-trial
+release-trial: ## make a release in a clean clone, try each of its files and write docs/reports/release.md (PLATFORMS=linux/amd64: fewer)
+	@hack/release-trial.sh docs/reports/release.md
 
 .PHONY: manual
 manual: ## write man pages and Markdown of every command into dist/manual/

@@ -128,9 +128,9 @@ func (m machine) left() (files []string) {
 
 // seeInstalled sees that the program runs in the root, that the programs it calls are beside it, and that the unit starts the program with the sample configuration,
 // which it accepts.
-func (m machine) seeInstalled() {
+func (m machine) seeInstalled(version string) {
 	m.t.Helper()
-	if out := m.run("chroot", m.root, "/usr/bin/virtual-kubelet", "--version"); !bytes.Contains(out, []byte(testVersion)) {
+	if out := m.run("chroot", m.root, "/usr/bin/virtual-kubelet", "--version"); !bytes.Contains(out, []byte(version)) {
 		m.t.Errorf("--version says %s", out)
 	}
 	unit, err := os.ReadFile(m.path(unitFile))
@@ -169,14 +169,18 @@ func (m machine) seeCalls(when string, want ...string) {
 // TestDebInstallsUpgradesAndPurges: dpkg installs the package on an empty root. An upgrade keeps a changed configuration and restarts a running
 // daemon. A purge leaves only the files of the user.
 func TestDebInstallsUpgradesAndPurges(t *testing.T) {
+	installDeb(t, filepath.Join(nativeRelease(t), "virtual-kubelet_1.2.3-1_"+runtime.GOARCH+".deb"), testVersion)
+}
+
+func installDeb(t *testing.T, file, version string) {
+	t.Helper()
 	m := newMachine(t, "dpkg")
 	dpkg := func(args ...string) {
 		t.Helper()
 		m.run("dpkg", append([]string{"--root=" + m.root, "--force-confold", "--force-bad-path"}, args...)...)
 	}
-	file := filepath.Join(nativeRelease(t), "virtual-kubelet_1.2.3-1_"+runtime.GOARCH+".deb")
 	dpkg("--install", file)
-	m.seeInstalled()
+	m.seeInstalled(version)
 	m.seeCalls("installed", "daemon-reload", "try-restart virtual-kubelet.service")
 	m.writeState()
 	dpkg("--install", file)
@@ -198,15 +202,21 @@ func TestDebInstallsUpgradesAndPurges(t *testing.T) {
 // TestRPMInstallsUpgradesAndRemoves: rpm installs the package on an empty root. An upgrade keeps a changed configuration. A removal leaves the
 // files of the user, with a changed configuration under the name that rpm gives it.
 func TestRPMInstallsUpgradesAndRemoves(t *testing.T) {
+	installRPM(t, filepath.Join(nativeRelease(t), "virtual-kubelet-1.2.3-1."+machineArch+".rpm"), testVersion)
+}
+
+// machineArch is the architecture of this machine as rpm calls it.
+var machineArch = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+
+func installRPM(t *testing.T, file, version string) {
+	t.Helper()
 	m := newMachine(t, "rpm")
-	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
 	rpm := func(args ...string) {
 		t.Helper()
 		m.run("rpm", append([]string{"--root=" + m.root, "--dbpath=/var/lib/rpm", "--nodeps"}, args...)...) // the root's shell is of no package
 	}
-	file := filepath.Join(nativeRelease(t), "virtual-kubelet-1.2.3-1."+arch+".rpm")
 	rpm("--install", file)
-	m.seeInstalled()
+	m.seeInstalled(version)
 	m.seeCalls("installed", "daemon-reload", "try-restart virtual-kubelet.service")
 	m.writeState()
 	rpm("--upgrade", "--force", file)
