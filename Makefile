@@ -381,6 +381,10 @@ monitoring-test: ## try the alerts with a real Prometheus, on faults of a node (
 screenshots: ## make the picture of /debug/pods for the documentation (apt-get install chromium)
 	@VK_SCREENSHOT=$(CURDIR)/docs/pictures/debug-pods.png go test -count=1 -run TestDebugPageInABrowser ./node/api
 
+.PHONY: recording
+recording: bin/virtual-kubelet bin/virtual-kubelet-container bin/runsc demo-files ## make the picture of a terminal in the README from a run of the demo
+	@hack/record.sh docs/pictures/demo.svg
+
 .PHONY: check
 check: ## lint every module, and see that modules and generated files are current
 	@hack/lint.sh
