@@ -58,7 +58,7 @@ func TestEventsHaveLevelAndLoggerFields(t *testing.T) {
 	log.G(ctx).WithError(errors.New("boom")).Errorf("create %d", 1)
 	span.End()
 	events := only(t, recorder).Events()
-	want := map[string]any{"level": "error", "method": "sync", "pod": "p", "error": "boom"}
+	want := map[string]any{"level": "error", "method": "sync", "pod": "p", "err": "boom"}
 	if len(events) != 1 || events[0].Name != "create 1" {
 		t.Fatalf("events %+v, want one", events)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// errorKey is the name of the field of WithError in the span.
-const errorKey = "error"
+// errorKey is the name of the field of WithError in the span: that of contextual logging in Kubernetes.
+const errorKey = "err"
 
 // deeper is the ability of a logger to take the source position of a line
 // from further up the stack. Without it, lines would name this file.

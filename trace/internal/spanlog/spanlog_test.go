@@ -74,7 +74,7 @@ func TestLinesAreRecordedWithLevelAndFields(t *testing.T) {
 	for i, line := range []string{"debug a1", "debug a 1", "info b", "info b 2", "warn c", "warn c 3", "error d", "error d 4", "fatal e", "fatal e 5"} {
 		fields := " map[method:sync pod:p]"
 		if i == 9 {
-			fields = " map[error:boom method:sync pod:p]"
+			fields = " map[err:boom method:sync pod:p]"
 		}
 		want = append(want, line+fields)
 	}
