@@ -163,9 +163,10 @@ func TestDemoSaysWhatIsMissing(t *testing.T) {
 	for want, args := range map[string][]string{
 		"there is no devcluster beside this program (" + filepath.Dir(self) + "): it is in the archive of the release, https://": {"--provider", "mock"},
 		"there is no emulate beside this program (" + filepath.Dir(self) + ", " + filepath.Dir(devcluster) + ")":                 {"--provider", "zun", "--devcluster", devcluster},
-		"there is no demo-image.tar beside":                                 {"--devcluster", devcluster},
-		"nomad: there is no emulator of its backend: set --provider-config": {"--provider", "nomad", "--devcluster", devcluster},
-		"--devcluster: stat /nosuch/devcluster: no such file":               {"--devcluster", "/nosuch/devcluster"},
+		"there is no demo-image.tar beside":                                     {"--devcluster", devcluster},
+		"nomad: there is no emulator of its backend: set --provider-config":     {"--provider", "nomad", "--devcluster", devcluster},
+		`demo: unexpected argument "mock": the provider is given by --provider`: {"mock"},
+		"--devcluster: stat /nosuch/devcluster: no such file":                   {"--devcluster", "/nosuch/devcluster"},
 	} {
 		cmd := exec.CommandContext(t.Context(), self, append([]string{"demo"}, args...)...)
 		cmd.Env = []string{runMain + "=1", "PATH=/nosuch"}

@@ -32,7 +32,12 @@ func Command(version string) *cobra.Command {
 			"are emulated on this machine. Another provider needs --provider-config with a backend that it reaches.\n\n" +
 			"The programs that it starts are in the archive of a release, beside this program.",
 		Example: "  virtual-kubelet demo\n  virtual-kubelet demo --provider eci",
-		Args:    cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("demo: unexpected argument %q: the provider is given by --provider", args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d.provider, d.config = cmd.Flag("provider").Value.String(), cmd.Flag("provider-config").Value.String()
 			d.out = cmd.OutOrStdout()
