@@ -129,7 +129,7 @@ func output(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// platforms returns the platforms of the release, which are the last words of the names of its archives.
+// platforms returns the platforms of the release, which end the names of its archives.
 func (r *trial) platforms(t *testing.T) (all []string) {
 	t.Helper()
 	for _, archive := range append(r.find(t, program+"_*.tar.gz"), r.findAny(program+"_*.zip")...) {
