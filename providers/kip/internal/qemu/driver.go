@@ -224,7 +224,9 @@ func (d *Driver) acceleration(ctx context.Context, kernel string) (string, error
 		_ = f.Close()
 		try, cancel := context.WithTimeout(ctx, kvmTime)
 		defer cancel()
-		if exec.CommandContext(try, d.config.Program, append(base("kvm", kernel, ""), "-m", "128", "-serial", "null")...).Run() == nil { //nolint:gosec // as above
+		cmd := exec.CommandContext(try, d.config.Program, append(base("kvm", kernel, ""), "-m", "128", "-serial", "null")...) //nolint:gosec // as above
+		cmd.SysProcAttr = endsWithNode
+		if cmd.Run() == nil {
 			d.accel = "kvm"
 		} else if ctx.Err() != nil {
 			d.accel = ""
