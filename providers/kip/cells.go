@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -201,6 +202,9 @@ func (d *driver) attend(ctx context.Context, c *cellState, a agent) error {
 			return nil
 		})
 		cancel()
+		if err != nil && signed == "" && d.deliver != nil {
+			return d.bring(ctx, c, err)
+		}
 		if err != nil {
 			return fmt.Errorf("sign the certificate of the machine: %w", err)
 		}
@@ -237,6 +241,24 @@ func (d *driver) attend(ctx context.Context, c *cellState, a agent) error {
 			return errors.Join(err, <-over)
 		}
 	}
+}
+
+// bring delivers the agent to a machine that does not answer, unless the node has delivered it. The end of a delivery closes the machine's SSH server.
+func (d *driver) bring(ctx context.Context, c *cellState, silence error) error {
+	d.mu.Lock()
+	brought, token, address := c.brought, c.Tags[tagToken], c.Address
+	d.mu.Unlock()
+	host, _, err := net.SplitHostPort(address)
+	if brought || err != nil {
+		return errors.Join(fmt.Errorf("sign the certificate of the machine: %w", silence), err)
+	}
+	if err := d.deliver(ctx, token, host); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.brought = true
+	return nil
 }
 
 // hear records the state that an agent reports.

@@ -19,6 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/delivery"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/ec2"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/nova"
@@ -46,6 +47,8 @@ type Config struct {
 	Nova *nova.Config `json:"nova,omitempty"`
 	// Image is the boot image of machines: a directory from the command cell-image, an AMI, or the ID of an image in Glance. Required.
 	Image string `json:"image,omitempty"`
+	// SSH delivers the agent to machines of EC2 or Nova whose image has cloud-init and no agent. Default: the image has the agent.
+	SSH *delivery.Config `json:"ssh,omitempty"`
 	// Containers is unpack or programs. With unpack, the agents unpack images. With programs, pods run programs of the machines, without images. Default:
 	// unpack.
 	Containers string `json:"containers,omitempty"`
@@ -161,6 +164,13 @@ func (c Config) complete() (Config, error) {
 	}
 	if len(c.Types) == 0 && c.EC2 != nil {
 		c.Types = ec2Types()
+	}
+	if c.SSH != nil {
+		ssh := *c.SSH
+		ssh.User, ssh.Port = cmp.Or(ssh.User, "root"), cmp.Or(ssh.Port, 22)
+		if c.SSH = &ssh; ssh.Agent == "" || c.QEMU != nil {
+			problem("ssh: want agent, the file vk-cell of `make cell-image`, and machines of ec2 or nova; the image of qemu has the agent")
+		}
 	}
 	if c.Image == "" {
 		problem("image: want the image that machines boot")

@@ -23,6 +23,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/delivery"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
@@ -35,6 +36,7 @@ type driver struct {
 	authority *cell.Authority
 	newKey    bool // this process made the authority
 	dial      func(token, address string, allowed func(image string) bool) agent
+	deliver   func(ctx context.Context, token, host string) error // brings the agent to a machine; nil: the image has the agent
 	kit       *service.Provider[instance]
 	at        pace
 	wake      chan struct{} // holds a value when Work has something to do
@@ -59,6 +61,7 @@ type cellState struct {
 	pod     identity.Pod // zero: the machine waits for a pod
 	agent   agent        // nil: nothing follows the machine
 	joined  bool
+	brought bool           // the node has delivered the agent
 	said    *cell.State    // nil: the agent has said nothing
 	bundle  *podjob.Bundle // the bundle for the machine; nil after the machine has it
 	giving  bool           // the machine may have received the pod
@@ -391,8 +394,16 @@ func (d *driver) specOf(spec machine.Spec, t machine.Type, token string, pod *co
 	spec.Tags["Name"], spec.Tags[tagToken] = name, token
 	data := d.authority.UserData(token, uid, d.config.OrphanAfter.Duration, d.config.AbandonedAfter.Duration)
 	data.Spot = spec.Spot && d.config.EC2 != nil
-	spec.UserData = data.Marshal()
+	if spec.UserData = data.Marshal(); d.config.SSH != nil {
+		spec.UserData = delivery.UserData(*d.config.SSH, d.sshKeys(token), spec.UserData)
+	}
 	return spec
+}
+
+// sshKeys returns the keys for the delivery of the agent to the machine with a token.
+func (d *driver) sshKeys(token string) (k delivery.Keys) {
+	k.Host, k.Node = d.authority.SSHKeys(token)
+	return k
 }
 
 // nameOf returns the value of the tag Name for a pod. Nova takes 255 characters, and EC2 takes 256.

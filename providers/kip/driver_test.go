@@ -3,8 +3,12 @@
 package kip
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/delivery"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/ec2"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine/machinetest"
@@ -755,6 +760,41 @@ func TestNewKeyDoesNotHideMachines(t *testing.T) {
 				t.Errorf("machines: %t: %v", want, err)
 			}
 			p.keep(20 * time.Second)
+		}
+		w.finish(p)
+	})
+}
+
+// TestAgentIsDeliveredOnce: with ssh, a node delivers the agent to a machine that does not answer, again after a failure, and not after a success. The user
+// data have the keys, and fit EC2.
+func TestAgentIsDeliveredOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *Config) {
+			c.QEMU, c.EC2, c.SSH = nil, &ec2.Config{SubnetID: "subnet-1"}, &delivery.Config{Agent: "vk-cell", User: "debian"}
+		})
+		w.boots = time.Hour
+		authority := newAuthority(t)
+		var hosts []string
+		p := w.open(authority, 0, false)
+		p.driver.deliver = func(_ context.Context, token, host string) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if hosts = append(hosts, host); len(hosts) == 1 {
+				return errors.New("connection refused")
+			}
+			w.cells[token].boots = time.Now().Add(3 * time.Second)
+			return nil
+		}
+		p.begin()
+		one := w.pod("one", nil)
+		p.keep(time.Minute)
+		w.wants("a minute later", 0, one)
+		if !slices.Equal(hosts, []string{"10.0.0.1", "10.0.0.1"}) {
+			t.Errorf("deliveries to %s", hosts)
+		}
+		data := p.driver.specOf(machine.Spec{}, machine.Type{}, "token", one).UserData
+		if host, node := authority.SSHKeys("token"); len(data) > 16<<10 || !bytes.HasPrefix(data, []byte("#cloud-config\n")) || bytes.Equal(host, node) {
+			t.Errorf("the user data have %d bytes: %s", len(data), data)
 		}
 		w.finish(p)
 	})

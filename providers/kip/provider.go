@@ -18,6 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/delivery"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
@@ -71,6 +72,11 @@ func newDriver(in cli.ProviderInput, config Config, cloud machine.Driver, author
 			return c
 		},
 		cells: map[string]*cellState{}, over: map[types.UID]instance{}, asking: map[string]asking{}, scarce: map[scarcity]time.Time{},
+	}
+	if ssh := config.SSH; ssh != nil {
+		d.deliver = func(ctx context.Context, token, host string) error {
+			return delivery.Deliver(ctx, *ssh, d.sshKeys(token), host)
+		}
 	}
 	d.kit = service.New(service.Config{
 		Service: "the cloud", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,

@@ -3,7 +3,9 @@
 package kip
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"maps"
@@ -92,7 +94,17 @@ func newCluster(config Config) *world {
 
 // boot starts a machine. Without a running pod, it ends itself when no node has contacted it for too long.
 func (w *world) boot(id string, spec machine.Spec) (machinetest.Booted, error) {
-	told, err := cell.ParseUserData(spec.UserData)
+	data := spec.UserData
+	if text, is := bytes.CutPrefix(data, []byte("#cloud-config\n")); is {
+		var config struct {
+			Files []struct{ Content []byte } `json:"write_files"`
+		}
+		if err := json.Unmarshal(text, &config); err != nil {
+			return machinetest.Booted{}, err
+		}
+		data = config.Files[0].Content
+	}
+	told, err := cell.ParseUserData(data)
 	if err != nil {
 		return machinetest.Booted{}, err
 	}
@@ -192,13 +204,25 @@ func (p *process) step(effect func() error) error {
 
 // start starts a node.
 func (w *world) start(authority *cell.Authority, dieAt int32, after bool) *process {
-	ctx, cancel := context.WithCancel(w.t.Context())
-	p := &process{w: w, dieAt: dieAt, after: after, kill: cancel, ended: make(chan struct{})}
+	p := w.open(authority, dieAt, after)
+	p.begin()
+	return p
+}
+
+// open makes a node that begin starts.
+func (w *world) open(authority *cell.Authority, dieAt int32, after bool) *process {
+	p := &process{w: w, dieAt: dieAt, after: after, ended: make(chan struct{})}
 	p.driver = newDriver(w.input(), w.config, killable{w.cloud, p}, authority, usual)
 	p.driver.dial = func(token, _ string, _ func(string) bool) agent { return &simulatedAgent{p: p, token: token} }
+	return p
+}
+
+// begin starts a node in a synctest bubble.
+func (p *process) begin() {
+	var ctx context.Context
+	ctx, p.kill = context.WithCancel(p.w.t.Context())
 	p.run(ctx)
 	synctest.Wait() // pods made from now on do not belong to an earlier process
-	return p
 }
 
 // input returns the input of a provider whose cluster is w.
