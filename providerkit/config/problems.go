@@ -3,10 +3,16 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Problems are the reasons why a configuration cannot be: a provider tells all of them at once.
@@ -20,6 +26,28 @@ type Problems struct {
 // Add adds a problem. Its text begins with the name of the field.
 func (p *Problems) Add(format string, args ...any) {
 	p.all = append(p.all, fmt.Errorf(p.Provider+" provider: "+format, args...))
+}
+
+// ClusterName checks the name of the home cluster, which an environment variable can set too.
+func (p *Problems) ClusterName(name, variable string) {
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		p.Add("clusterName: %q: want a name for the home cluster, such as home-1: set it in the file of --provider-config or in %s", name, variable)
+	}
+}
+
+// HTTPS checks a URL of a service that gets secrets.
+func (p *Problems) HTTPS(field, text string) {
+	if u, err := url.Parse(text); err != nil || u.Scheme != "https" || u.Host == "" {
+		p.Add("%s: %q: want an URL that begins with https://", field, text)
+	}
+}
+
+// Wait checks a duration, and sets its default.
+func (p *Problems) Wait(field string, d *metav1.Duration, or time.Duration) {
+	if d.Duration < 0 {
+		p.Add("%s: is %s, want 0 for the default, or more", field, d.Duration)
+	}
+	d.Duration = cmp.Or(d.Duration, or)
 }
 
 // Err returns all reasons in the order of their texts; nil without one.

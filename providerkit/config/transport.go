@@ -3,11 +3,15 @@
 package config
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
+	"strconv"
+	"time"
 )
 
 // idleConnections is how many connections to a service are kept: many pods are created at once.
@@ -31,4 +35,58 @@ func Transport(caFile string) (*http.Transport, error) {
 		return nil, fmt.Errorf("read the authorities: %s has no certificate in PEM", caFile)
 	}
 	return t, nil
+}
+
+// TLSFiles are the PEM files of a connection to a service. They are read again for each connection, so that a file
+// can be replaced. No name of a file means none; without CAFile, the authorities of this machine count.
+type TLSFiles struct {
+	CAFile, CertFile, KeyFile string
+	// ServerName is the name in the certificate of the service. Default: the host of the address.
+	ServerName string
+}
+
+// Config returns the settings with the files as they are now.
+func (f TLSFiles) Config() (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.ServerName}
+	if f.CAFile != "" {
+		data, err := os.ReadFile(f.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("caFile: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if one, err := x509.ParseCertificate(data); err == nil { // some tools write DER
+			c.RootCAs.AddCert(one)
+		} else if !c.RootCAs.AppendCertsFromPEM(data) {
+			return nil, fmt.Errorf("caFile: %s has no certificate", f.CAFile)
+		}
+	}
+	if f.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(f.CertFile, f.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("certFile and keyFile: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// DialTLS opens a connection, for the field DialTLSContext of a transport.
+func (f TLSFiles) DialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := f.Config()
+	if err != nil {
+		return nil, err
+	}
+	return (&tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: c}).DialContext(ctx, network, address)
+}
+
+// dialTimeout bounds the opening of a connection.
+const dialTimeout = 10 * time.Second
+
+// RetryAfter returns the delay that an answer asks for in seconds, or 0.
+func RetryAfter(h http.Header) time.Duration {
+	seconds, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
 }

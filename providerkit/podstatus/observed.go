@@ -23,6 +23,23 @@ type Pod struct {
 	Containers []Container
 }
 
+// EndRunning records that nothing of the pod runs any more: how its running containers ended is unknown.
+func (p *Pod) EndRunning() {
+	p.Ended = true
+	for i := range p.Containers {
+		if c := &p.Containers[i]; c.State == Running {
+			c.State = Exited
+		}
+	}
+}
+
+// NotReady records that no container of the pod is ready.
+func (p *Pod) NotReady() {
+	for i := range p.Containers {
+		p.Containers[i].Ready = new(false)
+	}
+}
+
 // State is the state of a container.
 type State int
 

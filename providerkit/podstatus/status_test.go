@@ -274,3 +274,13 @@ func anyContainer(t *rapid.T, name string) podstatus.Container {
 	}
 	return c
 }
+
+// TestEndRunning checks that a running container of an ended pod has an unknown end, and others keep theirs.
+func TestEndRunning(t *testing.T) {
+	p := podstatus.Pod{Containers: []podstatus.Container{{State: podstatus.Running}, {State: podstatus.Exited, Run: podstatus.Run{ExitCode: new(int32(3))}}, {State: podstatus.Waiting}}}
+	p.NotReady()
+	p.EndRunning()
+	if c := p.Containers; !p.Ended || c[0].State != podstatus.Exited || c[0].Run.ExitCode != nil || *c[1].Run.ExitCode != 3 || c[2].State != podstatus.Waiting || *c[0].Ready {
+		t.Errorf("got %+v", p)
+	}
+}

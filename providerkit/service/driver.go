@@ -173,6 +173,25 @@ type Target[T any] struct {
 // Probes are probes of a container.
 type Probes struct{ Startup, Liveness, Readiness *corev1.Probe }
 
+// LackingProbes returns the probes of a container that a service lacks if it has no startup probes, and only those
+// liveness and readiness probes that own reports. Such a service does not wait for a startup probe, so this process
+// makes the liveness probe beside one.
+func LackingProbes(c *corev1.Container, own func(*corev1.Probe) bool) Probes {
+	out := Probes{Startup: c.StartupProbe}
+	if p := c.LivenessProbe; p != nil && (c.StartupProbe != nil || !own(p)) {
+		out.Liveness = p
+	}
+	if p := c.ReadinessProbe; p != nil && !own(p) {
+		out.Readiness = p
+	}
+	return out
+}
+
+// Has reports whether a probe is one of these.
+func (p Probes) Has(probe *corev1.Probe) bool {
+	return probe != nil && (probe == p.Startup || probe == p.Liveness || probe == p.Readiness)
+}
+
 // isRunning refuses a session in a container without a running process.
 func (t Target[T]) isRunning() error {
 	if t.State == nil || t.State.State.Running == nil {

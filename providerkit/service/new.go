@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
@@ -55,6 +56,14 @@ func New[T any](config Config, driver Driver[T]) *Provider[T] {
 		p.prober.cache = p.cache
 	}
 	return p
+}
+
+// CapabilitiesOf returns the field Capabilities of a cli.Provider, by the declaration of its configuration.
+func CapabilitiesOf[C interface{ Capabilities() capability.Declaration }](load func(path string) (C, error)) func(path string) (capability.Declaration, error) {
+	return func(path string) (capability.Declaration, error) {
+		config, err := load(path)
+		return config.Capabilities(), err
+	}
 }
 
 // RunInBackground implements node.BackgroundRunner. It asks the service once the pods of the cluster are known:

@@ -115,6 +115,40 @@ func (p *Provider[T]) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summa
 	return out, err
 }
 
+// PodStats returns the stats of a pod for a Measurer, with its running containers. measure fills in the CPU and the
+// memory of a container, as far as they are known; the pod has their sums.
+func PodStats(pod *corev1.Pod, measure func(*statsv1alpha1.ContainerStats)) statsv1alpha1.PodStats {
+	out := statsv1alpha1.PodStats{PodRef: statsv1alpha1.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}}
+	if pod.Status.StartTime != nil {
+		out.StartTime = *pod.Status.StartTime
+	}
+	for i := range pod.Status.ContainerStatuses {
+		s := &pod.Status.ContainerStatuses[i]
+		if s.State.Running == nil {
+			continue
+		}
+		c := statsv1alpha1.ContainerStats{Name: s.Name, StartTime: s.State.Running.StartedAt}
+		measure(&c)
+		if c.CPU != nil && c.CPU.UsageNanoCores != nil {
+			if out.CPU == nil {
+				out.CPU = &statsv1alpha1.CPUStats{UsageNanoCores: new(uint64)}
+			}
+			out.CPU.Time = c.CPU.Time
+			*out.CPU.UsageNanoCores += *c.CPU.UsageNanoCores
+		}
+		if c.Memory != nil && c.Memory.UsageBytes != nil {
+			if out.Memory == nil {
+				sum := new(uint64)
+				out.Memory = &statsv1alpha1.MemoryStats{UsageBytes: sum, WorkingSetBytes: sum}
+			}
+			out.Memory.Time = c.Memory.Time
+			*out.Memory.UsageBytes += *c.Memory.UsageBytes
+		}
+		out.Containers = append(out.Containers, c)
+	}
+	return out
+}
+
 // GetMetricsResource implements nodeutil.Provider. It returns nothing: services provide averages at most, and
 // these metrics are counters.
 func (p *Provider[T]) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) {

@@ -55,14 +55,14 @@ func encode(data []byte) []byte {
 	return out.Bytes()
 }
 
-// quote makes text one word of a shell.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'"'"'`) + "'" }
+// Quote makes text one word of a shell.
+func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'"'"'`) + "'" }
 
 // Line returns a command as one line, for a service that splits it like a shell.
 func Line(command []string) string {
 	words := make([]string, len(command))
 	for i, word := range command {
-		words[i] = quote(word)
+		words[i] = Quote(word)
 	}
 	return strings.Join(words, " ")
 }
@@ -94,7 +94,7 @@ func (o *Options) whole() []byte {
 	var text strings.Builder
 	text.WriteString("set --")
 	for _, word := range o.Command {
-		text.WriteString(" " + quote(word))
+		text.WriteString(" " + Quote(word))
 	}
 	text.WriteString(";" + o.body())
 	return []byte(text.String())

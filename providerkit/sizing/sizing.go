@@ -82,6 +82,32 @@ func (s Size) Add(o Size) Size { return Size{s.MilliCPU + o.MilliCPU, s.Memory +
 // Most is the larger of each.
 func (s Size) Most(o Size) Size { return Size{max(s.MilliCPU, o.MilliCPU), max(s.Memory, o.Memory)} }
 
+// Together returns the amount of one resource that a pod needs: for all containers that run together, and for each
+// init container with the sidecars that start before it. of returns the amount for a container.
+func Together(pod *corev1.Pod, of func(*corev1.Container) int64) int64 {
+	var together, most int64
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways { // a sidecar
+			together += of(c)
+		} else {
+			most = max(most, together+of(c))
+		}
+	}
+	for i := range pod.Spec.Containers {
+		together += of(&pod.Spec.Containers[i])
+	}
+	return max(together, most)
+}
+
+// OfPod is Together for CPU and memory.
+func OfPod(pod *corev1.Pod, of func(*corev1.Container) Size) Size {
+	return Size{
+		Together(pod, func(c *corev1.Container) int64 { return of(c).MilliCPU }),
+		Together(pod, func(c *corev1.Container) int64 { return of(c).Memory }),
+	}
+}
+
 // String writes a size for people.
 func (s Size) String() string {
 	return fmt.Sprintf("%s CPUs and %s", resource.NewMilliQuantity(s.MilliCPU, resource.DecimalSI), resource.NewQuantity(s.Memory, resource.BinarySI))

@@ -2,7 +2,12 @@
 
 package sizing
 
-import "testing"
+import (
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 var table = []Row{
 	{250, []Steps{One(512 * Mi), {1 * Gi, 2 * Gi, 1 * Gi}}},
@@ -27,5 +32,23 @@ func TestFit(t *testing.T) {
 		if got, ok := Fit(table, c.asked); ok == c.none || got != c.want {
 			t.Errorf("%v: got %v, %t, want %v", c.asked, got, ok, c.want)
 		}
+	}
+}
+
+// TestTogether checks that an init container needs its room beside the sidecars before it only, and that containers
+// and sidecars run together.
+func TestTogether(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		InitContainers: []corev1.Container{{Name: "50"}, {Name: "7", RestartPolicy: &always}, {Name: "60"}, {Name: "8", RestartPolicy: &always}},
+		Containers:     []corev1.Container{{Name: "1"}, {Name: "2"}},
+	}}
+	of := func(c *corev1.Container) int64 { n, _ := strconv.ParseInt(c.Name, 10, 64); return n }
+	if got := Together(pod, of); got != 67 {
+		t.Errorf("got %d, want 67", got)
+	}
+	pod.Spec.Containers[0].Name = "100"
+	if got := OfPod(pod, func(c *corev1.Container) Size { return Size{MilliCPU: of(c), Memory: 1} }); got != (Size{117, 4}) {
+		t.Errorf("got %+v, want 117 and 4", got)
 	}
 }
