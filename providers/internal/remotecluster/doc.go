@@ -14,6 +14,10 @@
 // any pod lost by its backend. If the node was away and cannot know which side asked for the removal, the pod
 // has failed.
 //
+// It does not stand on providerkit/service. That package exists for services whose second create may make a second
+// instance, and which are asked by lists. Here the name of a pod decides: a create after a lost answer finds the
+// first pod (AlreadyExists), a delete looks for the pod by its name, and a watch tells which pods there are.
+//
 // Where pods have owner objects (OwnerKind) whose controller makes a lost pod again, all these pods count as one
 // pod at home.
 package remotecluster

@@ -13,6 +13,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -53,7 +54,7 @@ type Session struct {
 // Open opens a session, which lives until ctx ends.
 func Open(ctx context.Context, address string, o Options) (*Session, error) {
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.Scheme != "wss" && !(u.Scheme == "ws" && (o.Plain || net.ParseIP(u.Hostname()).IsLoopback())) {
+	if err != nil || u.Host == "" || u.Scheme != "wss" && !(u.Scheme == "ws" && (o.Plain || IsLoopback(u.Hostname()))) {
 		return nil, ErrAddress
 	}
 	secure := o.TLS.Clone()
@@ -109,6 +110,30 @@ func (s *Session) keepAlive(ctx context.Context) {
 		s.mu.Unlock()
 		if err != nil {
 			s.Close() // ends the reader
+			return
+		}
+	}
+}
+
+// IsLoopback reports whether a host is this machine.
+func IsLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
+
+// SendJSON sends a message in JSON.
+func (s *Session) SendJSON(v any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.WriteJSON(v)
+}
+
+// CopyInput sends an input until it ends, or write fails. A nil input has ended.
+func CopyInput(in io.Reader, write func([]byte) error) {
+	if in == nil {
+		return
+	}
+	buffer := make([]byte, 8<<10)
+	for {
+		n, err := in.Read(buffer)
+		if n > 0 && write(buffer[:n]) != nil || err != nil {
 			return
 		}
 	}
