@@ -4,7 +4,6 @@ package eci
 
 import (
 	"cmp"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -28,15 +27,9 @@ func (c Config) complete() (Config, error) {
 	if len(validation.IsDNS1123Label(c.Region)) > 0 {
 		problem("region: %q: want that of ECI, such as cn-hangzhou", c.Region)
 	}
-	if c.Endpoint == "" {
-		c.Endpoint = "https://eci." + c.Region + ".aliyuncs.com"
-	}
-	if u, err := url.Parse(c.Endpoint); err != nil || u.Scheme != "https" || u.Host == "" {
-		problem("endpoint: %q: want an URL that begins with https://", c.Endpoint)
-	}
-	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
-		problem("clusterName: %q: want a name for the home cluster, such as home-1: set it in the file of --provider-config or in ECI_CLUSTER_NAME", c.ClusterName)
-	}
+	c.Endpoint = cmp.Or(c.Endpoint, "https://eci."+c.Region+".aliyuncs.com")
+	problems.HTTPS("endpoint", c.Endpoint)
+	problems.ClusterName(c.ClusterName, "ECI_CLUSTER_NAME")
 	if len(c.VSwitchIDs) == 0 || len(c.VSwitchIDs) > maxSwitches {
 		problem("vSwitchIDs: want 1 to %d IDs of switches, such as vsw-…: not the default of the account", maxSwitches)
 	}
@@ -62,27 +55,20 @@ func (c Config) complete() (Config, error) {
 	if len(c.GPUInstanceTypes) > maxInstanceTypes || slices.ContainsFunc(c.GPUInstanceTypes, func(name string) bool { return !strings.HasPrefix(name, "ecs.") }) {
 		problem("gpuInstanceTypes: %s: want at most %d instance types, such as ecs.gn6i-c4g1.xlarge", strings.Join(c.GPUInstanceTypes, ", "), maxInstanceTypes)
 	}
-	if c.ExecProbeEvery.Duration < 0 {
-		problem("execProbeEvery: is %s, want 0 for the default, or more", c.ExecProbeEvery.Duration)
-	}
-	c.ExecProbeEvery.Duration = cmp.Or(c.ExecProbeEvery.Duration, execProbeEvery)
-	c.completeCredentials(problem)
+	problems.Wait("execProbeEvery", &c.ExecProbeEvery, execProbeEvery)
+	c.completeCredentials(&problems)
 	c.completeSizes(problem)
 	return c, problems.Err()
 }
 
-func (c *Config) completeCredentials(problem func(string, ...any)) {
+func (c *Config) completeCredentials(problems *config.Problems) {
+	problem := problems.Add
 	keys := c.AccessKeyID.IsSet() || c.AccessKeySecret.IsSet()
-	count := 0
-	for _, is := range []bool{keys, c.OIDC.RoleARN != "", c.InstanceRole.Name != ""} {
-		if is {
-			count++
-		}
-	}
+	oidc, role := c.OIDC.RoleARN != "", c.InstanceRole.Name != ""
 	switch {
-	case count == 0:
+	case !keys && !oidc && !role:
 		problem("accessKeyID and accessKeySecret are missing: name the files that have them, set ECI_ACCESS_KEY and ECI_SECRET_KEY, or configure oidc or instanceRole")
-	case count > 1:
+	case keys && oidc || keys && role || oidc && role:
 		problem("accessKeyID, oidc and instanceRole: are more than one: remove the others")
 	case keys && (!c.AccessKeyID.IsSet() || !c.AccessKeySecret.IsSet()):
 		problem("accessKeyID and accessKeySecret: one of them is missing")
@@ -92,12 +78,10 @@ func (c *Config) completeCredentials(problem func(string, ...any)) {
 			problem("oidc: providerARN or tokenFile is missing")
 		}
 		o.findEndpoint(c.Region)
-		if !strings.HasPrefix(o.Endpoint, "https://") {
-			problem("oidc.endpoint: %q: want an URL that begins with https://", o.Endpoint)
-		}
+		problems.HTTPS("oidc.endpoint", o.Endpoint)
 	}
-	if c.InstanceRole.Name != "" && c.InstanceRole.Endpoint == "" {
-		c.InstanceRole.Endpoint = "http://100.100.100.200" // an address of the machine itself
+	if c.InstanceRole.Name != "" {
+		c.InstanceRole.Endpoint = cmp.Or(c.InstanceRole.Endpoint, "http://100.100.100.200") // an address of the machine itself
 	}
 }
 

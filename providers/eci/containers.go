@@ -3,6 +3,7 @@
 package eci
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,10 +22,7 @@ func (r resolved) container(spec *corev1.Container, isInit bool, at *field.Path)
 	if c == nil {
 		return out, errdefs.InvalidInputf("%s: container %q was not resolved", at, spec.Name)
 	}
-	asked, err := asks(spec, at)
-	if err != nil {
-		return out, err
-	}
+	asked := asks(spec)
 	out = container{
 		Name: c.Name, Image: c.Image, ImagePullPolicy: string(c.ImagePullPolicy), WorkingDir: c.WorkingDir, Command: c.Command, Arg: c.Args,
 		CPU: cpus(asked), Memory: gibs(asked), GPU: gpusOf(spec), TerminationMessagePath: c.TerminationMessagePath,
@@ -35,7 +33,7 @@ func (r resolved) container(spec *corev1.Container, isInit bool, at *field.Path)
 	if out.EnvironmentVar, err = environment(c, at.Child("env")); err != nil {
 		return out, err
 	}
-	if from := secretEnv(spec, at); from != nil {
+	if from := podspec.SecretSource(spec, at); from != nil {
 		if isInit {
 			return out, errdefs.InvalidInputf("%s: ECI shows the environment of init containers to everybody who may read groups: mount the secret as a file", from)
 		}
@@ -51,7 +49,7 @@ func (r resolved) container(spec *corev1.Container, isInit bool, at *field.Path)
 		if p.Protocol != "" && p.Protocol != corev1.ProtocolTCP && p.Protocol != corev1.ProtocolUDP {
 			return out, errdefs.InvalidInputf("%s: %s: a group of ECI has ports of TCP and UDP", at.Child("ports").Index(i).Child("protocol"), p.Protocol)
 		}
-		out.Port = append(out.Port, port{int64(p.ContainerPort), strings.ToUpper(string(cmpProtocol(p.Protocol)))})
+		out.Port = append(out.Port, port{int64(p.ContainerPort), strings.ToUpper(string(cmp.Or(p.Protocol, corev1.ProtocolTCP)))})
 	}
 	if err := r.security(&out, c, isInit, at.Child("securityContext")); err != nil {
 		return out, err
@@ -78,13 +76,6 @@ func (out *container) moveArgs(at *field.Path) error {
 		return errdefs.InvalidInputf("%s: ECI takes %d arguments for the command of an image, and there are %d: set command too, which has room for them", at.Child("args"), mostArgs, n)
 	}
 	return nil
-}
-
-func cmpProtocol(p corev1.Protocol) corev1.Protocol {
-	if p == "" {
-		return corev1.ProtocolTCP
-	}
-	return p
 }
 
 // variableName matches the names of variables that ECI takes. Kubernetes takes more.
@@ -125,21 +116,6 @@ func environment(c *corev1.Container, at *field.Path) (out []variable, err error
 	return out, nil
 }
 
-// secretEnv returns where a container takes a part of its environment from a secret, or nil if it does not.
-func secretEnv(c *corev1.Container, at *field.Path) *field.Path {
-	for i := range c.Env {
-		if from := c.Env[i].ValueFrom; from != nil && from.SecretKeyRef != nil {
-			return at.Child("env").Index(i).Child("valueFrom", "secretKeyRef")
-		}
-	}
-	for i := range c.EnvFrom {
-		if c.EnvFrom[i].SecretRef != nil {
-			return at.Child("envFrom").Index(i).Child("secretRef")
-		}
-	}
-	return nil
-}
-
 // mounts returns the mounts of a container. A disk has no field for read-only, so the mounts of a read-only
 // volume are read-only instead.
 func (r resolved) mounts(c *corev1.Container, at *field.Path) (out []mount, err error) {
@@ -161,40 +137,29 @@ func (r resolved) fixed(volume string) bool {
 
 // security sets the user and the rights of a container.
 func (r resolved) security(out *container, c *corev1.Container, isInit bool, at *field.Path) error {
-	var nonRoot *bool
-	var group *int64
-	if s := r.Pod.Spec.SecurityContext; s != nil {
-		out.SecurityContext.RunAsUser, group, nonRoot = s.RunAsUser, s.RunAsGroup, s.RunAsNonRoot
-	}
-	if s := c.SecurityContext; s != nil {
-		if s.RunAsUser != nil {
-			out.SecurityContext.RunAsUser = s.RunAsUser
-		}
-		if s.RunAsGroup != nil {
-			group = s.RunAsGroup
-		}
-		if s.RunAsNonRoot != nil {
-			nonRoot = s.RunAsNonRoot
-		}
-		out.SecurityContext.ReadOnlyRootFilesystem = s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem
-		if k := s.Capabilities; k != nil {
-			for i, name := range k.Add {
-				if name != "NET_ADMIN" && name != "NET_RAW" {
-					return errdefs.InvalidInputf("%s: %s: a group of ECI can add NET_ADMIN, and NET_RAW where the account has it", at.Child("capabilities", "add").Index(i), name)
-				}
-				out.SecurityContext.Capability.Add = append(out.SecurityContext.Capability.Add, string(name))
-			}
-		}
-	}
-	if isInit && group != nil {
+	as := podspec.RunAsOf(r.Pod, c)
+	if isInit && as.Group != nil {
 		return errdefs.InvalidInputf("%s: an init container of ECI has no field for it", at.Child("runAsGroup"))
 	}
-	root := out.SecurityContext.RunAsUser == nil || *out.SecurityContext.RunAsUser == 0
-	if isInit && root && nonRoot != nil && *nonRoot { // ECI cannot be asked to look at the user of its image
+	if isInit && as.MayBeRoot() { // ECI cannot be asked to look at the user of its image
 		return errdefs.InvalidInputf("%s: an init container of ECI has no field for it: set runAsUser", at.Child("runAsNonRoot"))
 	}
-	if !isInit {
-		out.SecurityContextRunAsGroup, out.SecurityContextRunAsNonRoot = group, nonRoot != nil && *nonRoot
+	if out.SecurityContext.RunAsUser = as.User; !isInit {
+		out.SecurityContextRunAsGroup, out.SecurityContextRunAsNonRoot = as.Group, as.NonRoot
+	}
+	s := c.SecurityContext
+	if s == nil {
+		return nil
+	}
+	out.SecurityContext.ReadOnlyRootFilesystem = s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem
+	if s.Capabilities == nil {
+		return nil
+	}
+	for i, name := range s.Capabilities.Add {
+		if name != "NET_ADMIN" && name != "NET_RAW" {
+			return errdefs.InvalidInputf("%s: %s: a group of ECI can add NET_ADMIN, and NET_RAW where the account has it", at.Child("capabilities", "add").Index(i), name)
+		}
+		out.SecurityContext.Capability.Add = append(out.SecurityContext.Capability.Add, string(name))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
 const (
@@ -60,8 +61,7 @@ func errorOf(action string, answer *http.Response, data []byte, now time.Time) e
 	_ = json.Unmarshal(data, e) // a body other than JSON has no code
 	e.Message = strings.TrimSpace(e.Message)
 	e.hint = e.explain(answer.Header, now)
-	after, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
-	wait := time.Duration(after) * time.Second
+	wait := config.RetryAfter(answer.Header)
 	switch {
 	case e.throttled():
 		return errdefs.RetryAfter(e, max(wait, throttledFor))

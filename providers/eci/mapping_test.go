@@ -158,7 +158,7 @@ func TestRefusals(t *testing.T) {
 		},
 		"spec.containers[0].ports[0].protocol":           func(_ *corev1.Pod, c *k) { c.Ports = []corev1.ContainerPort{{ContainerPort: 1, Protocol: "SCTP"}} },
 		"spec.containers[0].volumeMounts[0].subPathExpr": func(_ *corev1.Pod, c *k) { c.VolumeMounts = []corev1.VolumeMount{{SubPathExpr: "x"}} },
-		"spec.containers[0].resources": func(_ *corev1.Pod, c *k) {
+		"spec.containers[0].resources.limits[example.com/fpga]": func(_ *corev1.Pod, c *k) {
 			c.Resources.Limits = corev1.ResourceList{"example.com/fpga": resource.MustParse("1")}
 		},
 		"spec.containers[0].env[0]": func(_ *corev1.Pod, c *k) {

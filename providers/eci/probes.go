@@ -15,18 +15,8 @@ import (
 )
 
 // lacking returns the probes of a container that ECI does not run. ECI has liveness and readiness probes, by
-// commands and by requests to the container itself. ECI has no startup probe, and nothing that makes other
-// probes wait for one.
-func lacking(c *corev1.Container) service.Probes {
-	out := service.Probes{Startup: c.StartupProbe}
-	if p := c.LivenessProbe; p != nil && (c.StartupProbe != nil || !ownProbe(p)) {
-		out.Liveness = p
-	}
-	if p := c.ReadinessProbe; p != nil && !ownProbe(p) {
-		out.Readiness = p
-	}
-	return out
-}
+// commands and by requests to the container itself.
+func lacking(c *corev1.Container) service.Probes { return service.LackingProbes(c, ownProbe) }
 
 // ownProbe reports whether ECI does such a probe.
 func ownProbe(p *corev1.Probe) bool {
@@ -45,42 +35,30 @@ func ownProbe(p *corev1.Probe) bool {
 // run.
 func (conf Config) probes(pod *corev1.Pod, c *corev1.Container, at *field.Path) (liveness, readiness *probe, err error) {
 	lacks := lacking(c)
-	for _, p := range []struct {
-		name         string
-		probe, lacks *corev1.Probe
-		out          **probe
-	}{{"startupProbe", c.StartupProbe, lacks.Startup, nil}, {"livenessProbe", c.LivenessProbe, lacks.Liveness, &liveness}, {"readinessProbe", c.ReadinessProbe, lacks.Readiness, &readiness}} {
-		switch at := at.Child(p.name); {
-		case p.probe == nil:
-		case p.probe.TerminationGracePeriodSeconds != nil:
-			return nil, nil, errdefs.InvalidInputf("%s: a probe of ECI has no field for it", at.Child("terminationGracePeriodSeconds"))
-		case p.lacks == nil:
-			*p.out, err = probeOf(p.probe, c, at)
-		case p.name != "readinessProbe" && pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
-			return nil, nil, errdefs.InvalidInputf("%s: this node does it, and ECI has no operation that ends a group and keeps it: use livenessProbe by command, HTTP or TCP without startupProbe, or restartPolicy OnFailure", at)
-		case p.name != "readinessProbe" && len(pod.Spec.Containers) > 1:
-			return nil, nil, errdefs.InvalidInputf("%s: this node does it, and ECI restarts the containers of a group all together: use livenessProbe by command, HTTP or TCP without startupProbe, or one container", at)
-		case p.lacks.Exec == nil && conf.Reachable != nil && !*conf.Reachable:
-			return nil, nil, errdefs.InvalidInputf("%s: this node does it, and does not reach pods, as reachable of its configuration says: use exec", at)
-		default:
-			err = checkPort(p.lacks, c, at)
+	err = podspec.Probes(c, at, func(p *corev1.Probe, at *field.Path) error {
+		mayRestart := p != c.ReadinessProbe
+		switch {
+		case p.TerminationGracePeriodSeconds != nil:
+			return errdefs.InvalidInputf("%s: a probe of ECI has no field for it", at.Child("terminationGracePeriodSeconds"))
+		case !lacks.Has(p):
+			out, err := probeOf(p, c, at)
+			if p == c.LivenessProbe {
+				liveness = out
+			} else {
+				readiness = out
+			}
+			return err
+		case mayRestart && pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
+			return errdefs.InvalidInputf("%s: this node does it, and ECI has no operation that ends a group and keeps it: use livenessProbe by command, HTTP or TCP without startupProbe, or restartPolicy OnFailure", at)
+		case mayRestart && len(pod.Spec.Containers) > 1:
+			return errdefs.InvalidInputf("%s: this node does it, and ECI restarts the containers of a group all together: use livenessProbe by command, HTTP or TCP without startupProbe, or one container", at)
+		case p.Exec == nil && conf.Reachable != nil && !*conf.Reachable:
+			return errdefs.InvalidInputf("%s: this node does it, and does not reach pods, as reachable of its configuration says: use exec", at)
 		}
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	return liveness, readiness, nil
-}
-
-// checkPort refuses a probe of a port without a number.
-func checkPort(p *corev1.Probe, c *corev1.Container, at *field.Path) (err error) {
-	switch {
-	case p.HTTPGet != nil:
-		_, err = portOf(p.HTTPGet.Port, c, at.Child("httpGet", "port"))
-	case p.TCPSocket != nil:
-		_, err = portOf(p.TCPSocket.Port, c, at.Child("tcpSocket", "port"))
-	}
-	return err
+		_, _, err := podspec.ProbePort(p, c, at)
+		return err
+	})
+	return liveness, readiness, err
 }
 
 // probeOf maps a probe that ECI runs.
@@ -113,56 +91,30 @@ func (out *container) hooks(c *corev1.Container, at *field.Path) error {
 	if c.Lifecycle == nil {
 		return nil
 	}
+	var err error
 	if h := c.Lifecycle.PostStart; h != nil {
-		got, err := hookOf(h, c, at.Child("postStart"))
-		if err != nil {
-			return err
-		}
-		out.LifecyclePostStartHandlerExec = got.exec
-		out.LifecyclePostStartHandlerHTTPGetHost, out.LifecyclePostStartHandlerHTTPGetHTTPHeader = got.httpHost, got.headers
-		out.LifecyclePostStartHandlerHTTPGetPath, out.LifecyclePostStartHandlerHTTPGetPort = got.Path, got.Port
-		out.LifecyclePostStartHandlerHTTPGetScheme = got.Scheme
-		out.LifecyclePostStartHandlerTCPSocketHost, out.LifecyclePostStartHandlerTCPSocketPort = got.tcpHost, got.tcpPort
+		out.PostStart, err = hookOf(h, c, at.Child("postStart"))
 	}
-	if h := c.Lifecycle.PreStop; h != nil {
-		got, err := hookOf(h, c, at.Child("preStop"))
-		if err != nil {
-			return err
-		}
-		out.LifecyclePreStopHandlerExec = got.exec
-		out.LifecyclePreStopHandlerHTTPGetHost, out.LifecyclePreStopHandlerHTTPGetHTTPHeader = got.httpHost, got.headers
-		out.LifecyclePreStopHandlerHTTPGetPath, out.LifecyclePreStopHandlerHTTPGetPort = got.Path, got.Port
-		out.LifecyclePreStopHandlerHTTPGetScheme = got.Scheme
-		out.LifecyclePreStopHandlerTCPSocketHost, out.LifecyclePreStopHandlerTCPSocketPort = got.tcpHost, got.tcpPort
+	if h := c.Lifecycle.PreStop; h != nil && err == nil {
+		out.PreStop, err = hookOf(h, c, at.Child("preStop"))
 	}
-	return nil
-}
-
-// hook is one of these hooks.
-type hook struct {
-	exec []string
-	httpGet
-	httpHost string
-	headers  []header
-	tcpHost  string
-	tcpPort  int64
+	return err
 }
 
 func hookOf(h *corev1.LifecycleHandler, c *corev1.Container, at *field.Path) (out hook, err error) {
 	switch {
 	case h.Exec != nil:
-		out.exec = h.Exec.Command
+		out.Exec = h.Exec.Command
 	case h.HTTPGet != nil:
 		g := h.HTTPGet
-		out.httpGet = httpGet{Path: cmp.Or(g.Path, "/"), Scheme: cmp.Or(string(g.Scheme), "HTTP")}
-		out.httpHost = g.Host
+		out.HTTPGetHost, out.HTTPGetPath, out.HTTPGetScheme = g.Host, cmp.Or(g.Path, "/"), cmp.Or(string(g.Scheme), "HTTP")
 		for _, k := range g.HTTPHeaders {
-			out.headers = append(out.headers, header{k.Name, k.Value})
+			out.HTTPGetHTTPHeader = append(out.HTTPGetHTTPHeader, header{k.Name, k.Value})
 		}
-		out.Port, err = portOf(g.Port, c, at.Child("httpGet", "port"))
+		out.HTTPGetPort, err = portOf(g.Port, c, at.Child("httpGet", "port"))
 	case h.TCPSocket != nil:
-		out.tcpHost = h.TCPSocket.Host
-		out.tcpPort, err = portOf(h.TCPSocket.Port, c, at.Child("tcpSocket", "port"))
+		out.TCPSocketHost = h.TCPSocket.Host
+		out.TCPSocketPort, err = portOf(h.TCPSocket.Port, c, at.Child("tcpSocket", "port"))
 	default:
 		return out, errdefs.InvalidInputf("%s: a hook of ECI runs a command, or asks by HTTP or TCP", at)
 	}

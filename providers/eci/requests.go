@@ -65,22 +65,20 @@ type container struct {
 	SecurityContextRunAsNonRoot  bool
 	TerminationMessagePath       string
 
-	LifecyclePostStartHandlerExec              []string
-	LifecyclePostStartHandlerHTTPGetHost       string   `json:"LifecyclePostStartHandlerHttpGetHost"`
-	LifecyclePostStartHandlerHTTPGetHTTPHeader []header `json:"LifecyclePostStartHandlerHttpGetHttpHeader"`
-	LifecyclePostStartHandlerHTTPGetPath       string   `json:"LifecyclePostStartHandlerHttpGetPath"`
-	LifecyclePostStartHandlerHTTPGetPort       int64    `json:"LifecyclePostStartHandlerHttpGetPort"`
-	LifecyclePostStartHandlerHTTPGetScheme     string   `json:"LifecyclePostStartHandlerHttpGetScheme"`
-	LifecyclePostStartHandlerTCPSocketHost     string   `json:"LifecyclePostStartHandlerTcpSocketHost"`
-	LifecyclePostStartHandlerTCPSocketPort     int64    `json:"LifecyclePostStartHandlerTcpSocketPort"`
-	LifecyclePreStopHandlerExec                []string
-	LifecyclePreStopHandlerHTTPGetHost         string   `json:"LifecyclePreStopHandlerHttpGetHost"`
-	LifecyclePreStopHandlerHTTPGetHTTPHeader   []header `json:"LifecyclePreStopHandlerHttpGetHttpHeader"`
-	LifecyclePreStopHandlerHTTPGetPath         string   `json:"LifecyclePreStopHandlerHttpGetPath"`
-	LifecyclePreStopHandlerHTTPGetPort         int64    `json:"LifecyclePreStopHandlerHttpGetPort"`
-	LifecyclePreStopHandlerHTTPGetScheme       string   `json:"LifecyclePreStopHandlerHttpGetScheme"`
-	LifecyclePreStopHandlerTCPSocketHost       string   `json:"LifecyclePreStopHandlerTcpSocketHost"`
-	LifecyclePreStopHandlerTCPSocketPort       int64    `json:"LifecyclePreStopHandlerTcpSocketPort"`
+	PostStart hook `json:"LifecyclePostStartHandler"`
+	PreStop   hook `json:"LifecyclePreStopHandler"`
+}
+
+// hook is a hook of a container. ECI has no dot between its name and its fields.
+type hook struct {
+	Exec              []string
+	HTTPGetHost       string   `json:"HttpGetHost"`
+	HTTPGetHTTPHeader []header `json:"HttpGetHttpHeader"`
+	HTTPGetPath       string   `json:"HttpGetPath"`
+	HTTPGetPort       int64    `json:"HttpGetPort"`
+	HTTPGetScheme     string   `json:"HttpGetScheme"`
+	TCPSocketHost     string   `json:"TcpSocketHost"`
+	TCPSocketPort     int64    `json:"TcpSocketPort"`
 }
 
 type variable struct {

@@ -3,12 +3,14 @@
 package eci
 
 import (
+	"cmp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
@@ -39,37 +41,24 @@ func gib(all ...int64) (steps []sizing.Steps) {
 	return steps
 }
 
-// sizeOf returns the size to buy for a pod: the smallest size with room for all containers together, and for
-// each init container. unasked is the size of a pod without requests.
+// sizeOf returns the size to buy for a pod. unasked is the size of a pod without requests.
 func sizeOf(pod *corev1.Pod, unasked corev1.ResourceList) (sizing.Size, error) {
-	var sum, most sizing.Size
-	spec := field.NewPath("spec")
-	for i := range pod.Spec.InitContainers {
-		asked, err := asks(&pod.Spec.InitContainers[i], spec.Child("initContainers").Index(i))
-		if err != nil {
-			return sizing.Size{}, err
-		}
-		most = most.Most(asked)
+	if err := service.Containers(pod, checkResources); err != nil {
+		return sizing.Size{}, err
 	}
-	for i := range pod.Spec.Containers {
-		asked, err := asks(&pod.Spec.Containers[i], spec.Child("containers").Index(i))
-		if err != nil {
-			return sizing.Size{}, err
-		}
-		sum = sum.Add(asked)
-	}
-	asked, whole := sum.Most(most), sizing.Of(unasked)
-	if asked.MilliCPU == 0 {
-		asked.MilliCPU = whole.MilliCPU
-	}
-	if asked.Memory == 0 {
-		asked.Memory = whole.Memory
-	}
+	asked, whole := sizing.OfPod(pod, asks), sizing.Of(unasked)
+	asked = sizing.Size{MilliCPU: cmp.Or(asked.MilliCPU, whole.MilliCPU), Memory: cmp.Or(asked.Memory, whole.Memory)}
 	bought, ok := sizing.Fit(sizes, asked)
 	if !ok {
 		return sizing.Size{}, errdefs.InvalidInputf("the pod needs %s: ECI has no size so large, or none of such proportions", asked)
 	}
 	return bought, nil
+}
+
+// checkResources refuses unsupported resources.
+func checkResources(c *corev1.Container, _ bool, at *field.Path) error {
+	return podspec.CheckResources(c, at, "groups of ECI have cpu, memory, ephemeral-storage and nvidia.com/gpu",
+		corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, resourceGPU)
 }
 
 // resourceGPU is the resource of GPUs. GPUs come with an instance type.
@@ -104,18 +93,10 @@ func (c Config) instanceTypes(pod *corev1.Pod, out *createRequest) error {
 	return nil
 }
 
-// asks returns the resources of a container: its limits, or its requests where it has no limit.
-func asks(c *corev1.Container, at *field.Path) (sizing.Size, error) {
-	both := corev1.ResourceList{}
-	for _, l := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
-		for name, q := range l {
-			if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage && name != resourceGPU {
-				return sizing.Size{}, errdefs.InvalidInputf("%s: %s: groups of ECI have cpu, memory, ephemeral-storage and nvidia.com/gpu", at.Child("resources"), name)
-			}
-			both[name] = q
-		}
-	}
-	return sizing.Of(both), nil
+// asks returns the size of a container: its limits, or its requests where it has no limit.
+func asks(c *corev1.Container) sizing.Size {
+	requests, limits := sizing.Of(c.Resources.Requests), sizing.Of(c.Resources.Limits)
+	return sizing.Size{MilliCPU: cmp.Or(limits.MilliCPU, requests.MilliCPU), Memory: cmp.Or(limits.Memory, requests.Memory)}
 }
 
 // storageGiven is the free storage of a group, in GiB:

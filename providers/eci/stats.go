@@ -54,26 +54,16 @@ func (d *driver) Stats(ctx context.Context, of []service.Target[instance]) (all 
 
 // podStats returns the usage of a pod. A pod without a measurement has no values.
 func podStats(pod *corev1.Pod, u usage) statsv1alpha1.PodStats {
-	out := statsv1alpha1.PodStats{PodRef: statsv1alpha1.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}}
-	if pod.Status.StartTime != nil {
-		out.StartTime = *pod.Status.StartTime
-	}
 	when, err := time.Parse(time.RFC3339, u.Timestamp)
-	measured, at := err == nil, metav1.NewTime(when)
-	for i := range pod.Status.ContainerStatuses {
-		s := &pod.Status.ContainerStatuses[i]
-		if s.State.Running == nil {
-			continue
-		}
-		c := statsv1alpha1.ContainerStats{Name: s.Name, StartTime: s.State.Running.StartedAt}
+	at := metav1.NewTime(when)
+	out := service.PodStats(pod, func(c *statsv1alpha1.ContainerStats) {
 		for _, k := range u.Containers {
-			if measured && k.Name == s.Name {
+			if err == nil && k.Name == c.Name {
 				c.CPU, c.Memory = k.CPU.at(at), k.Memory.at(at)
 			}
 		}
-		out.Containers = append(out.Containers, c)
-	}
-	if !measured {
+	})
+	if err != nil {
 		return out
 	}
 	out.CPU, out.Memory = u.CPU.at(at), u.Memory.at(at)

@@ -79,11 +79,7 @@ func observe(s seen) podstatus.Pod {
 	default: // an unknown state has no meaning
 	}
 	if out.Ended {
-		for i := range out.Containers { // the exit codes of running containers are unknown
-			if c := &out.Containers[i]; c.State == podstatus.Running {
-				c.State = podstatus.Exited
-			}
-		}
+		out.EndRunning()
 	}
 	return out
 }
