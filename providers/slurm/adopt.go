@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonfile"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
@@ -63,13 +64,13 @@ func (d *driver) adopt(ctx context.Context, jobs map[types.UID][]queued) error {
 		if has {
 			continue
 		}
-		err := job.ReadJSON(filepath.Join(d.place.pod(uid), job.BundleFile), &b)
+		err := jsonfile.Read(filepath.Join(d.place.pod(uid), job.BundleFile), &b)
 		switch {
 		case errors.Is(err, os.ErrNotExist) && fresh && alive(jobs[uid]):
 			return fmt.Errorf("sharedDir: job %d runs the pod with UID %s, and its files are not there: look whether it is mounted", number, uid)
 		case errors.Is(err, os.ErrNotExist):
 			continue // a job cannot run without its files
-		case err != nil && !errors.Is(err, job.ErrDamaged):
+		case err != nil && !errors.Is(err, jsonfile.ErrDamaged):
 			return fmt.Errorf("read the files of the pod with UID %s: %w", uid, err)
 		case err != nil || b.Pod == nil:
 			log.G(ctx).WithField("uid", uid).Warn("the file bundle.json of a pod is damaged: the comment of its job identifies the pod")
@@ -82,7 +83,7 @@ func (d *driver) adopt(ctx context.Context, jobs map[types.UID][]queued) error {
 			return fmt.Errorf("read the files of the pod with UID %s: %w", uid, err)
 		}
 		var stop podjob.Stop
-		if job.ReadJSON(filepath.Join(d.place.pod(uid), job.StopFile), &stop) == nil {
+		if jsonfile.Read(filepath.Join(d.place.pod(uid), job.StopFile), &stop) == nil {
 			t.stop = &stopping{until: stop.Until}
 			if stop.Until.IsZero() { // an earlier version wrote the file
 				t.stop.until = time.Now().Add(time.Duration(stop.GraceSeconds)*time.Second + endTime)

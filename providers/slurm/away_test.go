@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonfile"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
@@ -39,7 +40,7 @@ func TestSharedDirIsAway(t *testing.T) {
 			p.place.root = filepath.Join(t.TempDir(), "shared", "root")
 			path := filepath.Join(p.place.pod("u"), job.StatusFile)
 			write := func(ended bool, phase corev1.PodPhase) error {
-				return job.WriteJSON(path, podjob.Status{Job: "7", Ended: ended, Pod: corev1.PodStatus{Phase: phase}})
+				return jsonfile.Write(path, podjob.Status{Job: "7", Ended: ended, Pod: corev1.PodStatus{Phase: phase}})
 			}
 			if err := errors.Join(os.MkdirAll(p.place.pod("u"), 0o700), write(false, corev1.PodRunning)); err != nil {
 				t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonfile"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
@@ -106,7 +107,7 @@ func TestDamagedFileIsOnePod(t *testing.T) {
 		for _, uid := range []types.UID{"u", "old"} {
 			dir := p.place.pod(uid)
 			err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, job.BundleFile), []byte(damaged), 0o600), p.place.submitted(uid, 1),
-				job.WriteJSON(filepath.Join(dir, job.StatusFile), podjob.Status{Job: "7", Pod: corev1.PodStatus{Phase: corev1.PodRunning}}))
+				jsonfile.Write(filepath.Join(dir, job.StatusFile), podjob.Status{Job: "7", Pod: corev1.PodStatus{Phase: corev1.PodRunning}}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +133,7 @@ func TestSecretsOfNobody(t *testing.T) {
 		dir := p.place.pod(uid)
 		err := errors.Join(os.Mkdir(dir, 0o700), p.place.rewrite(uid, podjob.Bundle{Pod: &corev1.Pod{}}))
 		if file != "" {
-			err = errors.Join(err, job.WriteJSON(filepath.Join(dir, file), podjob.Status{}))
+			err = errors.Join(err, jsonfile.Write(filepath.Join(dir, file), podjob.Status{}))
 		}
 		if uid != "young" {
 			err = errors.Join(err, os.Chtimes(dir, old, old))

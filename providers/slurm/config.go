@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
@@ -131,9 +130,7 @@ func LoadConfig(path string) (Config, error) { return format.Load(path) }
 // complete fills the defaults of c and refuses impossible values, with every reason.
 func (c Config) complete() (Config, error) {
 	problems := config.Problems{Provider: "slurm"}
-	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
-		problems.Add("clusterName: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_SLURM_CLUSTER_NAME", c.ClusterName)
-	}
+	problems.ClusterName(c.ClusterName, "VKUBELET_SLURM_CLUSTER_NAME")
 	if !filepath.IsAbs(c.SharedDir) || strings.ContainsAny(c.SharedDir, "%\\\n") {
 		problems.Add("sharedDir: %q: want the absolute path of a directory that the nodes of Slurm have too, without %% and backslashes", c.SharedDir)
 	}
@@ -172,20 +169,9 @@ func (c Config) complete() (Config, error) {
 	if c.OverheadMemory.Sign() < 0 {
 		problems.Add("overheadMemory: %s: want 0 or more", c.OverheadMemory.String())
 	}
-	if c.GPUResource == "" {
-		c.GPUResource = "nvidia.com/gpu"
-	}
-	for _, d := range []*metav1.Duration{&c.FastEvery, &c.SlowEvery} {
-		if d.Duration < 0 {
-			problems.Add("fastEvery and slowEvery: want 0 for the default, or more")
-		}
-	}
-	if c.FastEvery.Duration == 0 {
-		c.FastEvery.Duration = time.Second
-	}
-	if c.SlowEvery.Duration == 0 {
-		c.SlowEvery.Duration = 10 * time.Second
-	}
+	c.GPUResource = cmp.Or(c.GPUResource, "nvidia.com/gpu")
+	problems.Wait("fastEvery", &c.FastEvery, time.Second)
+	problems.Wait("slowEvery", &c.SlowEvery, 10*time.Second)
 	return c, problems.Err()
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonfile"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/podjobtest"
@@ -107,7 +108,7 @@ func backend(c *slurmtest.Cluster, env providertest.Env) (*providertest.Backend,
 		Instances: func(pod *corev1.Pod) (int, error) {
 			live, err := of(pod)
 			var said podjob.Status
-			if job.ReadJSON(filepath.Join(c.Shared, env.Namespace, env.Node.Name, string(pod.UID), job.StatusFile), &said) == nil && said.Ended {
+			if jsonfile.Read(filepath.Join(c.Shared, env.Namespace, env.Node.Name, string(pod.UID), job.StatusFile), &said) == nil && said.Ended {
 				return 0, err // the job is about to end, and runs no process
 			}
 			return len(live), err

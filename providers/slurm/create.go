@@ -15,7 +15,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonfile"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
@@ -150,7 +152,7 @@ func (d *driver) Stop(_ context.Context, pod *corev1.Pod, i *instance) error {
 	d.mu.Unlock()
 	grace := max(0, time.Until(until)-endTime).Round(time.Second)
 	stop := podjob.Stop{GraceSeconds: int64(grace / time.Second), Until: until}
-	if err := job.WriteJSON(filepath.Join(d.place.pod(i.id.UID), job.StopFile), stop); err != nil && !os.IsNotExist(err) {
+	if err := jsonfile.Write(filepath.Join(d.place.pod(i.id.UID), job.StopFile), stop); err != nil && !os.IsNotExist(err) {
 		return err
 	}
 	d.look()
@@ -177,4 +179,13 @@ func (d *driver) Renew(ctx context.Context, in *service.Inputs, i *instance) err
 	}
 	in.RenewAt = now.RenewAt
 	return d.place.rewrite(in.Pod.UID, b)
+}
+
+// bundle returns the input of a pod's job, with the names of images for a registry.
+func (d *driver) bundle(ctx context.Context, in *service.Inputs) (podjob.Bundle, error) {
+	b, err := pack.Bundle(ctx, in, d.in, d.config.Containers)
+	if err == nil {
+		err = d.config.setImages(b.Pod)
+	}
+	return b, err
 }

@@ -2,9 +2,7 @@
 
 package slurm
 
-import (
-	"context"
-)
+import "context"
 
 // Examine implements service.Examiner.
 func (d *driver) Examine(ctx context.Context) error {

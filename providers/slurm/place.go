@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonfile"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
@@ -133,7 +134,7 @@ func (p place) write(uid types.UID, b podjob.Bundle) (before bool, err error) {
 
 // rewrite writes the input again. A removed pod stays removed.
 func (p place) rewrite(uid types.UID, b podjob.Bundle) error {
-	return job.WriteJSON(filepath.Join(p.pod(uid), job.BundleFile), b)
+	return jsonfile.Write(filepath.Join(p.pod(uid), job.BundleFile), b)
 }
 
 func (p place) submitted(uid types.UID, number int) error {
@@ -154,9 +155,9 @@ func (p place) said(uid types.UID, seen os.FileInfo, again bool) (*podjob.Status
 		return nil, seen, err
 	}
 	var said podjob.Status
-	err = job.ReadJSON(path, &said)
+	err = jsonfile.Read(path, &said)
 	switch {
-	case errors.Is(err, job.ErrDamaged), errors.Is(err, os.ErrNotExist):
+	case errors.Is(err, jsonfile.ErrDamaged), errors.Is(err, os.ErrNotExist):
 		return nil, seen, nil // a later look reads the file again
 	case err != nil:
 		return nil, seen, err

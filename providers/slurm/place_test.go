@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonfile"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
@@ -26,7 +27,7 @@ func TestStatusesOfOneTick(t *testing.T) {
 	}
 	show := func(s podjob.Status) {
 		path := filepath.Join(p.pod("uid"), job.StatusFile)
-		if err := job.ShowJSON(path, s); err != nil {
+		if err := jsonfile.Show(path, s); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chtimes(path, tick, tick); err != nil {

@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package slurm is a provider that runs each pod as a job of Slurm, with no server in between.
+//
+// The guarantee: a pod is one job. The comment of the job identifies its pod. If a pod has two jobs, the second
+// job does nothing. All text of users goes through files that only the user of the job can read: the script is
+// the same for all pods.
+//
+// The surprise: the job runs this same program, which it finds on the shared file system. Containers are
+// programs of the job's node, or of an image of podman on that node, with the volumes of the pod mounted in
+// namespaces of their own.
 package slurm
 
 import (
@@ -15,7 +24,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	kitidentity "github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
@@ -43,10 +51,7 @@ func Provider() cli.Provider {
 			}
 			return d.provider, nil
 		},
-		Capabilities: func(path string) (capability.Declaration, error) {
-			config, err := LoadConfig(path)
-			return config.Capabilities(), err
-		},
+		Capabilities: service.CapabilitiesOf(LoadConfig),
 		Check: func(path string) (func(*corev1.Pod) error, error) {
 			config, err := LoadConfig(path)
 			config, _ = config.complete() // the node reports missing settings

@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,16 +50,11 @@ func newREST(c REST, commands client) *rest {
 	if c.CAFile != "" {
 		transport.Proxy = nil // with a proxy, caFile would have no effect
 		transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-			data, err := os.ReadFile(c.CAFile)
+			conn, err := config.TLSFiles{CAFile: c.CAFile}.DialTLS(ctx, network, address)
 			if err != nil {
-				return nil, fmt.Errorf("rest.caFile: %w", err)
+				return nil, fmt.Errorf("rest: %w", err)
 			}
-			host, _, _ := net.SplitHostPort(address)
-			t := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool(), ServerName: host}
-			if !t.RootCAs.AppendCertsFromPEM(data) {
-				return nil, fmt.Errorf("rest.caFile: %s has no certificate", c.CAFile)
-			}
-			return (&tls.Dialer{Config: t}).DialContext(ctx, network, address)
+			return conn, nil
 		}
 	}
 	// Do not follow redirects: a proxy's login page would get the token.

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -239,16 +239,13 @@ func (r *rest) hold(ctx context.Context, ids []int) (held []int, err error) {
 
 // each calls do for each job, several at a time, and returns the successful ones.
 func each(ids []int, do func(id int) error) (done []int, err error) {
-	var under sync.WaitGroup
-	all, room := make([]error, len(ids)), make(chan struct{}, restCalls)
+	all := make([]error, len(ids))
+	var requests errgroup.Group
+	requests.SetLimit(restCalls)
 	for i, id := range ids {
-		room <- struct{}{}
-		under.Go(func() {
-			defer func() { <-room }()
-			all[i] = do(id)
-		})
+		requests.Go(func() error { all[i] = do(id); return nil })
 	}
-	under.Wait()
+	_ = requests.Wait()
 	for i, id := range ids {
 		if all[i] == nil {
 			done = append(done, id)

@@ -5,53 +5,29 @@ package slurm
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
 // size returns the job's request: whole CPUs and megabytes.
 func (c Config) size(pod *corev1.Pod) (cpus, megabytes, gpus int64) {
-	cpu := c.ask(pod, corev1.ResourceCPU)
-	memory := c.ask(pod, corev1.ResourceMemory)
-	memory = memory.DeepCopy()
-	memory.Add(c.OverheadMemory) // the job also runs the program that runs the containers
-	gpu := c.ask(pod, corev1.ResourceName(c.GPUResource))
+	of := func(name corev1.ResourceName, value func(*resource.Quantity) int64) int64 {
+		sum := sizing.Together(pod, func(k *corev1.Container) int64 {
+			q, limited := k.Resources.Limits[name]
+			if !limited {
+				q = k.Resources.Requests[name]
+			}
+			return value(&q)
+		})
+		if sum == 0 {
+			q := c.DefaultResources[name]
+			return value(&q)
+		}
+		q := pod.Spec.Overhead[name]
+		return sum + value(&q)
+	}
 	const mega = 1 << 20
-	return max(1, (cpu.MilliValue()+999)/1000), max(1, (memory.Value()+mega-1)/mega), gpu.Value()
-}
-
-// ask returns the need of all containers together: concurrent containers add up, and an init container runs
-// beside the sidecars before it.
-func (c Config) ask(pod *corev1.Pod, name corev1.ResourceName) resource.Quantity {
-	of := func(k *corev1.Container) resource.Quantity {
-		if q, ok := k.Resources.Limits[name]; ok {
-			return q
-		}
-		return k.Resources.Requests[name]
-	}
-	var sum, sidecars, most resource.Quantity
-	for i := range pod.Spec.InitContainers {
-		k := &pod.Spec.InitContainers[i]
-		if k.RestartPolicy != nil && *k.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			sidecars.Add(of(k))
-			continue
-		}
-		q := of(k)
-		q.Add(sidecars)
-		if q.Cmp(most) > 0 {
-			most = q
-		}
-	}
-	for i := range pod.Spec.Containers {
-		sum.Add(of(&pod.Spec.Containers[i]))
-	}
-	sum.Add(sidecars)
-	if most.Cmp(sum) > 0 {
-		sum = most
-	}
-	if sum.IsZero() {
-		return c.DefaultResources[name]
-	}
-	if o, ok := pod.Spec.Overhead[name]; ok {
-		sum.Add(o)
-	}
-	return sum
+	cpus = (of(corev1.ResourceCPU, (*resource.Quantity).MilliValue) + 999) / 1000
+	memory := of(corev1.ResourceMemory, (*resource.Quantity).Value) + c.OverheadMemory.Value() // the job also runs the program that runs the containers
+	return max(1, cpus), max(1, (memory+mega-1)/mega), of(corev1.ResourceName(c.GPUResource), (*resource.Quantity).Value)
 }

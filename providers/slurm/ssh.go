@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
 // SSH configures access to Slurm's commands on another machine, by the program ssh. The host must be a known
@@ -82,7 +84,7 @@ func (s SSH) arguments(env []string, name string, args ...string) []string {
 	}
 	words := []string{"exec", "env", "-i", `"PATH=$PATH"`, `"HOME=$HOME"`, `"USER=$USER"`, `"LOGNAME=$LOGNAME"`}
 	for _, word := range append(append(env, name), args...) {
-		words = append(words, quoted(word))
+		words = append(words, shellexec.Quote(word))
 	}
 	return append(all, "--", s.Host, strings.Join(words, " "))
 }
@@ -97,9 +99,6 @@ func (SSH) environment() []string {
 	}
 	return env
 }
-
-// quoted returns a text as one word for a shell.
-func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // word matches Slurm's own names, which contain no flags.
 var word = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.,-]*$`)

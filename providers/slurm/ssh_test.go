@@ -18,6 +18,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
 )
 
@@ -34,7 +35,7 @@ func FuzzQuoted(f *testing.F) {
 		if strings.Contains(word, "\x00") {
 			return // a command line cannot contain a NUL
 		}
-		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", "printf '%s|' "+quoted(word)+" "+quoted(word+"'")).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", "printf '%s|' "+shellexec.Quote(word)+" "+shellexec.Quote(word+"'")).CombinedOutput()
 		if want := word + "|" + word + "'|"; err != nil || string(out) != want {
 			t.Errorf("%q: got %q, %v", word, out, err)
 		}

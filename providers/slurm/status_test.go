@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonfile"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
@@ -102,7 +103,7 @@ func TestFinalStatusMayComeLate(t *testing.T) {
 		t.Helper()
 		path := filepath.Join(p.place.pod(uid), job.StatusFile)
 		_ = os.MkdirAll(filepath.Dir(path), 0o700)
-		if err := job.WriteJSON(path, podjob.Status{Ended: ended, Pod: corev1.PodStatus{Phase: phase}}); err != nil {
+		if err := jsonfile.Write(path, podjob.Status{Ended: ended, Pod: corev1.PodStatus{Phase: phase}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chtimes(path, stamp, stamp); err != nil {

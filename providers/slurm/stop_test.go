@@ -24,6 +24,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonfile"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
@@ -202,7 +203,7 @@ func TestGraceDoesNotBeginAnew(t *testing.T) {
 		t.Errorf("it has until %v, want %v", got, first)
 	}
 	var said podjob.Stop
-	if err := job.ReadJSON(filepath.Join(p.place.pod("u"), job.StopFile), &said); err != nil || said.GraceSeconds != 1800 {
+	if err := jsonfile.Read(filepath.Join(p.place.pod("u"), job.StopFile), &said); err != nil || said.GraceSeconds != 1800 {
 		t.Errorf("the job is told %+v, %v", said, err)
 	}
 	again := home(of())

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonfile"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
@@ -61,19 +62,19 @@ func (d directory) Claim(context.Context) error {
 
 // Bundle implements podjob.Host.
 func (d directory) Bundle(context.Context) (b podjob.Bundle, err error) {
-	err = ReadJSON(d.file(BundleFile), &b)
+	err = jsonfile.Read(d.file(BundleFile), &b)
 	return b, err
 }
 
 // WriteStatus implements podjob.Host.
 func (d directory) WriteStatus(_ context.Context, s podjob.Status) error {
-	return ShowJSON(d.file(StatusFile), s)
+	return jsonfile.Show(d.file(StatusFile), s)
 }
 
 // StopOrder implements podjob.Host.
 func (d directory) StopOrder(context.Context) (*podjob.Stop, error) {
 	var stop podjob.Stop
-	if err := ReadJSON(d.file(StopFile), &stop); err != nil {
+	if err := jsonfile.Read(d.file(StopFile), &stop); err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, nil
 		}

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonfile"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
@@ -50,8 +51,8 @@ func TestDirectoryKeepsWhatTheNodeReads(t *testing.T) {
 		t.Errorf("without an order: %v, %v", stop, err)
 	}
 	until := time.Unix(1000, 0).UTC()
-	err := errors.Join(WriteJSON(filepath.Join(string(d), StopFile), podjob.Stop{GraceSeconds: 7, Until: until}), d.WriteStatus(ctx, podjob.Status{Job: "7", Ended: true}),
-		WriteJSON(filepath.Join(string(d), BundleFile), podjob.Bundle{Pod: &corev1.Pod{}, DNSDomain: "d"}))
+	err := errors.Join(jsonfile.Write(filepath.Join(string(d), StopFile), podjob.Stop{GraceSeconds: 7, Until: until}), d.WriteStatus(ctx, podjob.Status{Job: "7", Ended: true}),
+		jsonfile.Write(filepath.Join(string(d), BundleFile), podjob.Bundle{Pod: &corev1.Pod{}, DNSDomain: "d"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestDirectoryKeepsWhatTheNodeReads(t *testing.T) {
 		t.Errorf("the bundle: %+v, %v", b, err)
 	}
 	var said podjob.Status
-	if err := ReadJSON(filepath.Join(string(d), StatusFile), &said); err != nil || said.Job != "7" || !said.Ended {
+	if err := jsonfile.Read(filepath.Join(string(d), StatusFile), &said); err != nil || said.Job != "7" || !said.Ended {
 		t.Errorf("the node reads %+v, %v", said, err)
 	}
 }
@@ -73,7 +74,7 @@ func TestDamagedOrderIsNone(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(string(d), StopFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if stop, err := d.StopOrder(t.Context()); stop != nil || !errors.Is(err, ErrDamaged) {
+	if stop, err := d.StopOrder(t.Context()); stop != nil || !errors.Is(err, jsonfile.ErrDamaged) {
 		t.Errorf("got %v, %v", stop, err)
 	}
 }
@@ -86,7 +87,7 @@ func TestWritersDoNotMeet(t *testing.T) {
 	for i := range 8 {
 		writers.Go(func() {
 			for range 100 {
-				if err := WriteJSON(path, strings.Repeat("x", 1000*(i+1))); err != nil {
+				if err := jsonfile.Write(path, strings.Repeat("x", 1000*(i+1))); err != nil {
 					t.Error(err)
 					return
 				}
@@ -96,7 +97,7 @@ func TestWritersDoNotMeet(t *testing.T) {
 	writers.Wait()
 	var got string
 	left, _ := os.ReadDir(dir)
-	if err := ReadJSON(path, &got); err != nil || len(got)%1000 != 0 || len(left) != 1 {
+	if err := jsonfile.Read(path, &got); err != nil || len(got)%1000 != 0 || len(left) != 1 {
 		t.Errorf("%d bytes, %v, left %v", len(got), err, left)
 	}
 }
