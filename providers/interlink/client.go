@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
@@ -65,9 +67,10 @@ func newClient(c Config) (*client, error) {
 			return dialer.DialContext(ctx, "unix", u.Path)
 		}
 	case "https":
-		if err := c.TLS.use(transport, dialer); err != nil {
-			return nil, err
+		if transport.TLSClientConfig, err = c.TLS.files().Config(); err != nil { // for a proxy of the environment
+			return nil, fmt.Errorf("interlink provider: tls: %w", err)
 		}
+		transport.DialTLSContext = c.TLS.files().DialTLS
 	}
 	return &client{base: base, http: &http.Client{Transport: transport, CheckRedirect: refuseRedirect}, token: c.Token.Value, tls: c.TLS}, nil
 }
@@ -254,4 +257,19 @@ func (c *client) ping(ctx context.Context) (wire.Ping, error) {
 		return wire.Ping{}, fmt.Errorf("interLink %s: the answer does not follow the protocol: %w", wire.PathPing, err)
 	}
 	return ping, nil
+}
+
+// state differs when a file was replaced.
+func (t TLS) state() (all string) {
+	for _, file := range []string{t.CAFile, t.CertFile, t.KeyFile} {
+		if info, err := os.Stat(file); err == nil {
+			all += fmt.Sprint(info.ModTime().UnixNano(), info.Size(), " ")
+		}
+	}
+	return all
+}
+
+// files returns the files for a connection. interLink's own virtual kubelet reads an authority in DER, and so do they.
+func (t TLS) files() config.TLSFiles {
+	return config.TLSFiles{CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile}
 }

@@ -3,7 +3,7 @@
 package interlink
 
 import (
-	"net"
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,6 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/websession"
 )
 
 // The version and the kind of a configuration file of this provider.
@@ -105,7 +106,7 @@ func (c Config) complete() (Config, error) {
 		problem("url: %q is no URL", c.URL)
 	case u.Scheme == "unix" && u.Host == "" && strings.HasPrefix(u.Path, "/"):
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil:
-		if u.Scheme == "http" && c.Token.IsSet() && !loopback(u.Hostname()) {
+		if u.Scheme == "http" && c.Token.IsSet() && !websession.IsLoopback(u.Hostname()) {
 			c.warnings = append(c.warnings, "url: the bearer token goes to "+u.Host+" in clear text: use https")
 		}
 	default:
@@ -130,9 +131,7 @@ func (c Config) complete() (Config, error) {
 	if c.StatusInterval < 0 {
 		problem("statusInterval: is %s, want 0 for the default, or more", time.Duration(c.StatusInterval))
 	}
-	if c.StatusInterval == 0 {
-		c.StatusInterval = Duration(DefaultStatusInterval)
-	}
+	c.StatusInterval = cmp.Or(c.StatusInterval, Duration(DefaultStatusInterval))
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("100"), corev1.ResourceMemory: resource.MustParse("3000G"), corev1.ResourcePods: resource.MustParse("10000"),
 	}
@@ -156,9 +155,4 @@ var never = map[capability.Feature]string{
 	capability.CSIVolumes:            "the InterLink protocol carries no volumes of drivers",
 	capability.HostPath:              "no node of a batch system is a machine of the cluster: name paths of the site in annotations of its plugin",
 	capability.CertificateFiles:      "the InterLink protocol sends files once, and these are renewed",
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -50,9 +50,11 @@ type driver struct {
 	client *client
 	pods   corev1listers.PodLister       // of this node; nil: unknown
 	known  func() []poll.Known[instance] // pods reported by the server
-	place  place
+	offer  func(corev1.ResourceList)     // of the provider
 
 	mu     sync.Mutex
+	taints []corev1.Taint     // guarded by mu; the last taints of the plugin
+	wrong  []string           // guarded by mu; the wrong values in its last report
 	wanted map[types.UID]bool // guarded by mu; pods of the cluster that the server may have, but does not report
 	began  bool               // guarded by mu; the server was asked for all pods of the cluster
 
@@ -60,14 +62,6 @@ type driver struct {
 	asker   asker      // guarded by listing
 	rotated types.UID  // guarded by listing; the last pod that the server was asked to forget
 	stuck   bool       // guarded by listing; the server does not forget
-}
-
-// place is the state of the node and its last report.
-type place struct {
-	mu     sync.Mutex
-	node   *corev1.Node       // guarded by mu; nil before ConfigureNode
-	report func(*corev1.Node) // guarded by mu
-	taints []corev1.Taint     // guarded by mu; the taints of the plugin at the registration of the node
 }
 
 // List implements service.Driver. List asks for the pods that can still change and for the pods that the server

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -37,6 +36,7 @@ func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	if err != nil {
 		log.G(ctx).WithError(err).Warn("the plugin of interLink does not report its resources yet")
 	}
+	capacity, taints := d.readReport(ctx, ping)
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}
@@ -47,24 +47,11 @@ func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintOwn })
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: taintUpstream, Value: "true", Effect: corev1.TaintEffectNoSchedule})
 	}
-	taints, wrong := taintsOf(ping.Taints)
 	n.Spec.Taints = distinct(slices.Concat(n.Spec.Taints, d.config.Taints, taints))
-	capacity, more := d.config.capacity(ping.Resources)
-	for _, w := range append(wrong, more...) {
-		log.G(ctx).Warn("interLink: the plugin tells " + w)
-	}
 	n.Status.Capacity, n.Status.Allocatable = capacity, capacity.DeepCopy()
-	d.place.mu.Lock()
-	defer d.place.mu.Unlock()
-	d.place.node, d.place.taints = n, taints
-}
-
-// NotifyNodeStatus implements service.NodeReporter. The node is complete by now: its port and its declared
-// capabilities are set after ConfigureNode.
-func (d *driver) NotifyNodeStatus(_ context.Context, report func(*corev1.Node)) {
-	d.place.mu.Lock()
-	defer d.place.mu.Unlock()
-	d.place.report, d.place.node = report, d.place.node.DeepCopy()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.taints = taints
 }
 
 // Ping implements service.Pinger: the server asks its plugin.
@@ -73,31 +60,34 @@ func (d *driver) Ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	capacity, wrong := d.config.capacity(ping.Resources)
-	taints, more := taintsOf(ping.Taints)
-	d.place.mu.Lock()
-	defer d.place.mu.Unlock()
-	n := d.place.node
-	if n == nil || d.place.report == nil {
-		return nil
+	capacity, taints := d.readReport(ctx, ping)
+	if ping.Resources != nil { // else the last reported capacity stays
+		d.offer(capacity)
 	}
-	if ping.Resources == nil { // the last reported capacity stays
-		capacity = n.Status.Capacity
-	}
-	if !slices.EqualFunc(taints, d.place.taints, func(a, b corev1.Taint) bool { return a == b }) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Equal(taints, d.taints) {
 		log.G(ctx).Warn("The plugin of interLink tells other taints now: the node has them after its next start")
-		d.place.taints = taints
-	}
-	if !equality.Semantic.DeepEqual(n.Status.Capacity, capacity) {
-		for _, w := range append(wrong, more...) {
-			log.G(ctx).Warn("interLink: the plugin tells " + w)
-		}
-		n = n.DeepCopy()
-		n.Status.Capacity, n.Status.Allocatable = capacity, capacity.DeepCopy()
-		d.place.node = n
-		d.place.report(n.DeepCopy())
+		d.taints = taints
 	}
 	return nil
+}
+
+// readReport returns the capacity and the taints in a report of the plugin. It logs each wrong value once.
+func (d *driver) readReport(ctx context.Context, ping wire.Ping) (corev1.ResourceList, []corev1.Taint) {
+	capacity, wrong := d.config.capacity(ping.Resources)
+	taints, more := taintsOf(ping.Taints)
+	wrong = append(wrong, more...)
+	slices.Sort(wrong)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, w := range wrong {
+		if !slices.Contains(d.wrong, w) {
+			log.G(ctx).Warn("interLink: the plugin tells " + w)
+		}
+	}
+	d.wrong = wrong
+	return capacity, taints
 }
 
 // capacity returns the capacity of the node from the report of a plugin and the configuration. Unreadable

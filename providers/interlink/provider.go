@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package interlink runs pods as jobs behind an interLink API server: on Slurm, HTCondor and other systems with
+// a plugin. The package is the virtual-node half of the InterLink protocol; package plugin is the other half.
+//
+// The guarantees: one request asks for the states of all pods. A create request whose answer was lost never
+// starts a second job. An API server that does not answer, or answers with an error, never makes a pod look
+// lost.
+//
+// The surprise: the protocol has no list. The provider asks the server only for pods of the cluster. If a pod is
+// removed by force while this node is down, its job goes on and the provider never asks for it.
 package interlink
 
 import (
@@ -12,7 +21,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
@@ -44,10 +52,7 @@ func Provider() cli.Provider {
 			}
 			return service.Unlisted[instance]{Provider: p}, nil
 		},
-		Capabilities: func(path string) (capability.Declaration, error) {
-			config, err := LoadConfig(path)
-			return config.Capabilities(), err
-		},
+		Capabilities: service.CapabilitiesOf(LoadConfig),
 		Check: func(path string) (func(*corev1.Pod) error, error) {
 			_, err := LoadConfig(path)
 			return check, err
@@ -108,6 +113,6 @@ func newProvider(in cli.ProviderInput, config Config) (*service.Provider[instanc
 		Objects: func(o node.PodObjects) node.PodObjects { return withCA{o, config.KubernetesAPI.CA} },
 		Skips:   func(v *corev1.Volume) bool { return v.Projected != nil && config.NoProjectedVolumes },
 	}, d)
-	d.known = p.Cache().Known
+	d.known, d.offer = p.Cache().Known, p.Offer
 	return p, d, nil
 }

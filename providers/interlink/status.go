@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
@@ -64,7 +65,7 @@ func observed(pod *corev1.Pod, said wire.PodStatus, probes bool) podstatus.Pod {
 func ended(pod *corev1.Pod, said wire.PodStatus) bool {
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		if podspec.IsSidecar(c) {
 			continue
 		}
 		if s := find(said.InitContainers, c.Name); s != nil && s.State.Terminated != nil && s.State.Terminated.ExitCode != 0 {

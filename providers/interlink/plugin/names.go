@@ -3,6 +3,7 @@
 package plugin
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -60,10 +61,10 @@ func named(in wire.Retrieved) error {
 	}
 	for _, c := range in.Containers {
 		for i := range c.ConfigMaps {
-			keys("ConfigMap", c.ConfigMaps[i].Name, append(keysOf(c.ConfigMaps[i].Data), keysOf(c.ConfigMaps[i].BinaryData)...))
+			keys("ConfigMap", c.ConfigMaps[i].Name, slices.AppendSeq(slices.Collect(maps.Keys(c.ConfigMaps[i].Data)), maps.Keys(c.ConfigMaps[i].BinaryData)))
 		}
 		for i := range c.Secrets {
-			keys("Secret", c.Secrets[i].Name, append(keysOf(c.Secrets[i].Data), keysOf(c.Secrets[i].StringData)...))
+			keys("Secret", c.Secrets[i].Name, slices.AppendSeq(slices.Collect(maps.Keys(c.Secrets[i].Data)), maps.Keys(c.Secrets[i].StringData)))
 		}
 	}
 	for _, err := range errs {
@@ -72,13 +73,6 @@ func named(in wire.Retrieved) error {
 		}
 	}
 	return nil
-}
-
-func keysOf[V any](m map[string]V) (keys []string) {
-	for key := range m {
-		keys = append(keys, key)
-	}
-	return keys
 }
 
 // descends is the rule for a path within a volume; "" is the volume itself.

@@ -10,11 +10,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
@@ -158,17 +160,9 @@ func address(e *corev1.EnvVar, status *corev1.PodStatus) error {
 	case "status.hostIP":
 		value = status.HostIP
 	case "status.podIPs":
-		var ips []string
-		for _, ip := range status.PodIPs {
-			ips = append(ips, ip.IP)
-		}
-		value = strings.Join(ips, ",")
+		value = joined(status.PodIPs, func(ip corev1.PodIP) string { return ip.IP })
 	case "status.hostIPs":
-		var ips []string
-		for _, ip := range status.HostIPs {
-			ips = append(ips, ip.IP)
-		}
-		value = strings.Join(ips, ",")
+		value = joined(status.HostIPs, func(ip corev1.HostIP) string { return ip.IP })
 	default:
 		return fmt.Errorf("variable %s: the virtual node has not resolved %s", e.Name, e.ValueFrom.FieldRef.FieldPath)
 	}
@@ -178,7 +172,38 @@ func address(e *corev1.EnvVar, status *corev1.PodStatus) error {
 	return nil
 }
 
+// joined returns addresses with commas between them.
+func joined[T any](all []T, of func(T) string) string {
+	var ips []string
+	for _, one := range all {
+		ips = append(ips, of(one))
+	}
+	return strings.Join(ips, ",")
+}
+
 // PullCredentials implements node.PullCredentials: the protocol does not carry them.
 func (*objects) PullCredentials(context.Context, *corev1.Pod) ([]node.RegistryCredential, error) {
 	return nil, nil
+}
+
+// recorder writes the provider's events about pods to the log, because the protocol has no events.
+type recorder struct{}
+
+// Event implements record.EventRecorder.
+func (recorder) Event(object runtime.Object, _, reason, message string) {
+	l := log.L
+	if pod, ok := object.(*corev1.Pod); ok {
+		l = l.WithField("pod", pod.Namespace+"/"+pod.Name)
+	}
+	l.WithField("reason", reason).Debug(message)
+}
+
+// Eventf implements record.EventRecorder.
+func (r recorder) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
+	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
+}
+
+// AnnotatedEventf implements record.EventRecorder.
+func (r recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }

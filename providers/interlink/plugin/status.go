@@ -5,6 +5,7 @@ package plugin
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
@@ -19,7 +20,7 @@ func tell(pod *corev1.Pod, status *corev1.PodStatus, job string, over bool) wire
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
 		s := said(c, status.InitContainerStatuses)
-		sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		sidecar := podspec.IsSidecar(c)
 		if over {
 			if !failed {
 				s = finished(s, status)

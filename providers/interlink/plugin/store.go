@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonfile"
 )
 
 // record is the stored data of a pod, enough to start its containers again.
@@ -98,13 +100,7 @@ func files(pod *corev1.Pod, v *corev1.Volume, m corev1.ConfigMap) (*corev1.Secre
 			return nil, secret, errdefs.InvalidInputf("the modes of its files cannot be read")
 		}
 	}
-	var paths []string
-	for p := range m.Data {
-		paths = append(paths, p)
-	}
-	for p := range m.BinaryData {
-		paths = append(paths, p)
-	}
+	paths := slices.AppendSeq(slices.Collect(maps.Keys(m.Data)), maps.Keys(m.BinaryData))
 	slices.Sort(paths)
 	for i, p := range paths {
 		if !inside(p) {
@@ -141,23 +137,8 @@ func (s store) file(uid types.UID) string { return filepath.Join(string(s), stri
 
 // write replaces the record of a pod, or leaves it as it was.
 func (s store) write(r record) error {
-	data, err := json.Marshal(r)
-	if err != nil {
+	if err := jsonfile.Write(s.file(r.Pod.UID), r); err != nil {
 		return fmt.Errorf("record of pod %s/%s: %w", r.Pod.Namespace, r.Pod.Name, err)
-	}
-	f, err := os.CreateTemp(string(s), ".record-*") // with the mode 0600
-	if err != nil {
-		return fmt.Errorf("record of pod %s/%s: %w", r.Pod.Namespace, r.Pod.Name, err)
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), s.file(r.Pod.UID))
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("record of pod %s/%s: %w", r.Pod.Namespace, r.Pod.Name, err), os.Remove(f.Name()))
 	}
 	return nil
 }
@@ -178,7 +159,7 @@ func (s store) read(ctx context.Context) (all []record, err error) {
 	}
 	for _, e := range entries {
 		name := filepath.Join(string(s), e.Name())
-		if strings.HasPrefix(e.Name(), ".record-") {
+		if strings.HasPrefix(e.Name(), ".") { // an unfinished record
 			if err := os.Remove(name); err != nil {
 				return nil, fmt.Errorf("state of the plugin: %w", err)
 			}
@@ -187,12 +168,12 @@ func (s store) read(ctx context.Context) (all []record, err error) {
 		if !strings.HasSuffix(e.Name(), ".json") {
 			continue
 		}
-		data, err := os.ReadFile(name)
-		if err != nil {
+		var r record
+		err := jsonfile.Read(name, &r)
+		if err != nil && !errors.Is(err, jsonfile.ErrDamaged) {
 			return nil, fmt.Errorf("state of the plugin: %w", err)
 		}
-		var r record
-		if json.Unmarshal(data, &r) != nil || r.Pod == nil { // the error would quote the record
+		if err != nil || r.Pod == nil { // the error would quote the record
 			log.G(ctx).WithField("file", name).Error("The record of a pod cannot be read and is left as it is")
 			continue
 		}
