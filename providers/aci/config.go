@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"maps"
 	"net/netip"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -227,18 +226,14 @@ func (c Config) complete() (Config, error) {
 	if len(validation.IsDNS1123Label(c.Region)) > 0 {
 		problem("region: %q: want that of ACI, such as westeurope", c.Region)
 	}
-	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
-		problem("clusterName: %q: want a name for the home cluster, such as home-1: set it in the file of --provider-config or in ACI_CLUSTER_NAME", c.ClusterName)
-	}
+	problems.ClusterName(c.ClusterName, "ACI_CLUSTER_NAME")
 	c.Cloud.Endpoint = cmp.Or(c.Cloud.Endpoint, "https://management.azure.com")
 	c.Cloud.Audience = cmp.Or(c.Cloud.Audience, c.Cloud.Endpoint)
 	c.Cloud.Authority = cmp.Or(c.Cloud.Authority, "https://login.microsoftonline.com")
 	c.Cloud.Metrics = cmp.Or(c.Cloud.Metrics, "https://"+c.Region+".metrics.monitor.azure.com")
 	c.Cloud.MetricsAudience = cmp.Or(c.Cloud.MetricsAudience, "https://metrics.monitor.azure.com")
 	for name, text := range map[string]string{"cloud.endpoint": c.Cloud.Endpoint, "cloud.authority": c.Cloud.Authority, "cloud.metrics": c.Cloud.Metrics} {
-		if u, err := url.Parse(text); err != nil || u.Scheme != "https" || u.Host == "" {
-			problem("%s: %q: want an URL that begins with https://", name, text)
-		}
+		problems.HTTPS(name, text)
 	}
 	if c.Priority = cmp.Or(c.Priority, "Regular"); c.Priority != "Regular" && c.Priority != "Spot" {
 		problem("priority: %q: want Regular or Spot", c.Priority)
@@ -251,10 +246,7 @@ func (c Config) complete() (Config, error) {
 	if (c.LogAnalytics.WorkspaceID != "") != c.LogAnalytics.WorkspaceKey.IsSet() {
 		problem("logAnalytics: workspaceID or workspaceKey is missing")
 	}
-	if c.ExecProbeEvery.Duration < 0 {
-		problem("execProbeEvery: is %s, want 0 for the default, or more", c.ExecProbeEvery.Duration)
-	}
-	c.ExecProbeEvery.Duration = cmp.Or(c.ExecProbeEvery.Duration, execProbeEvery)
+	problems.Wait("execProbeEvery", &c.ExecProbeEvery, execProbeEvery)
 	c.completeIdentities(problem)
 	c.Credentials.Check(problem)
 	c.completeNetwork(problem)

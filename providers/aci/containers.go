@@ -51,13 +51,13 @@ func (r resolved) container(spec *corev1.Container, at *field.Path) (*aci.Contai
 		Image: alike.Image, Command: alike.Command, EnvironmentVariables: alike.EnvironmentVariables, VolumeMounts: alike.VolumeMounts, SecurityContext: alike.SecurityContext,
 	}
 	var errs [4]error
-	p.Resources, errs[0] = r.resources(c, at.Child("resources"))
+	p.Resources, errs[0] = r.resources(c, at)
 	p.Ports, errs[1] = ports(c, at.Child("ports"))
 	lacks := lacking(c)
-	if lacks.Liveness == nil {
+	if !lacks.Has(c.LivenessProbe) {
 		p.LivenessProbe, errs[2] = probe(c.LivenessProbe, c, at.Child("livenessProbe"))
 	}
-	if lacks.Readiness == nil {
+	if !lacks.Has(c.ReadinessProbe) {
 		p.ReadinessProbe, errs[3] = probe(c.ReadinessProbe, c, at.Child("readinessProbe"))
 	}
 	return &aci.Container{Name: &c.Name, Properties: p}, cmp.Or(errs[:]...)
@@ -228,7 +228,7 @@ func mounts(c *corev1.Container, at *field.Path) (out []*aci.VolumeMount, err er
 
 // security returns the user and the rights of a container. Nil means the settings of the image.
 func (r resolved) security(c *corev1.Container, at *field.Path) (*aci.SecurityContextDefinition, error) {
-	of, own := value(r.Pod.Spec.SecurityContext), value(c.SecurityContext)
+	own, as := value(c.SecurityContext), podspec.RunAsOf(r.Pod, c)
 	out := aci.SecurityContextDefinition{AllowPrivilegeEscalation: own.AllowPrivilegeEscalation}
 	if k := own.Capabilities; k != nil && len(k.Add)+len(k.Drop) > 0 {
 		out.Capabilities = &aci.SecurityContextCapabilitiesDefinition{Add: names(k.Add), Drop: names(k.Drop)}
@@ -236,15 +236,14 @@ func (r resolved) security(c *corev1.Container, at *field.Path) (*aci.SecurityCo
 	if profile := r.seccomp[c.Name]; profile != "" {
 		out.SeccompProfile = &profile
 	}
-	user := cmp.Or(own.RunAsUser, of.RunAsUser)
-	if value(cmp.Or(own.RunAsNonRoot, of.RunAsNonRoot)) && value(user) == 0 { // ACI cannot be asked to look at the user of its image
+	if as.MayBeRoot() { // ACI cannot be asked to look at the user of its image
 		return nil, errdefs.InvalidInputf("%s: a container of ACI has no field for it: set runAsUser", at.Child("runAsNonRoot"))
 	}
 	for _, id := range []struct {
 		from *int64
 		to   **int32
 		name string
-	}{{user, &out.RunAsUser, "runAsUser"}, {cmp.Or(own.RunAsGroup, of.RunAsGroup), &out.RunAsGroup, "runAsGroup"}} {
+	}{{as.User, &out.RunAsUser, "runAsUser"}, {as.Group, &out.RunAsGroup, "runAsGroup"}} {
 		if id.from == nil {
 			continue
 		}
@@ -321,15 +320,10 @@ func checkSize(g *aci.ContainerGroupPropertiesProperties, spec *field.Path) erro
 
 // resources returns requests and limits, rounded up to 10 milli-CPUs and 0.1 GB.
 func (r resolved) resources(c *corev1.Container, at *field.Path) (*aci.ResourceRequirements, error) {
-	for _, list := range []struct {
-		name  string
-		names corev1.ResourceList
-	}{{"requests", c.Resources.Requests}, {"limits", c.Resources.Limits}} {
-		for name := range list.names {
-			if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
-				return nil, errdefs.InvalidInputf("%s: a container of ACI has cpu, memory and ephemeral-storage", at.Child(list.name).Key(string(name)))
-			}
-		}
+	err := podspec.CheckResources(c, at, "a container of ACI has cpu, memory and ephemeral-storage",
+		corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage)
+	if err != nil {
+		return nil, err
 	}
 	asks := r.asks(c)
 	cpu, memory := asks[corev1.ResourceCPU], asks[corev1.ResourceMemory]

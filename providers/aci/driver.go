@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,7 +46,6 @@ type driver struct {
 
 	// Of sessions and connections.
 	tls         *tls.Config
-	proxy       func(*http.Request) (*url.URL, error)
 	dial        service.Dial // nil is the network of this process
 	services    corev1listers.ServiceLister
 	account     string // where the token of the service account is
@@ -86,11 +84,11 @@ func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 	}
 	d := &driver{
 		config: config, client: c, mapping: mapping{config: config, domain: in.KubeClusterDomain}, monitor: newMonitor(config, credential, through),
-		entrypoints: &entrypoints{transport: registries(through)}, followEvery: cmp.Or(at.follow, followEvery),
+		entrypoints: newEntrypoints(registries(through)), followEvery: cmp.Or(at.follow, followEvery),
 		services: in.Services, account: serviceAccount,
 	}
-	if t, ok := through.Transport.(*http.Transport); ok { // sessions of exec go the same way
-		d.tls, d.proxy = t.TLSClientConfig, t.Proxy
+	if t, ok := through.Transport.(*http.Transport); ok {
+		d.tls = t.TLSClientConfig
 	}
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.Node.Name}
 	d.groups = newGroups(c, owner, config.Requests.AtRest, func(pod identity.Pod) { d.kit.Cache().Forget(pod.UID) })
@@ -180,10 +178,8 @@ func (d *driver) Identify(i instance) (poll.Identity, bool) {
 // Status implements service.Driver.
 func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus {
 	seen := observe(i.group, i.at)
-	for c := range seen.Containers {
-		if i.ends {
-			seen.Containers[c].Ready = new(false)
-		}
+	if i.ends {
+		seen.NotReady()
 	}
 	return podstatus.Status(pod, seen)
 }
@@ -263,4 +259,28 @@ func secretNames(ctx context.Context, in *service.Inputs, c *corev1.Container) (
 		names[e.Name] = e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil || e.ValueFrom == nil && mentions(e.Value, names)
 	}
 	return names, nil
+}
+
+// Lacking implements service.Prober.
+func (*driver) Lacking(_ *corev1.Pod, c *corev1.Container) service.Probes { return lacking(c) }
+
+// End implements service.Prober. A stopped group ends, and costs nothing any more.
+func (d *driver) End(ctx context.Context, of service.Target[instance], _ string) error {
+	name := value(of.Instance.group.Name)
+	err := d.client.stop(ctx, name)
+	if err == nil {
+		d.groups.expect(name)
+	}
+	return err
+}
+
+// Restart implements service.Restarter. ACI restarts all containers of a group, so such probes are refused for a
+// pod with several containers.
+func (d *driver) Restart(ctx context.Context, of service.Target[instance], _ string) error {
+	name := value(of.Instance.group.Name)
+	err := d.client.restart(ctx, name)
+	if err == nil {
+		d.groups.expect(name)
+	}
+	return err
 }

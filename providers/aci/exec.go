@@ -5,9 +5,6 @@ package aci
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"net/url"
 	"time"
 
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
@@ -17,6 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/websession"
 )
 
 // Exec implements service.Executor by a websocket, through a shell of the image. Both outputs are one stream.
@@ -30,30 +28,12 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	if err != nil {
 		return err
 	}
-	dialer := websocket.Dialer{Proxy: d.proxy, TLSClientConfig: d.tls.Clone(), HandshakeTimeout: callTimeout}
-	if dialer.TLSClientConfig != nil {
-		dialer.TLSClientConfig.NextProtos = nil // a websocket is HTTP/1.1, and the transport of the requests has added its own
-	}
-	conn, response, err := dialer.DialContext(ctx, value(answer.WebSocketURI), nil)
-	if response != nil && response.Body != nil {
-		defer response.Body.Close()
-	}
-	if err != nil { // the error may have the URI, which gives access to the session
-		return fmt.Errorf("the session of ACI cannot be opened: %w", quietly(err))
+	conn, err := websession.Open(ctx, value(answer.WebSocketURI), websession.Options{TLS: d.tls})
+	if err != nil {
+		return err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	return (&session{conn, attach}).run(ctx, value(answer.Password), command)
-}
-
-// quietly returns an error of the dialer without the URI of the session. Only the error about an invalid URI
-// quotes the URI.
-func quietly(err error) error {
-	var unread *url.Error
-	if errors.As(err, &unread) {
-		return errors.New("its URI cannot be read")
-	}
-	return err
 }
 
 // shell is the program that ACI runs: one program, without arguments, on a terminal.
@@ -61,7 +41,7 @@ const shell = "/bin/sh"
 
 // session is a running command.
 type session struct {
-	conn   *websocket.Conn
+	conn   *websession.Session
 	attach api.AttachIO
 }
 
@@ -76,7 +56,7 @@ func (s *session) run(ctx context.Context, password string, command []string) er
 	}
 	e := shellexec.New(o)
 	go func() { // ends with the session
-		_ = e.Send(ctx, s.attach.Stdin(), func(data []byte) error { return s.conn.WriteMessage(websocket.BinaryMessage, data) })
+		_ = e.Send(ctx, s.attach.Stdin(), s.conn.Send)
 	}()
 	return s.receive(ctx, e)
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
@@ -17,6 +16,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -36,14 +36,11 @@ const (
 // arguments alone need the entrypoint.
 type entrypoints struct {
 	transport http.RoundTripper
-
-	mu    sync.Mutex
-	known map[string]entrypoint // guarded by mu; by image and user
+	known     *cache.LRUExpireCache // by user and image
 }
 
-type entrypoint struct {
-	words []string
-	until time.Time
+func newEntrypoints(transport http.RoundTripper) *entrypoints {
+	return &entrypoints{transport: transport, known: cache.NewLRUExpireCache(mostEntrypoints)}
 }
 
 // of returns the entrypoint of an image. An image may have none.
@@ -57,12 +54,8 @@ func (e *entrypoints) of(ctx context.Context, image string, credentials []node.R
 		}
 	}
 	key := user + "@" + image
-	now := time.Now()
-	e.mu.Lock()
-	had, ok := e.known[key]
-	e.mu.Unlock()
-	if ok && now.Before(had.until) {
-		return had.words, nil
+	if words, ok := e.known.Get(key); ok {
+		return words.([]string), nil
 	}
 	ref, err := imageref.Parse(image)
 	if err != nil {
@@ -77,12 +70,7 @@ func (e *entrypoints) of(ctx context.Context, image string, credentials []node.R
 	if err != nil {
 		return nil, fmt.Errorf("read the command of image %s: %w: or write it as command", ref, err)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.known == nil || len(e.known) >= mostEntrypoints {
-		e.known = map[string]entrypoint{}
-	}
-	e.known[key] = entrypoint{config.Config.Entrypoint, now.Add(keepEntrypoint)}
+	e.known.Add(key, config.Config.Entrypoint, keepEntrypoint)
 	return config.Config.Entrypoint, nil
 }
 

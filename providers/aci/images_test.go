@@ -123,7 +123,7 @@ func TestArgumentsAlone(t *testing.T) {
 	if err := p.CreatePod(t.Context(), pod); err == nil || !strings.Contains(err.Error(), "or write it as command") || strings.Contains(err.Error(), "pass") {
 		t.Errorf("an image that cannot be read: %v", err)
 	}
-	plain := &entrypoints{transport: http.DefaultTransport}
+	plain := newEntrypoints(http.DefaultTransport)
 	if _, err := plain.of(t.Context(), "127.0.0.1:1/tool", nil); err == nil || !strings.Contains(err.Error(), "without TLS") {
 		t.Errorf("a registry on this machine: %v", err)
 	}

@@ -4,6 +4,7 @@ package aci
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
@@ -169,13 +171,11 @@ func (m mapping) dns(pod *corev1.Pod) (servers, searches, options []string) {
 	}
 	if d := pod.Spec.DNSConfig; d != nil {
 		servers, searches = append(servers, d.Nameservers...), append(searches, d.Searches...)
-		for _, o := range d.Options {
-			options = slices.DeleteFunc(options, func(had string) bool { name, _, _ := strings.Cut(had, ":"); return name == o.Name })
-			if value(o.Value) != "" {
-				o.Name += ":" + *o.Value
-			}
-			options = append(options, o.Name)
-		}
+		options = slices.DeleteFunc(options, func(had string) bool {
+			name, _, _ := strings.Cut(had, ":")
+			return slices.ContainsFunc(d.Options, func(o corev1.PodDNSConfigOption) bool { return o.Name == name })
+		})
+		options = append(options, podspec.DNSOptions(d)...)
 	}
 	return servers, searches, options
 }
@@ -202,4 +202,29 @@ func (m mapping) spot(pod *corev1.Pod, out *aci.ContainerGroupPropertiesProperti
 		return errdefs.InvalidInputf("%s: a group of the priority Spot is in no zone, and the configuration of this node names zones", at)
 	}
 	return nil
+}
+
+// identityOf returns the managed identities of a group: the identities that its pod names, and the identities
+// for pulling its images. The right to write pods alone gives no identity.
+func identityOf(config Config, pod *corev1.Pod, logins []*aci.ImageRegistryCredential) (*aci.ContainerGroupIdentity, error) {
+	all := map[string]*aci.UserAssignedIdentities{}
+	for name := range strings.SplitSeq(pod.Annotations[AnnotationIdentity], ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		i := slices.IndexFunc(config.Identities, func(id string) bool { return strings.EqualFold(id, name) })
+		if i < 0 {
+			return nil, errdefs.InvalidInputf("metadata.annotations[%s]: %q is none of identities of this node's configuration", AnnotationIdentity, name)
+		}
+		all[config.Identities[i]] = &aci.UserAssignedIdentities{}
+	}
+	for _, l := range logins {
+		if l.Identity != nil && !slices.ContainsFunc(slices.Collect(maps.Keys(all)), func(id string) bool { return strings.EqualFold(id, *l.Identity) }) {
+			all[*l.Identity] = &aci.UserAssignedIdentities{}
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return &aci.ContainerGroupIdentity{Type: new(aci.ResourceIdentityTypeUserAssigned), UserAssignedIdentities: all}, nil
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -16,18 +15,8 @@ import (
 )
 
 // lacking returns the probes of a container that ACI does not run. ACI has liveness and readiness probes, by
-// commands and by HTTP at the container itself. ACI has no startup probe, and nothing that makes other probes
-// wait for one.
-func lacking(c *corev1.Container) service.Probes {
-	out := service.Probes{Startup: c.StartupProbe}
-	if p := c.LivenessProbe; p != nil && (c.StartupProbe != nil || !ownProbe(p)) {
-		out.Liveness = p
-	}
-	if p := c.ReadinessProbe; p != nil && !ownProbe(p) {
-		out.Readiness = p
-	}
-	return out
-}
+// commands and by HTTP at the container itself.
+func lacking(c *corev1.Container) service.Probes { return service.LackingProbes(c, ownProbe) }
 
 // ownProbe reports whether ACI does such a probe.
 func ownProbe(p *corev1.Probe) bool {
@@ -38,42 +27,24 @@ func ownProbe(p *corev1.Probe) bool {
 // checkProbes refuses probes that neither ACI nor this process can run.
 func (n Network) checkProbes(pod *corev1.Pod, c *corev1.Container, at *field.Path) error {
 	lacks := lacking(c)
-	for _, of := range []struct {
-		name         string
-		probe, lacks *corev1.Probe
-	}{{"startupProbe", c.StartupProbe, lacks.Startup}, {"livenessProbe", c.LivenessProbe, lacks.Liveness}, {"readinessProbe", c.ReadinessProbe, lacks.Readiness}} {
-		switch at := at.Child(of.name); {
-		case of.probe == nil:
-		case of.probe.TerminationGracePeriodSeconds != nil:
+	return podspec.Probes(c, at, func(p *corev1.Probe, at *field.Path) error {
+		switch {
+		case p.TerminationGracePeriodSeconds != nil:
 			return errdefs.InvalidInputf("%s: a probe of ACI has no field for it", at.Child("terminationGracePeriodSeconds"))
-		case of.lacks == nil:
-		case of.name != "readinessProbe" && len(pod.Spec.Containers) > 1 && pod.Spec.RestartPolicy != corev1.RestartPolicyNever:
+		case !lacks.Has(p):
+			return nil
+		case p != c.ReadinessProbe && len(pod.Spec.Containers) > 1 && pod.Spec.RestartPolicy != corev1.RestartPolicyNever:
 			return errdefs.InvalidInputf("%s: this node does it, and ACI restarts the containers of a group all together: use livenessProbe by command or HTTP without startupProbe, or one container", at)
-		default:
-			if err := n.checkAddress(pod, c, of.lacks, at); err != nil {
-				return err
-			}
 		}
-	}
-	return nil
+		return n.checkAddress(pod, c, p, at)
+	})
 }
 
 // checkAddress refuses a probe of an address that this process does not reach.
 func (n Network) checkAddress(pod *corev1.Pod, c *corev1.Container, p *corev1.Probe, at *field.Path) error {
-	var asks intstr.IntOrString
+	port, at, err := podspec.ProbePort(p, c, at)
 	switch {
-	case p.HTTPGet != nil:
-		at, asks = at.Child("httpGet"), p.HTTPGet.Port
-	case p.TCPSocket != nil:
-		at, asks = at.Child("tcpSocket"), p.TCPSocket.Port
-	case p.GRPC != nil:
-		at, asks = at.Child("grpc"), intstr.FromInt32(p.GRPC.Port)
-	default:
-		return nil
-	}
-	port, err := podspec.Port(asks, c, at.Child("port"))
-	switch {
-	case err != nil:
+	case err != nil || port == 0:
 		return err
 	case n.Reachable != nil && !*n.Reachable:
 		return errdefs.InvalidInputf("%s: this node does it, and does not reach pods, as network.reachable of its configuration says: use exec", at)

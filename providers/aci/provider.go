@@ -17,9 +17,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 //go:embed README.md
@@ -44,10 +44,7 @@ func Provider() cli.Provider {
 			}
 			return d.kit, nil
 		},
-		Capabilities: func(path string) (capability.Declaration, error) {
-			config, err := LoadConfig(path)
-			return config.Capabilities(), err
-		},
+		Capabilities: service.CapabilitiesOf(LoadConfig),
 		Check: func(path string) (func(*corev1.Pod) error, error) {
 			config, err := LoadConfig(path)
 			config, _ = config.complete() // the node reports missing settings

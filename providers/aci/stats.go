@@ -38,34 +38,15 @@ func (d *driver) Stats(ctx context.Context, of []service.Target[instance]) (all 
 
 // podStats returns the usage of one pod. Containers without a measurement have no values.
 func podStats(pod *corev1.Pod, group string, used map[string]usage) statsv1alpha1.PodStats {
-	out := statsv1alpha1.PodStats{
-		PodRef:    statsv1alpha1.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)},
-		StartTime: value(pod.Status.StartTime),
-	}
-	var cpu, memory uint64
-	var at metav1.Time
-	for i := range pod.Status.ContainerStatuses {
-		s := &pod.Status.ContainerStatuses[i]
-		if s.State.Running == nil {
-			continue
-		}
-		c := statsv1alpha1.ContainerStats{Name: s.Name, StartTime: s.State.Running.StartedAt}
-		u := used[group+"/"+s.Name]
+	return service.PodStats(pod, func(c *statsv1alpha1.ContainerStats) {
+		u := used[group+"/"+c.Name]
+		at := metav1.NewTime(u.at)
 		if u.milliCPU != nil {
-			n := uint64(*u.milliCPU * 1e6)
-			at, cpu = metav1.NewTime(u.at), cpu+n
-			c.CPU = &statsv1alpha1.CPUStats{Time: at, UsageNanoCores: &n}
+			c.CPU = &statsv1alpha1.CPUStats{Time: at, UsageNanoCores: new(uint64(*u.milliCPU * 1e6))}
 		}
 		if u.memory != nil {
 			n := uint64(*u.memory)
-			at, memory = metav1.NewTime(u.at), memory+n
 			c.Memory = &statsv1alpha1.MemoryStats{Time: at, UsageBytes: &n, WorkingSetBytes: &n}
 		}
-		out.Containers = append(out.Containers, c)
-	}
-	if !at.IsZero() {
-		out.CPU = &statsv1alpha1.CPUStats{Time: at, UsageNanoCores: &cpu}
-		out.Memory = &statsv1alpha1.MemoryStats{Time: at, UsageBytes: &memory, WorkingSetBytes: &memory}
-	}
-	return out
+	})
 }

@@ -106,9 +106,7 @@ func observe(g *aci.ContainerGroup, at time.Time) podstatus.Pod {
 		out.Ended, out.Failed = true, true
 		out.Reason, out.Message = reasonCanceled, cmp.Or(lastWarning(p), "ACI has canceled the container group")
 	case stateUnhealthy, stateNotAccessible:
-		for i := range out.Containers {
-			out.Containers[i].Ready = new(false)
-		}
+		out.NotReady()
 		out.Message = "the container group is " + state
 	case stateAccepted, statePending, stateCreating, statePreProvisioned, stateRepairing, stateUpdating:
 		out.Message = lastWarning(p)
@@ -116,11 +114,7 @@ func observe(g *aci.ContainerGroup, at time.Time) podstatus.Pod {
 	default: // an unknown state has no meaning
 	}
 	if out.Ended {
-		for i := range out.Containers { // the exit codes of running containers are unknown
-			if c := &out.Containers[i]; c.State == podstatus.Running {
-				c.State = podstatus.Exited
-			}
-		}
+		out.EndRunning()
 	}
 	return out
 }
