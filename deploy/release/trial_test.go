@@ -335,7 +335,7 @@ func (r *trial) installChart(t *testing.T) string {
 		t.Fatal(err)
 	}
 	output(t, "", devcluster, "up", "--detach", "--dir", dir, "--name", "trial")
-	t.Cleanup(func() { _ = exec.Command(devcluster, "down", "--delete", "--dir", dir, "--name", "trial").Run() }) //nolint:noctx // the context of the test has ended
+	t.Cleanup(func() { _ = exec.Command(devcluster, "down", "--delete", "--dir", dir, "--name", "trial").Run() })
 	kubectl := func(args ...string) string {
 		t.Helper()
 		return output(t, "", devcluster, append([]string{"kubectl", "--dir", dir, "--name", "trial"}, args...)...)
