@@ -262,26 +262,14 @@ func (c *channel) feed(ctx context.Context) {
 
 // resize passes the sizes of the terminal on.
 func (c *channel) resize(ctx context.Context) {
-	sizes := c.attach.Resize()
 	select {
 	case <-c.ready:
 	case <-ctx.Done():
 		return
 	}
-	for sizes != nil {
-		select {
-		case size, more := <-sizes:
-			if !more {
-				return
-			}
-			data := fmt.Appendf(nil, `{"cols":%d,"rows":%d}`, size.Width, size.Height)
-			if c.send(payloadSize, data) != nil {
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
+	shellexec.EachSize(ctx, c.attach, func(size api.TermSize) {
+		_ = c.send(payloadSize, fmt.Appendf(nil, `{"cols":%d,"rows":%d}`, size.Width, size.Height)) // fails after the session
+	})
 }
 
 // send sends a message with a number, and repeats it until it is acknowledged.

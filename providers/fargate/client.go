@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	smtypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 	"github.com/gorilla/websocket"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -179,17 +180,14 @@ func (c *client) stopped(ctx context.Context) ([]string, error) {
 
 func (c *client) list(ctx context.Context, in *ecs.ListTasksInput) (arns []string, err error) {
 	in.Cluster = &c.cluster
-	for {
-		out, err := c.ecs.ListTasks(ctx, in)
+	for pages := ecs.NewListTasksPaginator(c.ecs, in); pages.HasMorePages(); {
+		out, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, kind(err, "list the tasks of the cluster "+c.cluster)
 		}
 		arns = append(arns, out.TaskArns...)
-		if aws.ToString(out.NextToken) == "" {
-			return arns, nil
-		}
-		in.NextToken = out.NextToken
 	}
+	return arns, nil
 }
 
 func (c *client) describe(ctx context.Context, arns []string) (tasks []types.Task, missing []string, err error) {
@@ -233,3 +231,81 @@ func (c *client) ping(ctx context.Context) error {
 	}
 	return nil
 }
+
+func (c *client) families(ctx context.Context, prefix string, status types.TaskDefinitionFamilyStatus) (names []string, err error) {
+	in := &ecs.ListTaskDefinitionFamiliesInput{FamilyPrefix: &prefix, Status: status}
+	for pages := ecs.NewListTaskDefinitionFamiliesPaginator(c.ecs, in); pages.HasMorePages(); {
+		out, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, kind(err, "list the task definitions of this node")
+		}
+		names = append(names, out.Families...)
+	}
+	return names, nil
+}
+
+func (c *client) describeDefinition(ctx context.Context, family string) (*types.TaskDefinition, error) {
+	out, err := c.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: &family})
+	if err != nil {
+		return nil, kind(err, "look for the task definition "+family)
+	}
+	if out.TaskDefinition == nil || out.TaskDefinition.Status != types.TaskDefinitionStatusActive {
+		return nil, errdefs.NotFoundf("task definition %s is not active", family)
+	}
+	return out.TaskDefinition, nil
+}
+
+// removeDefinition deregisters and deletes the newest revision of a family. If there is none, it deletes the
+// deregistered revisions.
+func (c *client) removeDefinition(ctx context.Context, family string) error {
+	var arns []string
+	switch definition, err := c.describeDefinition(ctx, family); {
+	case err == nil:
+		arns = []string{aws.ToString(definition.TaskDefinitionArn)}
+		if _, err := c.ecs.DeregisterTaskDefinition(ctx, &ecs.DeregisterTaskDefinitionInput{TaskDefinition: &arns[0]}); err != nil {
+			return kind(err, "deregister the task definition "+arns[0])
+		}
+	case !errdefs.IsNotFound(err):
+		return err
+	default:
+		out, err := c.ecs.ListTaskDefinitions(ctx, &ecs.ListTaskDefinitionsInput{FamilyPrefix: &family, Status: types.TaskDefinitionStatusInactive})
+		if err != nil {
+			return kind(err, "list the revisions of the task definition "+family)
+		}
+		arns = out.TaskDefinitionArns
+	}
+	for some := range slices.Chunk(arns, deletedAtOnce) {
+		out, err := c.ecs.DeleteTaskDefinitions(ctx, &ecs.DeleteTaskDefinitionsInput{TaskDefinitions: some})
+		if err != nil {
+			return kind(err, "delete the task definition "+family)
+		}
+		for _, f := range out.Failures {
+			return fmt.Errorf("delete the task definition %s: %s %s", aws.ToString(f.Arn), aws.ToString(f.Reason), aws.ToString(f.Detail))
+		}
+	}
+	return nil
+}
+
+// deletedAtOnce is the maximum number of revisions of task definitions that one request deletes.
+const deletedAtOnce = 10
+
+func (c *client) listSecrets(ctx context.Context, prefixes []string) (all []listedSecret, err error) {
+	in := &secretsmanager.ListSecretsInput{Filters: []smtypes.Filter{{Key: smtypes.FilterNameStringTypeName, Values: prefixes}}}
+	for pages := secretsmanager.NewListSecretsPaginator(c.secrets, in); pages.HasMorePages(); {
+		out, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, kind(err, "list the secrets of this node")
+		}
+		for _, s := range out.SecretList {
+			used := aws.ToTime(s.LastChangedDate)
+			if s.LastAccessedDate != nil && s.LastAccessedDate.Add(accessedWithin).After(used) {
+				used = s.LastAccessedDate.Add(accessedWithin)
+			}
+			all = append(all, listedSecret{aws.ToString(s.Name), used})
+		}
+	}
+	return all, nil
+}
+
+// accessedWithin is the precision of the last read of a secret: Secrets Manager reports only the day.
+const accessedWithin = 24 * time.Hour

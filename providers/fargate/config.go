@@ -4,7 +4,6 @@ package fargate
 
 import (
 	"cmp"
-	"net"
 	"net/url"
 	"regexp"
 	"strings"
@@ -13,12 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/oldfile"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/websession"
 )
 
 // APIVersion and Kind of a configuration file of this provider.
@@ -150,9 +149,7 @@ func (c Config) complete() (Config, error) {
 	if c.Queue != "" && !safeURL(c.Queue) {
 		problems.Add("queue: %q: want the URL of a queue of SQS, such as https://sqs.eu-central-1.amazonaws.com/123456789012/tasks", c.Queue)
 	}
-	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
-		problems.Add("clusterName: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_FARGATE_CLUSTER_NAME", c.ClusterID)
-	}
+	problems.ClusterName(c.ClusterID, "VKUBELET_FARGATE_CLUSTER_NAME")
 	c.Cluster, c.FilesImage = cmp.Or(c.Cluster, "default"), cmp.Or(c.FilesImage, filesImage)
 	c.PlatformVersion, c.Architecture = cmp.Or(c.PlatformVersion, "LATEST"), cmp.Or(c.Architecture, "X86_64")
 	if len(c.Subnets) == 0 || len(c.Subnets) > maxSubnets {
@@ -170,16 +167,12 @@ func (c Config) complete() (Config, error) {
 	if !role(c.ExecutionRole) {
 		problems.Add("executionRole: %q: want the ARN of a role, such as arn:aws:iam::123456789012:role/ecsTaskExecutionRole: set it in the file of --provider-config or in VKUBELET_FARGATE_EXECUTION_ROLE", c.ExecutionRole)
 	}
-	if c.ExecRole != "" && !role(c.ExecRole) {
-		problems.Add("execRole: %q: want the ARN of a role", c.ExecRole)
+	for field, arn := range map[string]string{"execRole": c.ExecRole, "infrastructureRole": c.InfrastructureRole} {
+		if arn != "" && !role(arn) {
+			problems.Add("%s: %q: want the ARN of a role", field, arn)
+		}
 	}
-	if c.InfrastructureRole != "" && !role(c.InfrastructureRole) {
-		problems.Add("infrastructureRole: %q: want the ARN of a role", c.InfrastructureRole)
-	}
-	if c.ExecProbeEvery.Duration < 0 {
-		problems.Add("execProbeEvery: is %s, want 0 for the default, or more", c.ExecProbeEvery.Duration)
-	}
-	c.ExecProbeEvery.Duration = cmp.Or(c.ExecProbeEvery.Duration, execProbeEvery)
+	problems.Wait("execProbeEvery", &c.ExecProbeEvery, execProbeEvery)
 	for i, r := range c.TaskRoles {
 		if !role(r) {
 			problems.Add("taskRoles[%d]: %q: want the ARN of a role", i, r)
@@ -232,12 +225,7 @@ func safeURL(text string) bool {
 	if err != nil || u.Host == "" || u.User != nil {
 		return false
 	}
-	return u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname())
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return u.Scheme == "https" || u.Scheme == "http" && websession.IsLoopback(u.Hostname())
 }
 
 // fromTOML reads a configuration file of aws-fargate, with the defaults of aws-fargate.

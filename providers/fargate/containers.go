@@ -75,7 +75,7 @@ func (b *builder) container(c *corev1.Container, init bool, at *field.Path) (typ
 		k.RestartPolicy = restarts(b.Pod.Spec.RestartPolicy)
 		share(&k, c)
 		b.last = append(b.last, types.ContainerDependency{ContainerName: &c.Name, Condition: types.ContainerConditionComplete})
-	case sidecar(c):
+	case podspec.IsSidecar(c):
 		k.RestartPolicy = restarts(corev1.RestartPolicyAlways)
 		share(&k, c)
 		b.after(c, types.ContainerConditionStart)
@@ -158,23 +158,19 @@ func (b *builder) environment(k *types.ContainerDefinition, c, full *corev1.Cont
 
 // security gives a container its user and rights.
 func (b *builder) security(k *types.ContainerDefinition, c *corev1.Container, at *field.Path) error {
-	s, p := c.SecurityContext, b.Pod.Spec.SecurityContext
+	s, as := c.SecurityContext, podspec.RunAsOf(b.Pod, c)
 	if s == nil {
 		s = &corev1.SecurityContext{}
 	}
-	if p == nil {
-		p = &corev1.PodSecurityContext{}
-	}
-	user, group, nonRoot := cmp.Or(s.RunAsUser, p.RunAsUser), cmp.Or(s.RunAsGroup, p.RunAsGroup), cmp.Or(s.RunAsNonRoot, p.RunAsNonRoot)
 	switch {
-	case nonRoot != nil && *nonRoot && (user == nil || *user == 0):
+	case as.MayBeRoot():
 		return errdefs.InvalidInputf("%s: Fargate does not look who an image runs as: say another runAsUser than 0", at.Child("runAsNonRoot"))
-	case group != nil && user == nil:
+	case as.Group != nil && as.User == nil:
 		return errdefs.InvalidInputf("%s: Fargate has no group without runAsUser", at.Child("runAsGroup"))
-	case user != nil:
-		k.User = aws.String(strconv.FormatInt(*user, 10))
-		if group != nil {
-			*k.User += ":" + strconv.FormatInt(*group, 10)
+	case as.User != nil:
+		k.User = aws.String(strconv.FormatInt(*as.User, 10))
+		if as.Group != nil {
+			*k.User += ":" + strconv.FormatInt(*as.Group, 10)
 		}
 	}
 	k.ReadonlyRootFilesystem = s.ReadOnlyRootFilesystem
@@ -202,23 +198,20 @@ func (c Config) checkProbes(k *corev1.Container, init bool, at *field.Path) erro
 	if init && k.StartupProbe != nil {
 		return errdefs.InvalidInputf("%s: this node does it, and the containers that start next would not wait for it", at.Child("startupProbe"))
 	}
-	for _, of := range []struct {
-		name  string
-		probe *corev1.Probe
-	}{{"startupProbe", k.StartupProbe}, {"livenessProbe", k.LivenessProbe}} {
-		name, p := of.name, of.probe
+	own := *k
+	own.ReadinessProbe = nil // a health check, or a probe of the network
+	return podspec.Probes(&own, at, func(p *corev1.Probe, at *field.Path) error {
 		switch {
-		case p == nil:
 		case p.TerminationGracePeriodSeconds != nil:
-			return errdefs.InvalidInputf("%s: ECS gives a container the time that its pod was made with", at.Child(name, "terminationGracePeriodSeconds"))
+			return errdefs.InvalidInputf("%s: ECS gives a container the time that its pod was made with", at.Child("terminationGracePeriodSeconds"))
 		case p.Exec == nil:
 		case c.ExecRole == "":
-			return errdefs.InvalidInputf("%s: this node does it by ECS Exec: name a role with the rights for it in execRole of this node's configuration", at.Child(name, "exec"))
-		case k.SecurityContext != nil && k.SecurityContext.ReadOnlyRootFilesystem != nil && *k.SecurityContext.ReadOnlyRootFilesystem:
-			return errdefs.InvalidInputf("%s: this node does it by ECS Exec, which a container with a read-only root does not have", at.Child(name, "exec"))
+			return errdefs.InvalidInputf("%s: this node does it by ECS Exec: name a role with the rights for it in execRole of this node's configuration", at.Child("exec"))
+		case k.SecurityContext != nil && aws.ToBool(k.SecurityContext.ReadOnlyRootFilesystem):
+			return errdefs.InvalidInputf("%s: this node does it by ECS Exec, which a container with a read-only root does not have", at.Child("exec"))
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // healthCheck makes a health check from a readiness probe. This process runs the other probes, because ECS does

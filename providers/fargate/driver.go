@@ -78,7 +78,7 @@ func newDriver(ctx context.Context, in cli.ProviderInput, config Config, conf se
 	if in.Node != nil {
 		owner.Node = in.Node.Name
 	}
-	d := &driver{config: config, client: c, mapping: mapping{config: config, owner: owner}, pods: in.Pods, recorder: in.Recorder, made: made{turn: make(chan struct{}, 1)},
+	d := &driver{config: config, client: c, mapping: mapping{config: config, owner: owner}, pods: in.Pods, recorder: in.Recorder, made: newMade(),
 		sweeper: sweeper{every: sweepEvery, now: time.Now}}
 	conf.Service, conf.Owner, conf.Capabilities, conf.Capacity = "ECS", owner, config.Capabilities(), config.Capacity
 	conf.Pods, conf.Listed, conf.Again, conf.LogsUnseen = in.Pods, in.Listed, service.AgainReturnsFirst, true
@@ -202,7 +202,7 @@ func (d *driver) Gone(pod *corev1.Pod) {
 	for _, name := range ownSecrets(d.mapping.owner, pod) {
 		d.leave(name)
 	}
-	for _, family := range d.made.named(ownName(d.mapping.owner, pod.UID) + "-") {
+	for _, family := range withPrefix(d.made.shared, ownName(d.mapping.owner, pod.UID)+"-") {
 		d.leave(definitionThing + family)
 	}
 }

@@ -3,11 +3,11 @@
 package fargate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +15,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
 // unsaid is how long to wait when a service does not say how long.
@@ -63,7 +64,7 @@ func kind(err error, doing string) error {
 	said := fmt.Errorf("%s: %w", doing, err)
 	switch {
 	case slices.Contains(tooMany, code) || status == http.StatusTooManyRequests || strings.Contains(text, concurrently):
-		return errdefs.RetryAfter(said, retryAfter(header))
+		return errdefs.RetryAfter(said, cmp.Or(config.RetryAfter(header), unsaid))
 	case status >= http.StatusInternalServerError:
 		return said
 	case slices.Contains(notThere, code), strings.Contains(text, noTask), strings.Contains(text, noDefinition):
@@ -100,12 +101,4 @@ func saysNo(err error) bool {
 func wasRefused(err error) bool {
 	var api smithy.APIError
 	return errors.As(err, &api) && slices.Contains(wrong, api.ErrorCode())
-}
-
-// retryAfter returns the delay that the answer asks for, or unsaid.
-func retryAfter(h http.Header) time.Duration {
-	if seconds, err := strconv.Atoi(h.Get("Retry-After")); err == nil && seconds > 0 {
-		return time.Duration(seconds) * time.Second
-	}
-	return unsaid
 }

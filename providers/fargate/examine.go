@@ -66,53 +66,38 @@ func (c *client) examine(ctx context.Context, conf Config, key string) error {
 			problems = append(problems, err)
 		}
 	}
-	var err error
-	_, err = c.ecs.DescribeTasks(ctx, &ecs.DescribeTasksInput{Cluster: &c.cluster, Tasks: []string{noTaskID}})
-	try("look at a task", err)
-	_, err = c.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(nothing)})
-	try("look for a task definition", err)
-	_, err = c.ecs.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
+	try("look at a task", errorOf(c.ecs.DescribeTasks(ctx, &ecs.DescribeTasksInput{Cluster: &c.cluster, Tasks: []string{noTaskID}})))
+	try("look for a task definition", errorOf(c.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(nothing)})))
+	try("register a task definition", errorOf(c.ecs.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
 		Family: aws.String(nothing), Cpu: aws.String("1"), ContainerDefinitions: []types.ContainerDefinition{}, // which is refused
-	})
-	try("register a task definition", err)
-	_, err = c.ecs.ListTaskDefinitionFamilies(ctx, &ecs.ListTaskDefinitionFamiliesInput{FamilyPrefix: aws.String(nothing)})
-	try("list task definitions", err)
-	_, err = c.ecs.ListTaskDefinitions(ctx, &ecs.ListTaskDefinitionsInput{FamilyPrefix: aws.String(nothing)})
-	try("list the revisions of a task definition", err)
-	_, err = c.ecs.DeregisterTaskDefinition(ctx, &ecs.DeregisterTaskDefinitionInput{TaskDefinition: aws.String(nothing + ":1")})
-	try("deregister a task definition", err)
-	_, err = c.ecs.DeleteTaskDefinitions(ctx, &ecs.DeleteTaskDefinitionsInput{TaskDefinitions: []string{nothing + ":1"}})
-	try("delete a task definition", err)
-	_, err = c.ecs.RunTask(ctx, &ecs.RunTaskInput{Cluster: &c.cluster, TaskDefinition: aws.String(nothing)})
-	try("run a task", err)
-	_, err = c.ecs.StopTask(ctx, &ecs.StopTaskInput{Cluster: &c.cluster, Task: aws.String(noTaskID)})
-	try("stop a task", err)
+	})))
+	try("list task definitions", errorOf(c.ecs.ListTaskDefinitionFamilies(ctx, &ecs.ListTaskDefinitionFamiliesInput{FamilyPrefix: aws.String(nothing)})))
+	try("list the revisions of a task definition", errorOf(c.ecs.ListTaskDefinitions(ctx, &ecs.ListTaskDefinitionsInput{FamilyPrefix: aws.String(nothing)})))
+	try("deregister a task definition", errorOf(c.ecs.DeregisterTaskDefinition(ctx, &ecs.DeregisterTaskDefinitionInput{TaskDefinition: aws.String(nothing + ":1")})))
+	try("delete a task definition", errorOf(c.ecs.DeleteTaskDefinitions(ctx, &ecs.DeleteTaskDefinitionsInput{TaskDefinitions: []string{nothing + ":1"}})))
+	try("run a task", errorOf(c.ecs.RunTask(ctx, &ecs.RunTaskInput{Cluster: &c.cluster, TaskDefinition: aws.String(nothing)})))
+	try("stop a task", errorOf(c.ecs.StopTask(ctx, &ecs.StopTaskInput{Cluster: &c.cluster, Task: aws.String(noTaskID)})))
 	if conf.ExecRole != "" {
-		_, err = c.ecs.ExecuteCommand(ctx, &ecs.ExecuteCommandInput{Cluster: &c.cluster, Task: aws.String(noTaskID), Command: aws.String("true"), Interactive: true})
-		try("execute a command", err)
+		try("execute a command", errorOf(c.ecs.ExecuteCommand(ctx, &ecs.ExecuteCommandInput{Cluster: &c.cluster, Task: aws.String(noTaskID), Command: aws.String("true"), Interactive: true})))
 	}
-	_, err = c.secrets.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &key})
-	try("read the key "+key, err)
-	_, err = c.listSecrets(ctx, []string{nothing})
-	if err != nil {
+	try("read the key "+key, errorOf(c.secrets.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &key})))
+	if _, err := c.listSecrets(ctx, []string{nothing}); err != nil {
 		problems = append(problems, err)
 	}
-	_, err = c.secrets.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: aws.String(nothing)})
-	try("look for a secret", err)
+	try("look for a secret", errorOf(c.secrets.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: aws.String(nothing)})))
 	both := &secretsmanager.CreateSecretInput{Name: aws.String(nothing), SecretString: aws.String("-"), SecretBinary: []byte("-")} // which is refused
-	_, err = c.secrets.CreateSecret(ctx, both)
-	try("keep a secret", err)
-	_, err = c.secrets.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: aws.String(nothing), SecretString: aws.String("-")})
-	try("replace a secret", err)
-	_, err = c.secrets.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: aws.String(nothing)})
-	try("restore a secret", err)
-	_, err = c.secrets.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: aws.String(nothing)})
-	try("remove a secret", err)
+	try("keep a secret", errorOf(c.secrets.CreateSecret(ctx, both)))
+	try("replace a secret", errorOf(c.secrets.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: aws.String(nothing), SecretString: aws.String("-")})))
+	try("restore a secret", errorOf(c.secrets.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: aws.String(nothing)})))
+	try("remove a secret", errorOf(c.secrets.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: aws.String(nothing)})))
 	if conf.Queue != "" {
 		problems = append(problems, c.examineQueue(ctx, conf.Queue))
 	}
 	return errors.Join(append(problems, c.examineProvider(ctx, conf), c.examineNetwork(ctx, conf), c.examineRoles(ctx, conf), c.examineQuota(ctx, conf))...)
 }
+
+// errorOf returns the error of a request whose answer says nothing.
+func errorOf[T any](_ T, err error) error { return err }
 
 // examineProvider checks that the cluster has the configured capacity provider.
 func (c *client) examineProvider(ctx context.Context, conf Config) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/websession"
 )
 
 // dialTimeout bounds the opening of a session.
@@ -62,7 +63,7 @@ func (c *client) session(ctx context.Context, arn, container, command string) (*
 		return nil, errors.New("ECS returned no session")
 	}
 	u, err := url.Parse(aws.ToString(out.Session.StreamUrl))
-	if err != nil || u.Scheme != "wss" && !(u.Scheme == "ws" && loopback(u.Hostname())) {
+	if err != nil || u.Scheme != "wss" && !(u.Scheme == "ws" && websession.IsLoopback(u.Hostname())) {
 		return nil, errors.New("ECS returned no address of a session that begins with wss://")
 	}
 	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: dialTimeout}

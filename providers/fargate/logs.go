@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -33,7 +32,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[types.Task], opts a
 	}
 	arn := aws.ToString(of.Instance.TaskArn)
 	now := time.Now()
-	s := &stream{driver: d, uid: of.Pod.UID, container: of.Container, name: streamPrefix + "/" + of.Container + "/" + arn[strings.LastIndex(arn, "/")+1:]}
+	s := &stream{driver: d, uid: of.Pod.UID, container: of.Container, name: streamPrefix + "/" + of.Container + "/" + last(arn)}
 	switch {
 	case !opts.SinceTime.IsZero():
 		s.since = opts.SinceTime

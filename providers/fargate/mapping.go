@@ -78,7 +78,7 @@ func (m mapping) startedBy() string { return "vk-" + identity.Hash(m.owner.Clust
 // derived from the content, so an existing family has the same content. Errors are of the kind invalid-input.
 func (m mapping) definition(in *service.Inputs, arns map[string]string) (*ecs.RegisterTaskDefinitionInput, error) {
 	spec := &in.Pod.Spec
-	size, storage, err := buy(spec)
+	size, storage, err := buy(in.Pod)
 	if err != nil {
 		return nil, err
 	}

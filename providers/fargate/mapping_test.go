@@ -296,7 +296,7 @@ func TestSizes(t *testing.T) {
 		"2000/4096":    withInit,
 		"500/3072":     limited,
 	} {
-		size, storage, err := buy(spec)
+		size, storage, err := buy(&corev1.Pod{Spec: *spec})
 		got := fmt.Sprintf("%d/%d", size.MilliCPU, size.Memory>>20)
 		if err != nil || got != want || storage != 0 {
 			t.Errorf("got %s, %d, %v, want %s", got, storage, err, want)

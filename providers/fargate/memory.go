@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
@@ -106,16 +107,20 @@ func atRest(t ecstypes.Task) bool {
 	return aws.ToString(t.LastStatus) == stateRunning && aws.ToString(t.DesiredStatus) == stateRunning
 }
 
-// remembered is how many definitions, and how many secrets, are remembered. Others are looked for again.
-const remembered = 4096
+// remembered is how many definitions, and how many secrets, are remembered, and rememberedFor how long. Others are
+// looked for again.
+const remembered, rememberedFor = 4096, 365 * 24 * time.Hour
 
 // made records existing definitions and secrets, so that a replica costs no request for them.
 type made struct {
 	turn chan struct{} // held during a lookup or a create, so that many replicas cause only one
 
-	mu     sync.Mutex
-	shared map[string]string // guarded by mu; ARNs of definitions by family and of secrets by name, and the key of names
-	own    map[string]kept   // guarded by mu; secrets of one pod, by name
+	shared *cache.LRUExpireCache // ARNs of definitions by family and of secrets by name, and the key of names
+	own    *cache.LRUExpireCache // secrets of one pod, kept, by name
+}
+
+func newMade() made {
+	return made{turn: make(chan struct{}, 1), shared: cache.NewLRUExpireCache(remembered), own: cache.NewLRUExpireCache(remembered)}
 }
 
 // kept is the last stored version of a secret of one pod.
@@ -128,78 +133,44 @@ type kept struct {
 // Each keep makes a new version of the secret, and Secrets Manager allows a hundred versions.
 func (m *made) mine(s secret, keep func() (string, error)) (string, error) {
 	sum := sha256.Sum256([]byte(s.text))
-	m.mu.Lock()
-	known, ok := m.own[s.name]
-	m.mu.Unlock()
-	if ok && known.text == sum {
-		return known.arn, nil
+	if known, ok := m.own.Get(s.name); ok && known.(kept).text == sum {
+		return known.(kept).arn, nil
 	}
+	m.own.Remove(s.name) // after a failure, the stored text is unknown
 	arn, err := keep()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.own, s.name) // after a failure, the stored text is unknown
 	if err == nil {
-		if m.own == nil || len(m.own) >= remembered {
-			m.own = map[string]kept{}
-		}
-		m.own[s.name] = kept{text: sum, arn: arn}
+		m.own.Add(s.name, kept{text: sum, arn: arn}, rememberedFor)
 	}
 	return arn, err
 }
 
 // lose drops the record of a removed definition or secret, so that it is looked for again.
 func (m *made) lose(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.own, name)
-	delete(m.shared, name)
+	m.own.Remove(name)
+	m.shared.Remove(name)
 }
 
-// ownNamed returns the secrets of single pods whose names have the prefix.
-func (m *made) ownNamed(prefix string) (names []string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for name := range m.own {
-		if strings.HasPrefix(name, prefix) {
+// withPrefix returns the names in a cache that have the prefix.
+func withPrefix(in *cache.LRUExpireCache, prefix string) (names []string) {
+	for _, key := range in.Keys() {
+		if name := key.(string); strings.HasPrefix(name, prefix) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// named returns the definitions whose names have the prefix.
-func (m *made) named(prefix string) (names []string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for name := range m.shared {
-		if strings.HasPrefix(name, prefix) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
+// get returns the ARN of a name, or "" if it is not known.
 func (m *made) get(name string) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.shared[name]
+	arn, _ := m.shared.Get(name)
+	text, _ := arn.(string)
+	return text
 }
 
-func (m *made) set(name, arn string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.shared == nil || len(m.shared) >= remembered {
-		m.shared = map[string]string{}
-	}
-	m.shared[name] = arn
-}
+func (m *made) set(name, arn string) { m.shared.Add(name, arn, rememberedFor) }
 
 // forget drops the records of all shared definitions and secrets, so that they are looked for again.
-func (m *made) forget() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.shared = nil
-}
+func (m *made) forget() { m.shared.RemoveAll(func(any) bool { return true }) }
 
 // once returns the ARN of a name: the known ARN, or the result of find. Only one caller at a time runs find.
 func (m *made) once(ctx context.Context, name string, find func() (string, error)) (string, error) {

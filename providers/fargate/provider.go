@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package fargate runs pods as tasks of Amazon ECS on AWS Fargate.
+//
+// The guarantee: a pod that Fargate cannot run as written is refused with the path of the field. A missing
+// answer means doubt and nothing else: a pod is gone only when ECS says so, and its exit codes are those of ECS,
+// or unknown. The value of a secret is never in a task definition, a tag or a name.
+//
+// The surprise: a task definition does not belong to one pod. Its name is a hash of its content, and pods with
+// the same content share it, because ECS allows about one registration a second.
 package fargate
 
 import (
@@ -10,7 +18,6 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
@@ -38,10 +45,7 @@ func Provider() cli.Provider {
 			}
 			return advised{d.kit, d}, nil
 		},
-		Capabilities: func(path string) (capability.Declaration, error) {
-			config, err := LoadConfig(path)
-			return config.Capabilities(), err
-		},
+		Capabilities: service.CapabilitiesOf(LoadConfig),
 		Check: func(path string) (func(*corev1.Pod) error, error) {
 			config, err := LoadConfig(path)
 			config, _ = config.complete() // the node reports missing settings

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -140,14 +139,11 @@ func (d *driver) changedTask(m message) string {
 	if json.Unmarshal([]byte(m.Body), &c) != nil || c.Source != "aws.ecs" || c.DetailType != "ECS Task State Change" || c.Detail.StartedBy != d.mapping.startedBy() {
 		return ""
 	}
-	if name := clusterName(c.Detail.ClusterArn); name != "" && name != clusterName(d.config.Cluster) {
+	if name := last(c.Detail.ClusterArn); name != "" && name != last(d.config.Cluster) {
 		return ""
 	}
 	return c.Detail.TaskArn
 }
-
-// clusterName returns the name of a cluster by its ARN or its name.
-func clusterName(cluster string) string { return cluster[strings.LastIndex(cluster, "/")+1:] }
 
 // ask asks about tasks at once. If ECS refuses the request, one ARN may be the cause, and ECS will always refuse
 // it. So ask halves the list until only that ARN is left out.

@@ -266,7 +266,7 @@ func TestChangesOfAnotherCluster(t *testing.T) {
 	}
 	other, same := of(50), of(51)
 	other.Body = strings.Replace(other.Body, `"taskArn"`, `"clusterArn":"arn:aws:ecs:eu-central-1:1:cluster/other","taskArn"`, 1)
-	same.Body = strings.Replace(same.Body, `"taskArn"`, `"clusterArn":"arn:aws:ecs:eu-central-1:1:cluster/`+clusterName(p.config.Cluster)+`","taskArn"`, 1)
+	same.Body = strings.Replace(same.Body, `"taskArn"`, `"clusterArn":"arn:aws:ecs:eu-central-1:1:cluster/`+last(p.config.Cluster)+`","taskArn"`, 1)
 	l.messages = append(l.messages, other, same)
 	if err := p.hear(t.Context(), new([]message)); err != nil || len(l.removed) != 52 {
 		t.Errorf("%d messages removed, %v, want all", len(l.removed), err)

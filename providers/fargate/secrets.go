@@ -139,19 +139,7 @@ func needsSecrets(in *service.Inputs) bool {
 }
 
 // hasSecrets reports whether a variable of a container comes from a Secret.
-func hasSecrets(c *corev1.Container) bool {
-	for _, e := range c.Env {
-		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
-			return true
-		}
-	}
-	for _, from := range c.EnvFrom {
-		if from.SecretRef != nil {
-			return true
-		}
-	}
-	return false
-}
+func hasSecrets(c *corev1.Container) bool { return podspec.SecretSource(c, nil) != nil }
 
 // secretVariables returns the names of the secret variables of a container: variables from Secrets, and
 // variables that refer to one. If a container takes all of a Secret, every variable without an origin in the pod

@@ -3,12 +3,12 @@
 package fargate
 
 import (
-	"cmp"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
@@ -48,34 +48,16 @@ func ask(c *corev1.Container) corev1.ResourceList {
 // buy returns the smallest size with room for a pod: for all containers that run together, and for each init
 // container with the sidecars that start before it. A memory limit counts as a request, because ECS takes no
 // limit above the size of the task.
-func buy(spec *corev1.PodSpec) (size sizing.Size, storage int32, err error) {
-	at := field.NewPath("spec")
-	var together, most sizing.Size
-	var disk, diskMost int64
-	for i := range spec.InitContainers {
-		c := &spec.InitContainers[i]
-		if err := known(c, at.Child("initContainers").Index(i)); err != nil {
-			return sizing.Size{}, 0, err
-		}
-		if sidecar(c) {
-			together, disk = together.Add(room(c)), disk+diskOf(c)
-			continue
-		}
-		most, diskMost = most.Most(together.Add(room(c))), max(diskMost, disk+diskOf(c))
+func buy(pod *corev1.Pod) (size sizing.Size, storage int32, err error) {
+	if err := checkResources(pod); err != nil {
+		return sizing.Size{}, 0, err
 	}
-	for i := range spec.Containers {
-		c := &spec.Containers[i]
-		if err := known(c, at.Child("containers").Index(i)); err != nil {
-			return sizing.Size{}, 0, err
-		}
-		together, disk = together.Add(room(c)), disk+diskOf(c)
-	}
-	asked := together.Most(most)
+	asked := sizing.OfPod(pod, room)
 	size, ok := sizing.Fit(sizes, asked)
 	if !ok {
 		return sizing.Size{}, 0, errdefs.InvalidInputf("spec.containers: the pod needs %s: Fargate has no task so large, or none of such proportions", asked)
 	}
-	gib := (max(disk, diskMost) + sizing.Gi - 1) / sizing.Gi
+	gib := (sizing.Together(pod, diskOf) + sizing.Gi - 1) / sizing.Gi
 	if gib > storageMost {
 		return sizing.Size{}, 0, errdefs.InvalidInputf("spec.containers: the pod needs %d GiB of ephemeral storage: Fargate has %d", gib, storageMost)
 	}
@@ -95,26 +77,10 @@ func diskOf(c *corev1.Container) int64 {
 	return q.Value()
 }
 
-// known refuses unsupported resources.
-func known(c *corev1.Container, at *field.Path) error {
-	for name := range ask(c) {
-		switch name {
-		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
-		default:
-			return errdefs.InvalidInputf("%s: tasks on Fargate have cpu, memory and ephemeral-storage", at.Child("resources", cmp.Or(in(c.Resources.Limits, name), "requests")).Key(string(name)))
-		}
-	}
-	return nil
-}
-
-func in(l corev1.ResourceList, name corev1.ResourceName) string {
-	if _, ok := l[name]; ok {
-		return "limits"
-	}
-	return ""
-}
-
-// sidecar reports whether an init container runs as long as the pod.
-func sidecar(c *corev1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+// checkResources refuses unsupported resources.
+func checkResources(pod *corev1.Pod) error {
+	return service.Containers(pod, func(c *corev1.Container, _ bool, at *field.Path) error {
+		return podspec.CheckResources(c, at, "tasks on Fargate have cpu, memory and ephemeral-storage",
+			corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage)
+	})
 }

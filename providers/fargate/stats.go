@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -48,9 +47,6 @@ func (d *driver) Stats(ctx context.Context, of []service.Target[ecstypes.Task]) 
 	return all, nil
 }
 
-// last returns the part of an ARN after the last slash.
-func last(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }
-
 // used returns the newest events of all containers of the cluster since a time, by the ID of the task and the name of the container.
 func (c *client) used(ctx context.Context, since time.Time) (map[string]usage, error) {
 	group := "/aws/ecs/containerinsights/" + last(c.cluster) + "/performance"
@@ -85,30 +81,14 @@ func (c *client) used(ctx context.Context, since time.Time) (map[string]usage, e
 
 // podStats returns the usage of a pod. Containers without a measurement have no values.
 func podStats(pod *corev1.Pod, task string, used map[string]usage) statsv1alpha1.PodStats {
-	out := statsv1alpha1.PodStats{PodRef: statsv1alpha1.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}}
-	if pod.Status.StartTime != nil {
-		out.StartTime = *pod.Status.StartTime
-	}
-	var cpu, memory uint64
-	var at metav1.Time
-	for i := range pod.Status.ContainerStatuses {
-		s := &pod.Status.ContainerStatuses[i]
-		if s.State.Running == nil {
-			continue
+	return service.PodStats(pod, func(c *statsv1alpha1.ContainerStats) {
+		u := used[task+"/"+c.Name]
+		if u.CPUUtilized == nil || u.MemoryUtilized == nil {
+			return
 		}
-		c := statsv1alpha1.ContainerStats{Name: s.Name, StartTime: s.State.Running.StartedAt}
-		if u := used[task+"/"+s.Name]; u.CPUUtilized != nil && u.MemoryUtilized != nil {
-			at = metav1.NewTime(time.UnixMilli(u.Timestamp))
-			n, m := uint64(*u.CPUUtilized/cpuUnits*1e9), uint64(*u.MemoryUtilized*(1<<20))
-			cpu, memory = cpu+n, memory+m
-			c.CPU = &statsv1alpha1.CPUStats{Time: at, UsageNanoCores: &n}
-			c.Memory = &statsv1alpha1.MemoryStats{Time: at, UsageBytes: &m, WorkingSetBytes: &m}
-		}
-		out.Containers = append(out.Containers, c)
-	}
-	if !at.IsZero() {
-		out.CPU = &statsv1alpha1.CPUStats{Time: at, UsageNanoCores: &cpu}
-		out.Memory = &statsv1alpha1.MemoryStats{Time: at, UsageBytes: &memory, WorkingSetBytes: &memory}
-	}
-	return out
+		at := metav1.NewTime(time.UnixMilli(u.Timestamp))
+		n, m := uint64(*u.CPUUtilized/cpuUnits*1e9), uint64(*u.MemoryUtilized*(1<<20))
+		c.CPU = &statsv1alpha1.CPUStats{Time: at, UsageNanoCores: &n}
+		c.Memory = &statsv1alpha1.MemoryStats{Time: at, UsageBytes: &m, WorkingSetBytes: &m}
+	})
 }

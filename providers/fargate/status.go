@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
@@ -46,7 +47,7 @@ func observe(pod *corev1.Pod, t types.Task) podstatus.Pod {
 	_ = service.Containers(pod, func(c *corev1.Container, init bool, _ *field.Path) error { // the callback returns no error
 		if k, ok := said[c.Name]; ok {
 			seen := container(c, t, k)
-			if init && !sidecar(c) {
+			if init && !podspec.IsSidecar(c) {
 				seen.Run.StartedAt, seen.Run.FinishedAt = time.Time{}, time.Time{} // the times of the task are the times of the other containers
 			}
 			out.Containers = append(out.Containers, seen)

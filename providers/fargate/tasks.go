@@ -229,7 +229,7 @@ func (d *driver) leaveOf(t ecstypes.Task, uid types.UID, own bool) {
 		return
 	}
 	// The cache may not have the pod any more, and this process may not have made it.
-	names := append(d.made.ownNamed(ownName(d.mapping.owner, uid)+"-"), ownName(d.mapping.owner, uid))
+	names := append(withPrefix(d.made.own, ownName(d.mapping.owner, uid)+"-"), ownName(d.mapping.owner, uid))
 	if pod, _, ok := d.kit.Cache().Get(uid); ok {
 		names = append(names, ownSecrets(d.mapping.owner, pod)...)
 	}

@@ -109,8 +109,7 @@ func (u *uses) only(there map[string]bool, since time.Time) {
 
 // familyOf returns the family of the definition of a task.
 func familyOf(t ecstypes.Task) string {
-	arn := aws.ToString(t.TaskDefinitionArn)
-	family, _, _ := strings.Cut(arn[strings.LastIndex(arn, "/")+1:], ":")
+	family, _, _ := strings.Cut(last(aws.ToString(t.TaskDefinitionArn)), ":")
 	return family
 }
 
@@ -136,3 +135,6 @@ func secretName(arn string) string {
 	}
 	return parts[before][:len(parts[before])-drawn]
 }
+
+// last returns the part of an ARN, or of a name, after the last slash.
+func last(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }
