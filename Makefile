@@ -108,7 +108,7 @@ build-emulate:
 # Programs of the image that are links to the first one.
 DEMO_TOOLS := base64 cat env exit hostname id ls sleep tar
 bin/demo-image.tar: $(wildcard providers/process/demo/*.go providers/process/demo/*/*.go providers/process/demo/shell/go.*)
-	@cd providers && go build -trimpath -o ../.cache/demo-image/demo ./process/demo && go build -trimpath -C process/demo/shell -o $(CURDIR)/.cache/demo-image/sh . && \
+	@cd providers && go build -o ../.cache/demo-image/demo ./process/demo && go build -C process/demo/shell -o $(CURDIR)/.cache/demo-image/sh . && \
 	  go run ./process/demo/pack -name demo -sh ../.cache/demo-image/sh -o ../$@ ../.cache/demo-image/demo $(DEMO_TOOLS)
 
 .PHONY: cell-image
