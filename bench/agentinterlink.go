@@ -128,7 +128,7 @@ func (a onInterLink) startServer(ctx context.Context, m *machine) (_ *interLink,
 	}
 	l, err := net.Listen("unix", i.edgePath()) //nolint:noctx // a bind on this machine does not block
 	if err != nil {
-		return nil, fmt.Errorf("listen before interLink's server: %w", err)
+		return nil, fmt.Errorf("listen for the proxy of interLink's server: %w", err)
 	}
 	i.proxy = startProxy(l, "unix", filepath.Join(dir, "api"))
 	return i, nil

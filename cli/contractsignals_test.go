@@ -19,7 +19,7 @@ func init() {
 	signal.Stop(c)
 }
 
-// hangup is an input whose terminal is closed at the question.
+// hangup is an input whose terminal closes while the command waits for an answer.
 type hangup struct{ t *testing.T }
 
 func (h hangup) Read([]byte) (int, error) {

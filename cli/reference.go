@@ -52,7 +52,7 @@ func reference() string {
 	return b.String()
 }
 
-// fate returns the meaning of an old name here.
+// fate describes the effect of an old name in this program.
 func (n oldName) fate() string {
 	switch {
 	case n.now != "":

@@ -250,7 +250,8 @@ func TestManyPodsThatAreReallyGoneAreGivenUp(t *testing.T) {
 	}
 }
 
-// TestFailedListLetsADoubtfulPodWaitAnew: the backend's only pod is doubted for as long as it is silent in between.
+// TestFailedListLetsADoubtfulPodWaitAnew: a failed list restarts the time after which a missing pod counts
+// as lost.
 func TestFailedListLetsADoubtfulPodWaitAnew(t *testing.T) {
 	b := memory.New()
 	b.PlainErrors = true

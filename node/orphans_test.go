@@ -170,7 +170,7 @@ func TestForcedDeletionAsksAgainWithLessTimeAtMost(t *testing.T) {
 		w.pass(time.Second)
 		w.api.Delete("d", "p", 0)
 		w.pass(time.Minute)
-		// Who sees the pod with its new grace period before it is gone says so, once.
+		// If the node sees the new grace period before the pod is gone, it calls DeletePod once more.
 		if n := b.Count("delete d/p"); n < 1 || n > 2 {
 			t.Errorf("calls are %q, want one or two DeletePods", b.Calls())
 		}

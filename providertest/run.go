@@ -83,7 +83,7 @@ func Verify(ctx context.Context, h Harness) (Report, error) {
 	return r, nil
 }
 
-// Testing is the part of *testing.T for Run. It is declared here because programs check the contract too, and
+// Testing contains the methods of *testing.T that the function Run needs. It is declared here because programs check the contract too, and
 // must not import package testing.
 type Testing[T any] interface {
 	Helper()

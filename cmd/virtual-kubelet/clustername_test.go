@@ -28,7 +28,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/zun"
 )
 
-// loads is the loading of a configuration file as JSON.
+// loads returns a function that loads a configuration file and returns the configuration as JSON.
 func loads[C any](load func(string) (C, error)) func(string) ([]byte, error) {
 	return func(path string) ([]byte, error) {
 		c, err := load(path)

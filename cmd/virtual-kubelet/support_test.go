@@ -46,7 +46,8 @@ the state that the check needs: the page of each provider has the reasons.
 
 `
 
-// TestSupportPage compares docs/reports/support.md with what the providers declare and what was proven; with -update it writes it.
+// TestSupportPage compares docs/reports/support.md with the declared and the proven features of the
+// providers. The flag -update writes the page.
 func TestSupportPage(t *testing.T) {
 	var declared []capability.Named
 	var proofs strings.Builder

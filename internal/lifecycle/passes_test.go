@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEveryPassEnds: whatever is known and whatever is answered, no question is asked twice, and a step follows that asks nothing.
+// TestEveryPassEnds: for all facts and answers, Next asks each question at most once, and then returns a step
+// without a question.
 func TestEveryPassEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := anyFacts(t)

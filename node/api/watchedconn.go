@@ -31,7 +31,7 @@ type frameChecker interface {
 // while its data are unread. The streaming libraries stop reading the connection as soon as one stream is not
 // consumed, and net/http does not watch a connection that was taken over.
 //
-// The promise has one limit: a client may go away behind more than readAheadLimit unread bytes. This is noticed
+// The detection has one limit: a client may go away while more than readAheadLimit bytes are unread. This is noticed
 // at the next write, or at the idle timeout. While other connections hold all of sharedMemory, the limit is
 // leastAhead bytes.
 //

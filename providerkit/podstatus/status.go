@@ -188,7 +188,7 @@ func sidecar(c *corev1.Container) bool {
 }
 
 // init returns the status of an init container. A container that the backend has forgotten is done if a main
-// container has run, because those start after it.
+// container has run, because main containers start after init containers.
 func (f *facts) init(c *corev1.Container) corev1.ContainerStatus {
 	s := f.container(c)
 	if sidecar(c) {

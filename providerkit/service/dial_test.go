@@ -66,7 +66,8 @@ func TestForwardByDialPassesTheEndOfTheInputOn(t *testing.T) {
 	}
 }
 
-// TestForwardByDialEndsWithItsCaller: the end of the caller is not an error, in either direction.
+// TestForwardByDialEndsWithItsCaller: ForwardByDial returns no error if the caller closes its
+// stream or cancels the context.
 func TestForwardByDialEndsWithItsCaller(t *testing.T) {
 	var asked string
 	dial := reachable(t, &asked)

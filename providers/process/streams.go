@@ -165,7 +165,7 @@ func (r *Runtime) StreamPort(ctx context.Context, sandboxID string, port int32, 
 		return err
 	}
 	if len(s.addresses) == 0 && r.ownNetwork(s.config) {
-		return fmt.Errorf("connect with port %d of the pod: it has no network yet, or no more", port) // the port must not be a port of the machine
+		return fmt.Errorf("connect to port %d of the pod: the pod has no network yet, or its network was removed", port) // the port must not be a port of the machine
 	}
 	dial := s.dialPort
 	if r.oci.isGVisor() && len(s.addresses) > 0 {

@@ -32,7 +32,7 @@ func (c Config) Capabilities() capability.Declaration {
 			capability.WindowsOptions, capability.RuntimeClass, capability.ResourceClaims, capability.TerminationMessages, capability.OtherVolumes).
 		Lacks("every capsule with init containers fails in releases of Zun of the last years", capability.InitContainers, capability.Sidecars).
 		Lacks("the hook would be a request of its own, which Zun does not make", capability.PostStartHooks, capability.PreStopHooks).
-		Lacks("a container of Zun does not get further ones", capability.EphemeralContainers).
+		Lacks("Zun cannot add a container to a running pod", capability.EphemeralContainers).
 		Lacks("this provider does not resize containers", capability.InPlaceResize).
 		Lacks("a container of Zun has no node of yours", capability.HostPath, capability.HostNetwork, capability.HostPorts, capability.HostPortMapping,
 			capability.HostNamespaces, capability.Privileged).

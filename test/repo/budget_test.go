@@ -9,7 +9,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/repocheck"
 )
 
-// controllerBudget is what a program gets that imports node and node/api.
+// controllerBudget lists the modules of a program that imports node and node/api.
 var controllerBudget = []repocheck.Budget{
 	{Why: "the public API is made of these types, clients and listers", Modules: []string{
 		"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/kubelet",

@@ -27,7 +27,7 @@ import (
 	"strings"
 )
 
-// record is the record of a lane for the repeats.
+// record holds the command and the results of a lane, for the repeats of its failed tests.
 type record struct {
 	// Dir, Env and Flags are the directory, environment and flags of the lane's go test.
 	Dir        string

@@ -66,8 +66,8 @@ func (c *cluster) openCluster() (*API, error) {
 	return api, nil
 }
 
-// start starts the cluster and returns when a pod can be created. A later start insists on the
-// first one's port, because clients know it.
+// start starts the cluster and returns when a pod can be created. Later starts use the port of the
+// first start, because clients know it.
 func (c *cluster) start() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

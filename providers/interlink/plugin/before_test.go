@@ -22,8 +22,8 @@ type authority struct {
 func (a authority) AnswersForAllPods() bool { return *a.complete }
 
 // TestShortListAtAStart checks a running pod that is missing from the list of a provider that has just started.
-// The plugin reports nothing about it until the lists have lacked the pod for a while, or have it. Lists that
-// the provider calls incomplete prove nothing.
+// The plugin reports no status until a list has the pod, or until lists have lacked it for some time. Lists that
+// the provider calls incomplete do not count.
 func TestShortListAtAStart(t *testing.T) {
 	s := newServer(t, nil)
 	if code, body := s.send(t, http.MethodPost, "/create", wire.Retrieved{Pod: longPod("u1")}); code != http.StatusOK {

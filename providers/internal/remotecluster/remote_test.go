@@ -213,7 +213,7 @@ func withToken(i int) *corev1.Pod {
 	return home
 }
 
-// inMemory returns a cluster that uses r, with pods at home and in the remote cluster.
+// inMemory returns a cluster that uses r. The home cluster and the remote cluster have the given number of pods.
 func inMemory(t *testing.T, r *remote, pods int, listed func() bool) *Cluster {
 	t.Helper()
 	r.dark, r.cut = make(chan struct{}), make(chan struct{})

@@ -51,7 +51,7 @@ func startOf(c *corev1.ContainerStatus) *metav1.Time {
 	return nil
 }
 
-// withRestarts returns the pod with the restarts before it.
+// withRestarts adds the restarts of earlier runs to a pod.
 func (w *run) withRestarts() *corev1.Pod {
 	if len(w.before) == 0 {
 		return w.pod

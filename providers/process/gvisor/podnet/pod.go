@@ -65,7 +65,7 @@ func (p *pod) spawnTask(task func()) bool {
 	return true
 }
 
-// enterTask makes the caller a task of the pod, which ends by tasks.Done.
+// enterTask registers the caller as a task of the pod. The caller calls tasks.Done at the end of the task.
 func (p *pod) enterTask() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

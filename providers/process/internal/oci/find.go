@@ -65,7 +65,7 @@ func checkVersion(program, version string) error {
 		return fmt.Errorf("the version of %s, which says %q: %w", program, version, err)
 	}
 	if got.LessThan(least) {
-		return fmt.Errorf("%s is %s %s, which lets containers out by their working directory; %s or newer is needed, or isolation: gvisor or runc", program, name, number, least)
+		return fmt.Errorf("%s is %s %s, in which a container can escape by its working directory; use %s or newer, or set isolation to gvisor or runc", program, name, number, least)
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func (b *Backend) set(i *instance, change func(*corev1.PodStatus)) {
 	}
 }
 
-// updatePod takes over everything but the status.
+// updatePod replaces the stored pod, but not its status.
 func (b *Backend) updatePod(pod *corev1.Pod) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
