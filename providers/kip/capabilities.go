@@ -11,7 +11,7 @@ import (
 // Capabilities declares the features that pods get. The declaration is the same for all configurations.
 func (Config) Capabilities() capability.Declaration {
 	lacks, notes := podjob.Lacks()
-	lacks[capability.DNS] = "the machine resolves names as its network does, also for `dnsPolicy: ClusterFirst`: Services of the cluster have no names and no route there"
+	delete(lacks, capability.DNS) // the agent writes the DNS settings of pods
 	delete(notes, capability.RunAsUser)
 	delete(notes, capability.ContainerLimits)
 	return podruntime.Capabilities(podruntime.Config{Lacks: lacks, Notes: notes})

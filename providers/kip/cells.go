@@ -17,7 +17,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
@@ -31,6 +30,7 @@ func (d *driver) Work(ctx context.Context) {
 	ticker := time.NewTicker(d.at.look)
 	defer ticker.Stop()
 	for {
+		d.refreshServices(ctx)
 		fresh, untold := d.due(ctx, followed)
 		for _, c := range untold {
 			d.tell(ctx, c)
@@ -212,6 +212,10 @@ func (d *driver) attend(ctx context.Context, c *cellState, a agent) error {
 		c.joined = true
 		d.mu.Unlock()
 	}
+	d.mu.Lock()
+	c.knows = nil // the machine may have started again
+	d.mu.Unlock()
+	c.poke()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	over := make(chan error, 1)
@@ -235,7 +239,7 @@ func (d *driver) attend(ctx context.Context, c *cellState, a agent) error {
 		}
 		if err := d.step(ctx, c, a); err != nil {
 			if ctx.Err() == nil {
-				log.G(ctx).WithError(err).WithField("machine", c.id).Warn("The pod is not given to its machine yet")
+				log.G(ctx).WithError(err).WithField("machine", c.id).Warn("The machine has not got its pod, or the Services of the cluster, yet")
 			}
 			cancel()
 			return errors.Join(err, <-over)
@@ -322,6 +326,11 @@ func (d *driver) step(ctx context.Context, c *cellState, a agent) error {
 	d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
+	if !stop {
+		if known, err := d.sendServices(ctx, c, a, give); err != nil || !known && give {
+			return err
+		}
+	}
 	switch {
 	case give && waited:
 		if err := d.tagAs(ctx, c, pod); err != nil {
@@ -361,7 +370,7 @@ func (d *driver) give(ctx context.Context, c *cellState, a agent) error {
 		if err != nil {
 			return err
 		}
-		b, err := pack.Bundle(ctx, in, d.in, d.config.runtime())
+		b, err := d.bundleOf(ctx, in)
 		if err != nil {
 			return err
 		}

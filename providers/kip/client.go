@@ -26,6 +26,8 @@ type agent interface {
 	Give(ctx context.Context, b podjob.Bundle) error
 	// Renew replaces objects, tokens and logins of the pod.
 	Renew(ctx context.Context, b podjob.Bundle) error
+	// SetServices replaces the Services of the cluster that the machine knows.
+	SetServices(ctx context.Context, s cell.Services) error
 	// Watch reports the state of the machine, now and at each change, until ctx or the connection ends.
 	Watch(ctx context.Context, tell func(cell.State)) error
 	// Stop stops the pod. The machine keeps running.

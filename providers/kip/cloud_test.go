@@ -45,7 +45,7 @@ func init() {
 			return err
 		}
 		a, err := cell.NewAgent(cell.AgentConfig{
-			UserData: told, Dir: filepath.Join(args[0], "agent"), Version: "test", Run: podjob.Run, PowerOff: func(string) {}, Job: podjob.Config{LookEvery: time.Minute, Machine: "127.0.0.1"},
+			UserData: told, Dir: filepath.Join(args[0], "agent"), Version: "test", Run: podjob.Run, PowerOff: func(string) {}, Job: podjob.Config{LookEvery: time.Minute, Machine: "127.0.0.1", WriteDNS: true},
 		})
 		if err != nil {
 			return err

@@ -66,6 +66,10 @@ type Config struct {
 	InstanceProfiles []string `json:"instanceProfiles,omitempty"`
 	// Tags are additional tags of machines, for cost reports.
 	Tags map[string]string `json:"tags,omitempty"`
+	// Services tells that machines have routes to the pods of the cluster. Machines then know its Services.
+	Services bool `json:"services,omitempty"`
+	// ClusterDNS are the DNS servers of the cluster, for pods with dnsPolicy ClusterFirst. Default, with Services: the Service kube-system/kube-dns.
+	ClusterDNS []string `json:"clusterDNS,omitempty"`
 	// Standby are the machines that wait for pods.
 	Standby []Standby `json:"standby,omitempty"`
 	// MaxMachines is the maximum number of machines, including standby machines. Default: 20; with QEMU: 4.
@@ -195,6 +199,12 @@ func (c Config) complete() (Config, error) {
 		if d < 0 || d > 0 && d < time.Second && name != "keepEnded" {
 			problem("%s: %s: want a time of at least one second", name, d)
 		}
+	}
+	if c.Services && c.QEMU != nil {
+		problem("services: machines of QEMU reach no network, and so no pods of the cluster: remove the field, or use ec2 or nova")
+	}
+	if len(c.ClusterDNS) > 0 && !c.Services {
+		problem("clusterDNS: machines reach the cluster only with services: true")
 	}
 	c.checkTypes(problem)
 	if len(c.Capacity) == 0 {

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -21,7 +22,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/delivery"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
@@ -52,6 +52,9 @@ type driver struct {
 	asking map[string]asking      // guarded by mu; running or unanswered starts, by token
 	scarce map[scarcity]time.Time // guarded by mu; until when to avoid a type without capacity
 	untold []*cellState           // guarded by mu; machines with failed pods that the cache does not know yet
+
+	slices   discoverylisters.EndpointSliceLister // guarded by mu; nil: the node has not read them
+	services *clusterServices                     // guarded by mu; nil: not known yet
 }
 
 // cellState is the state of one machine. The mu of the driver guards its fields.
@@ -69,15 +72,16 @@ type cellState struct {
 	lost    string         // why the node gave the machine up while the pod may still run; "": it did not
 	reason  string         // why the pod ended without a final status of its own; "": it did not
 	message string
-	began   time.Time     // when this process first saw the machine
-	seen    bool          // a list had the machine
-	silent  time.Time     // since when the agent says nothing; zero while it speaks
-	taken   string        // why the cloud takes the machine away while the pod may still run; "": it does not
-	deleted bool          // the pod's delete has begun, so nobody asks for the pod afterwards
-	over    time.Time     // when the node first saw that the pod had ended
-	stopBy  time.Time     // when to stop the machine, even if the pod runs; zero: never
-	stopped time.Time     // when the node asked for the stop of the machine
-	step    chan struct{} // holds a value when the follower has something to do
+	began   time.Time        // when this process first saw the machine
+	seen    bool             // a list had the machine
+	silent  time.Time        // since when the agent says nothing; zero while it speaks
+	taken   string           // why the cloud takes the machine away while the pod may still run; "": it does not
+	deleted bool             // the pod's delete has begun, so nobody asks for the pod afterwards
+	over    time.Time        // when the node first saw that the pod had ended
+	stopBy  time.Time        // when to stop the machine, even if the pod runs; zero: never
+	stopped time.Time        // when the node asked for the stop of the machine
+	knows   *clusterServices // the Services that the machine knows
+	step    chan struct{}    // holds a value when the follower has something to do
 }
 
 func (c *cellState) instance() instance {
@@ -334,7 +338,7 @@ func (d *driver) Renew(ctx context.Context, in *service.Inputs, i instance) erro
 	if err != nil {
 		return err
 	}
-	bundle, err := pack.Bundle(ctx, now, d.in, d.config.runtime())
+	bundle, err := d.bundleOf(ctx, now)
 	if err != nil {
 		return err
 	}

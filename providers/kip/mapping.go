@@ -152,6 +152,19 @@ func (c Config) choose(pod *corev1.Pod, pattern string, spot bool) ([]machine.Ty
 	return some, nil
 }
 
+// deviceKind returns the CDI kind of the GPUs that the pod asks for. For a pod without GPUs, it returns the kind whose devices the agent hides.
+func (c Config) deviceKind(pod *corev1.Pod) string {
+	for name := range askedBy(pod).gpus { // all types with room have one resource of GPUs
+		return name
+	}
+	for _, t := range c.Types {
+		if t.GPUs > 0 {
+			return t.gpu()
+		}
+	}
+	return ""
+}
+
 // devices formats the requested resources other than CPU and memory.
 func devices(gpus map[string]int64) (all string) {
 	for _, name := range slices.Sorted(maps.Keys(gpus)) {

@@ -17,7 +17,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
@@ -274,11 +273,12 @@ func (d *driver) fill(ctx context.Context) (after time.Duration, err error) {
 	return 0, nil
 }
 
-// Create implements service.Driver: it assigns a standby machine to the pod, or starts a new machine. A pod that expects the cluster DNS gets an event.
+// Create implements service.Driver: it assigns a standby machine to the pod, or starts a new machine. A pod that expects the cluster DNS, and does not
+// get it, gets an event.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {
 	i, err := d.create(ctx, in)
-	if policy := in.Pod.Spec.DNSPolicy; err == nil && policy != corev1.DNSDefault && policy != corev1.DNSNone && d.in.Recorder != nil {
-		d.in.Recorder.Eventf(in.Pod, corev1.EventTypeWarning, "MissingClusterDNS", "spec.dnsPolicy: %s: machine %s resolves names as its network does, as with Default: Services of the cluster have no names and no route there", cmp.Or(policy, corev1.DNSClusterFirst), i.ID)
+	if err == nil && expectsClusterDNS(in.Pod) && len(d.clusterDNS()) == 0 && d.in.Recorder != nil {
+		d.in.Recorder.Eventf(in.Pod, corev1.EventTypeWarning, "MissingClusterDNS", "spec.dnsPolicy: %s: machine %s resolves names as its network does, as with Default: Services of the cluster have no names there", cmp.Or(in.Pod.Spec.DNSPolicy, corev1.DNSClusterFirst), i.ID)
 	}
 	return i, err
 }
@@ -288,7 +288,10 @@ func (d *driver) create(ctx context.Context, in *service.Inputs) (instance, erro
 	if err != nil {
 		return instance{}, err
 	}
-	bundle, err := pack.Bundle(ctx, in, d.in, d.config.runtime())
+	if d.config.Services && d.refreshServices(ctx) == nil {
+		return instance{}, service.NotMade(errdefs.RetryAfter(errors.New("the node does not know the Services of the cluster yet: it needs the right to list and watch EndpointSlices"), servicesAgain))
+	}
+	bundle, err := d.bundleOf(ctx, in)
 	if err != nil {
 		return instance{}, service.NotMade(err)
 	}

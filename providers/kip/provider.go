@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
@@ -47,7 +48,7 @@ func Provider() cli.Provider {
 			}
 			d := newDriver(in, config, cloud, authority, at)
 			d.newKey = made
-			return d.kit, nil
+			return &provider{d.kit, d}, nil
 		},
 		Capabilities: func(path string) (capability.Declaration, error) {
 			config, err := LoadConfig(path)
@@ -59,6 +60,25 @@ func Provider() cli.Provider {
 			return config.check, err
 		},
 	}
+}
+
+// provider is the provider of the kit that also reads EndpointSlices.
+type provider struct {
+	*service.Provider[instance]
+	driver *driver
+}
+
+var _ nodeutil.EndpointSlicesUser = (*provider)(nil)
+
+// UsesEndpointSlices implements nodeutil.EndpointSlicesUser.
+func (p *provider) UsesEndpointSlices() bool { return p.driver.config.Services }
+
+// UseEndpointSlices implements nodeutil.EndpointSlicesUser.
+func (p *provider) UseEndpointSlices(l discoverylisters.EndpointSliceLister) {
+	p.driver.mu.Lock()
+	defer p.driver.mu.Unlock()
+	p.driver.slices = l
+	p.driver.nudge()
 }
 
 // newDriver returns a driver with its provider. The configuration must be complete.

@@ -39,11 +39,12 @@ import (
 
 // world is a cluster and a cloud without a network, for a synctest bubble. Its machines follow the rules of the agent.
 type world struct {
-	t       *testing.T
-	cloud   *machinetest.Cloud
-	config  Config
-	indexer cache.Indexer
-	events  *record.FakeRecorder
+	t        *testing.T
+	cloud    *machinetest.Cloud
+	config   Config
+	indexer  cache.Indexer
+	services cache.Indexer
+	events   *record.FakeRecorder
 
 	mu    sync.Mutex
 	cells map[string]*simulated // guarded by mu; by token
@@ -66,6 +67,8 @@ type simulated struct {
 	lies      types.UID // the pod that the machine falsely reports
 	silent    bool      // the machine does not answer any more
 	stops     []time.Duration
+	services  []cell.Services // each that the machine got
+	bundle    podjob.Bundle
 }
 
 func newWorld(t *testing.T, change func(*Config)) *world {
@@ -88,7 +91,8 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 func newCluster(config Config) *world {
 	return &world{
 		config: config, events: record.NewFakeRecorder(1000),
-		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
+		indexer:  cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
+		services: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
 	}
 }
 
@@ -228,7 +232,7 @@ func (p *process) begin() {
 // input returns the input of a provider whose cluster is w.
 func (w *world) input() cli.ProviderInput {
 	return cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{
-		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, Pods: corev1listers.NewPodLister(w.indexer), Recorder: w.events,
+		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, Pods: corev1listers.NewPodLister(w.indexer), Services: corev1listers.NewServiceLister(w.services), Recorder: w.events,
 	}, NodeName: "node"}
 }
 
@@ -361,7 +365,7 @@ func (a *simulatedAgent) Give(_ context.Context, b podjob.Bundle) error {
 				}
 			}
 			a.p.w.given[b.Pod.UID]++
-			s.state.Pod = b.Pod.UID
+			s.state.Pod, s.bundle = b.Pod.UID, b
 			s.state.Status = &podjob.Status{Pod: runningStatus(b.Pod)}
 			s.change()
 			return nil
@@ -375,6 +379,13 @@ func runningStatus(pod *corev1.Pod) corev1.PodStatus {
 		s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}})
 	}
 	return s
+}
+
+func (a *simulatedAgent) SetServices(_ context.Context, services cell.Services) error {
+	return a.ask(func(s *simulated) error {
+		s.services = append(s.services, services)
+		return nil
+	})
 }
 
 func (a *simulatedAgent) Renew(context.Context, podjob.Bundle) error { return nil }

@@ -101,6 +101,9 @@ func (r *runtime) entry(ctx context.Context, id string, config *runtimeapi.Conta
 		return e, err
 	}
 	e.Mounts = []enter.Mount{{Source: tmp, Target: "/tmp"}} // files of another pod there are not for this pod
+	if r.writeDNS {
+		e.Mounts = append(e.Mounts, enter.Mount{Source: r.resolvConf(), Target: "/etc/resolv.conf", ReadOnly: true})
+	}
 	for _, m := range config.GetMounts() {
 		if m.GetImage().GetImage() != "" {
 			return e, status.Errorf(codes.InvalidArgument, "nothing can be mounted at %s: there are no images in a job", m.GetContainerPath())

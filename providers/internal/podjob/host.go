@@ -43,6 +43,8 @@ type Config struct {
 	Confine bool
 	// CgroupParent is the parent of the pod's cgroups in the unified hierarchy, which keep the limits of containers. Default: nothing keeps limits.
 	CgroupParent string
+	// WriteDNS gives containers a /etc/resolv.conf with the DNS settings of their pod. Default: they have the machine's.
+	WriteDNS bool
 	// Pull pulls images for RuntimeUnpack. Default: PullImage.
 	Pull PullFunc
 	// KeepVariable reports whether containers get a variable of this process. They always get the variables of
@@ -73,6 +75,8 @@ type Bundle struct {
 	Tokens     map[string]Token
 	Node       *corev1.Node
 	DNSDomain  string
+	// ClusterDNS are the DNS servers of the cluster, if the machine reaches them.
+	ClusterDNS []string
 	// Runtime is RuntimePodman or RuntimeUnpack for containers of images; "": they are programs of the machine.
 	Runtime string
 	// DeviceKind is the kind of the CDI devices that containers ask for, as a resource with this name; "": none.

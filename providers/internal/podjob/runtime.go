@@ -8,8 +8,11 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,6 +38,7 @@ type runtime struct {
 	devices      *devices
 	keepVariable func(name string) bool // see Config
 	confine      bool                   // see Config
+	writeDNS     bool                   // see Config
 	started      func(string, int)      // see Config; may be nil
 
 	mu         sync.Mutex
@@ -89,12 +93,35 @@ func (r *runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandbox
 			return "", err
 		}
 	}
+	if r.writeDNS {
+		if err := os.WriteFile(r.resolvConf(), []byte(dnsText(config.GetDnsConfig())), 0o644); err != nil { //nolint:gosec // all users of containers read it
+			return "", err
+		}
+	}
 	s := &sandbox{id: newID(), config: config, created: time.Now()}
 	r.mu.Lock()
 	r.sandboxes[s.id] = s
 	r.mu.Unlock()
 	r.publish(s.id, s.id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
 	return s.id, nil
+}
+
+// resolvConf is the path of the pod's DNS settings.
+func (r *runtime) resolvConf() string { return filepath.Join(r.dir, "resolv.conf") }
+
+// dnsText formats DNS settings for /etc/resolv.conf.
+func dnsText(c *runtimeapi.DNSConfig) string {
+	var text strings.Builder
+	for _, server := range c.GetServers() {
+		fmt.Fprintf(&text, "nameserver %s\n", server)
+	}
+	if len(c.GetSearches()) > 0 {
+		fmt.Fprintf(&text, "search %s\n", strings.Join(c.GetSearches(), " "))
+	}
+	if len(c.GetOptions()) > 0 {
+		fmt.Fprintf(&text, "options %s\n", strings.Join(c.GetOptions(), " "))
+	}
+	return text.String()
 }
 
 func (r *runtime) sandbox(id string) (*sandbox, error) {

@@ -20,6 +20,7 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	cri "k8s.io/cri-api/pkg/apis"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
 )
@@ -148,6 +149,9 @@ func (s *supervisor) start(ctx context.Context) error {
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
 	r := newRuntime(s.local, address)
 	lacks, notes := Lacks()
+	if r.writeDNS = s.config.WriteDNS; r.writeDNS {
+		delete(lacks, capability.DNS)
+	}
 	var store cri.ImageManagerService = images{s.local}
 	switch s.bundle.Runtime {
 	case RuntimePodman:
@@ -171,7 +175,7 @@ func (s *supervisor) start(ctx context.Context) error {
 	}
 	s.pods, err = podruntime.New(podruntime.Config{
 		CgroupParent: s.config.CgroupParent, PodPidsLimit: pids, Runtime: r, Images: store, Node: node, Recorder: noEvents{},
-		Root: filepath.Join(s.local, "pods"), LogRoot: s.config.LogDir, ClusterDomain: s.bundle.DNSDomain,
+		Root: filepath.Join(s.local, "pods"), LogRoot: s.config.LogDir, ClusterDomain: s.bundle.DNSDomain, ClusterDNS: s.bundle.ClusterDNS,
 		MachineNetwork: true, KeepLogs: true, Lacks: lacks, Notes: notes,
 	})
 	if err != nil {

@@ -34,10 +34,12 @@ func main() {
 	}
 }
 
-// modules are the kernel modules for disks and networks of QEMU, Nova and EC2, and for layers of images. Each module follows its dependencies.
+// modules are the kernel modules for disks and networks of QEMU, Nova and EC2, for layers of images, and for Services. Each module follows its dependencies.
 var modules = []string{
 	"virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci", "virtio_blk",
 	"failover", "net_failover", "virtio_net", "ena", "qemu_fw_cfg", "overlay",
+	"libcrc32c", "nfnetlink", "nf_tables", "nf_defrag_ipv4", "nf_defrag_ipv6", "nf_conntrack", "nf_nat", "nft_chain_nat", "nft_nat", "nft_numgen",
+	"nf_reject_ipv4", "nft_reject", "nft_reject_ipv4",
 }
 
 // applets are the programs of busybox for the agent, and for pods that use a machine without an image.

@@ -81,9 +81,9 @@ func agent(args []string) error {
 	off := make(chan string, 1)
 	measured := newMeter()
 	a, err := cell.NewAgent(cell.AgentConfig{
-		UserData: user, Dir: *dir, Version: buildVersion, Run: podjob.Run, SetClock: setClock, Stats: measured.stats,
+		UserData: user, Dir: *dir, Version: buildVersion, Run: podjob.Run, SetClock: setClock, Stats: measured.stats, SetServices: serviceSetter(user.Token),
 		PowerOff: func(why string) { off <- why },
-		Job:      podjob.Config{Job: user.Token, Machine: name, Hide: *dir, Confine: true, Started: measured.started, CgroupParent: findCgroups()},
+		Job:      podjob.Config{Job: user.Token, Machine: name, Hide: *dir, Confine: true, Started: measured.started, CgroupParent: findCgroups(), WriteDNS: true, CDI: []string{"/run/cdi", "/etc/cdi"}},
 	})
 	if err != nil {
 		return err

@@ -55,6 +55,8 @@ type AgentConfig struct {
 	SetClock func(now time.Time)
 	// Stats measures the pod. Default: the agent has no statistics.
 	Stats func() (statsv1alpha1.PodStats, error)
+	// SetServices makes cluster IPs of Services lead to their endpoints, and no others. Default: the agent refuses Services.
+	SetServices func(Services) error
 	// Job configures the pod's process, except for the fields that the agent sets. Default: the defaults of podjob.
 	Job podjob.Config
 }

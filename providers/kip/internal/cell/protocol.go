@@ -49,6 +49,8 @@ const (
 	pathLogs   = "/v1/logs"
 	pathStream = "/v1/stream"
 	pathStats  = "/v1/stats"
+
+	pathServices = "/v1/services"
 )
 
 // upgradeTo names the protocol of a connection after the request for a stream or a watch.

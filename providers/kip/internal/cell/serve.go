@@ -153,6 +153,13 @@ func (a *Agent) handler() http.Handler {
 		}
 		return a.order(o.GraceSeconds)
 	})
+	handle("PUT "+pathServices, func(_ http.ResponseWriter, r *http.Request) error {
+		var s Services
+		if err := take(r, &s); err != nil {
+			return err
+		}
+		return a.setServices(s)
+	})
 	handle("GET "+pathLogs, a.logs)
 	handle("GET "+pathStats, func(w http.ResponseWriter, _ *http.Request) error {
 		if a.config.Stats == nil {

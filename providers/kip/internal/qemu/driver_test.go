@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -224,7 +225,7 @@ func push(to string) error {
 		add(tar.Header{Typeflag: tar.TypeDir, Name: dir, Mode: 0o1777}, nil)
 	}
 	add(tar.Header{Name: "bin/busybox", Mode: 0o755}, busybox)
-	for _, applet := range strings.Fields("sh echo mkdir httpd sleep uname cat ls mount mknod dd nc head find insmod id tail") {
+	for _, applet := range strings.Fields("sh echo mkdir httpd sleep uname cat ls mount mknod dd nc head find insmod id tail printf") {
 		add(tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Linkname: "busybox"}, nil)
 	}
 	add(tar.Header{Name: "etc/" + strings.Repeat("long-", 40) + "é", Mode: 0o600, ModTime: time.Unix(1, 5)}, []byte("long"))
@@ -354,6 +355,25 @@ func TestContainerWithTooMuchMemoryIsKilledAlone(t *testing.T) {
 	}
 	if got := l.exec(t, "cat /sys/fs/cgroup/memory.max; echo 1 > /sys/fs/cgroup/cgroup.kill"); !strings.Contains(got, "No such file") && !strings.HasPrefix(got, "max\n") || !strings.Contains(got, "Read-only") {
 		t.Errorf("the other container says %q", got)
+	}
+}
+
+// TestServiceInAMachine: the kernel of the machine has the modules for Services. A program of the pod reaches an endpoint by a cluster IP, and is refused
+// at one without an endpoint.
+func TestServiceInAMachine(t *testing.T) {
+	l := open(t)
+	service, endpoint := netip.MustParseAddrPort("169.254.169.200:80"), netip.MustParseAddrPort("169.254.169.15:8080") // QEMU gives the second to the first guest
+	get := "printf 'GET /page HTTP/1.0\\r\\n\\r\\n' | nc -w 20 169.254.169.200 80"
+	for _, c := range []struct {
+		endpoints []netip.AddrPort
+		want      string
+	}{{[]netip.AddrPort{endpoint}, "page\n"}, {nil, "refused"}} {
+		if err := l.client.SetServices(t.Context(), cell.Services{Ports: []cell.ServicePort{{Service: service, Protocol: corev1.ProtocolTCP, Endpoints: c.endpoints}}}); err != nil {
+			t.Fatal(err)
+		}
+		if said := l.exec(t, get); !strings.Contains(said, c.want) {
+			t.Errorf("with the endpoints %v: got %q, want %q", c.endpoints, said, c.want)
+		}
 	}
 }
 

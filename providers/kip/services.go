@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kip
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
+)
+
+// clusterServices are the Services of the cluster at one time. It never changes.
+type clusterServices struct {
+	of   string // the versions of all objects
+	data cell.Services
+}
+
+// servicesAgain is the wait of a pod while the node does not know the Services of the cluster.
+const servicesAgain = 2 * time.Second
+
+// proxyName is the label of Services that another proxy serves.
+const proxyName = "service.kubernetes.io/service-proxy-name"
+
+// refreshServices returns the Services of the cluster, or nil while the node does not know them. It tells the followers of machines about a change.
+func (d *driver) refreshServices(ctx context.Context) *clusterServices {
+	d.mu.Lock()
+	lister, last := d.slices, d.services
+	d.mu.Unlock()
+	if !d.config.Services || lister == nil || d.in.Services == nil {
+		return nil
+	}
+	services, err := d.in.Services.List(labels.Everything())
+	all, sliceErr := lister.List(labels.Everything())
+	if err = cmp.Or(err, sliceErr); err != nil {
+		log.G(ctx).WithError(err).Warn("The node cannot read the Services of the cluster")
+		return last
+	}
+	slices.SortFunc(services, func(a, b *corev1.Service) int { return cmp.Compare(a.UID, b.UID) })
+	slices.SortFunc(all, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.UID, b.UID) })
+	var versions []byte
+	for _, s := range services {
+		versions = fmt.Append(versions, s.UID, s.ResourceVersion, ";")
+	}
+	for _, s := range all {
+		versions = fmt.Append(versions, s.UID, s.ResourceVersion, ";")
+	}
+	if last != nil && last.of == string(versions) {
+		return last
+	}
+	now := &clusterServices{of: string(versions), data: servicesOf(services, all, d.owner.Node)}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.services != nil && d.services.of == now.of {
+		return d.services // another goroutine was first
+	}
+	d.services = now
+	for _, c := range d.cells {
+		c.poke()
+	}
+	return now
+}
+
+// servicesOf returns the ports with cluster IPs of IPv4, and their endpoints as kube-proxy chooses them. Services with a proxy of their own are left out.
+func servicesOf(services []*corev1.Service, all []*discoveryv1.EndpointSlice, node string) (s cell.Services) {
+	type name struct{ namespace, service string }
+	of := map[name][]*discoveryv1.EndpointSlice{}
+	for _, slice := range all {
+		if slice.AddressType == discoveryv1.AddressTypeIPv4 {
+			n := name{slice.Namespace, slice.Labels[discoveryv1.LabelServiceName]}
+			of[n] = append(of[n], slice)
+		}
+	}
+	for _, service := range services {
+		if _, other := service.Labels[proxyName]; other || service.Spec.Type == corev1.ServiceTypeExternalName {
+			continue
+		}
+		local := ptr.Deref(service.Spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster) == corev1.ServiceInternalTrafficPolicyLocal
+		for _, text := range service.Spec.ClusterIPs {
+			ip, err := netip.ParseAddr(text)
+			if err != nil || !ip.Is4() {
+				continue // None, or IPv6
+			}
+			for _, port := range service.Spec.Ports {
+				if port.Protocol != corev1.ProtocolTCP && port.Protocol != corev1.ProtocolUDP {
+					continue
+				}
+				s.Ports = append(s.Ports, cell.ServicePort{
+					Service: netip.AddrPortFrom(ip, uint16(port.Port)), Protocol: port.Protocol, //nolint:gosec // the API server checks the range
+					Endpoints: endpointsOf(of[name{service.Namespace, service.Name}], port, local, node),
+					Sticky:    service.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
+				})
+			}
+		}
+	}
+	return s
+}
+
+// endpointsOf returns the ready endpoints of a port. Without one, it returns the endpoints that end and still serve.
+func endpointsOf(all []*discoveryv1.EndpointSlice, port corev1.ServicePort, local bool, node string) []netip.AddrPort {
+	var ready, ending []netip.AddrPort
+	for _, slice := range all {
+		i := slices.IndexFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
+			return ptr.Deref(p.Name, "") == port.Name && ptr.Deref(p.Protocol, corev1.ProtocolTCP) == port.Protocol && p.Port != nil
+		})
+		if i < 0 {
+			continue
+		}
+		for _, e := range slice.Endpoints {
+			if local && ptr.Deref(e.NodeName, "") != node || len(e.Addresses) == 0 {
+				continue
+			}
+			ip, err := netip.ParseAddr(e.Addresses[0]) // further addresses have no meaning
+			if err != nil || !ip.Is4() {
+				continue
+			}
+			at := netip.AddrPortFrom(ip, uint16(*slice.Ports[i].Port)) //nolint:gosec // the API server checks the range
+			switch {
+			case ptr.Deref(e.Conditions.Ready, true):
+				ready = append(ready, at)
+			case ptr.Deref(e.Conditions.Serving, false) && ptr.Deref(e.Conditions.Terminating, false):
+				ending = append(ending, at)
+			}
+		}
+	}
+	if len(ready) == 0 {
+		ready = ending
+	}
+	slices.SortFunc(ready, netip.AddrPort.Compare)
+	return slices.Compact(ready) // an endpoint may be in two slices while it moves
+}
+
+// sendServices sends a machine the Services if it does not know them. False means that the node does not know them yet. An agent that is too old for
+// Services keeps its running pod, and gets no other.
+func (d *driver) sendServices(ctx context.Context, c *cellState, a agent, give bool) (known bool, err error) {
+	if !d.config.Services {
+		return true, nil
+	}
+	d.mu.Lock()
+	now, knows := d.services, c.knows
+	d.mu.Unlock()
+	if now == nil || now == knows {
+		return now != nil, nil
+	}
+	err = a.SetServices(ctx, now.data)
+	if errdefs.IsNotFound(err) && !give {
+		err = nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("send the Services of the cluster to machine %s, whose image may be too old for them: %w", c.id, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.knows = now
+	return true, nil
+}
+
+// clusterDNS returns the DNS servers of the cluster, or nothing if machines cannot reach them.
+func (d *driver) clusterDNS() []string {
+	if !d.config.Services || len(d.config.ClusterDNS) > 0 || d.in.Services == nil {
+		return d.config.ClusterDNS
+	}
+	s, err := d.in.Services.Services("kube-system").Get("kube-dns")
+	if err != nil || s.Spec.ClusterIP == "" || s.Spec.ClusterIP == corev1.ClusterIPNone {
+		return nil
+	}
+	return []string{s.Spec.ClusterIP}
+}
+
+// expectsClusterDNS reports whether a pod resolves names of Services.
+func expectsClusterDNS(pod *corev1.Pod) bool {
+	return pod.Spec.DNSPolicy != corev1.DNSDefault && pod.Spec.DNSPolicy != corev1.DNSNone
+}
+
+// bundleOf returns the bundle of a pod for its machine.
+func (d *driver) bundleOf(ctx context.Context, in *service.Inputs) (podjob.Bundle, error) {
+	b, err := pack.Bundle(ctx, in, d.in, d.config.runtime())
+	b.ClusterDNS, b.DeviceKind = d.clusterDNS(), d.config.deviceKind(in.Pod)
+	return b, err
+}
