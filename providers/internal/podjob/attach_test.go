@@ -61,7 +61,7 @@ func attached(t *testing.T) (c *container, out slow, ended chan error) {
 	out, ended = newSlow(), make(chan error, 1)
 	go func() { ended <- r.StreamAttach(t.Context(), "c", listener{out}) }()
 	for begun := false; !begun; {
-		c.show([]byte("x"), false)
+		c.showOutput([]byte("x"), false)
 		select {
 		case <-out.begun:
 			begun = true
@@ -77,7 +77,7 @@ func TestContainerWaitsForNoViewer(t *testing.T) {
 	defer close(out.proceed)
 	line := bytes.Repeat([]byte("y"), 16<<10)
 	for range 2 * maxBehind / len(line) {
-		c.show(line, false)
+		c.showOutput(line, false)
 	}
 	if err := <-ended; !errors.Is(err, errBehind) {
 		t.Errorf("got %v, want to be told that it is behind", err)
@@ -94,7 +94,7 @@ func TestViewerGetsTheEndOfTheOutput(t *testing.T) {
 	c, out, ended := attached(t)
 	line := bytes.Repeat([]byte("y"), 1000)
 	for range maxBehind / 2 / len(line) {
-		c.show(line, false)
+		c.showOutput(line, false)
 	}
 	close(c.ended)
 	close(out.proceed)
@@ -113,7 +113,7 @@ func running(t *testing.T) *runtime {
 		t.Skip("containers have namespaces of their own: run it as root")
 	}
 	e := enter.Entry{Argv: []string{"/bin/sleep", "300"}, Dir: "/", Root: t.TempDir()}
-	p, err := launch(e)
+	p, err := launchContainer(e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestNoExitCodeIsInvented(t *testing.T) {
 	if _, err := syscall.Wait4(cmd.Process.Pid, &ws, 0, nil); err != nil {
 		t.Fatal(err)
 	}
-	if code, err := ended(t.Context(), cmd.Process); err == nil {
+	if code, err := awaitCommand(t.Context(), cmd.Process); err == nil {
 		t.Errorf("a command that somebody else waited for: %d", code)
 	}
 	c := &container{started: time.Now(), finished: time.Now(), lost: true}

@@ -33,8 +33,8 @@ func openBundle(ctx context.Context, host Host) (*bundle, error) {
 	return &bundle{Bundle: first, host: host}, nil
 }
 
-// fresh returns the current bundle of the host, or the last one if the host cannot read it.
-func (b *bundle) fresh(ctx context.Context) Bundle {
+// readAgain returns the current bundle of the host, or the last one if the host cannot read it.
+func (b *bundle) readAgain(ctx context.Context) Bundle {
 	ctx, cancel := context.WithTimeout(ctx, hostTime)
 	defer cancel()
 	now, err := b.host.Bundle(ctx)
@@ -46,24 +46,24 @@ func (b *bundle) fresh(ctx context.Context) Bundle {
 	return b.Bundle
 }
 
-func missing(resource, name string) error {
+func notFound(resource, name string) error {
 	return apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
 }
 
 // ConfigMap implements node.PodObjects.
 func (b *bundle) ConfigMap(ctx context.Context, _ *corev1.Pod, name string) (*corev1.ConfigMap, error) {
-	if o := b.fresh(ctx).ConfigMaps[name]; o != nil {
+	if o := b.readAgain(ctx).ConfigMaps[name]; o != nil {
 		return o, nil
 	}
-	return nil, missing("configmaps", name)
+	return nil, notFound("configmaps", name)
 }
 
 // Secret implements node.PodObjects.
 func (b *bundle) Secret(ctx context.Context, _ *corev1.Pod, name string) (*corev1.Secret, error) {
-	if o := b.fresh(ctx).Secrets[name]; o != nil {
+	if o := b.readAgain(ctx).Secrets[name]; o != nil {
 		return o, nil
 	}
-	return nil, missing("secrets", name)
+	return nil, notFound("secrets", name)
 }
 
 // Container implements node.PodObjects. The addresses are known only here.
@@ -88,7 +88,7 @@ func (b *bundle) Container(_ context.Context, _ *corev1.Pod, name string) (*core
 
 // PullCredentials implements node.PullCredentials.
 func (b *bundle) PullCredentials(ctx context.Context, _ *corev1.Pod) (all []podinputs.RegistryCredential, _ error) {
-	for _, l := range b.fresh(ctx).Logins {
+	for _, l := range b.readAgain(ctx).Logins {
 		all = append(all, podinputs.RegistryCredential(l))
 	}
 	return all, nil
@@ -105,7 +105,7 @@ func TokenKey(s *corev1.ServiceAccountTokenProjection) string {
 
 // Token implements node.PodTokens.
 func (b *bundle) Token(ctx context.Context, _ *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (podinputs.PodToken, error) {
-	t, ok := b.fresh(ctx).Tokens[TokenKey(source)]
+	t, ok := b.readAgain(ctx).Tokens[TokenKey(source)]
 	if !ok {
 		return podinputs.PodToken{}, errdefs.InvalidInput("no volume of the pod has this token")
 	}

@@ -53,7 +53,7 @@ func (r *runtime) CreateContainer(ctx context.Context, sandboxID string, config 
 		return "", status.Errorf(codes.FailedPrecondition, "sandbox %s is stopped", sandboxID)
 	}
 	c := &container{id: newID(), sandbox: sandboxID, config: config, created: time.Now(), ended: make(chan struct{}), viewers: map[*viewer]bool{}}
-	if c.spec, err = r.entry(ctx, c.id, config); err != nil {
+	if c.spec, err = r.firstProcess(ctx, c.id, config); err != nil {
 		return "", err
 	}
 	if parent := s.config.GetLinux().GetCgroupParent(); parent != "" {
@@ -73,14 +73,14 @@ func (r *runtime) CreateContainer(ctx context.Context, sandboxID string, config 
 	return c.id, nil
 }
 
-// entry returns the configuration of the container's first process.
-func (r *runtime) entry(ctx context.Context, id string, config *runtimeapi.ContainerConfig) (enter.Entry, error) {
+// firstProcess returns the configuration of the container's first process.
+func (r *runtime) firstProcess(ctx context.Context, id string, config *runtimeapi.ContainerConfig) (enter.Entry, error) {
 	e := enter.Entry{
 		Argv: append(slices.Clone(config.GetCommand()), config.GetArgs()...), Dir: cmp.Or(config.GetWorkingDir(), "/"),
 		Root: filepath.Join(r.dir, "roots", id), Hide: r.hidden, NoNewPrivs: config.GetLinux().GetSecurityContext().GetNoNewPrivs(),
 		Confined: r.confine,
 	}
-	of, err := r.image(ctx, &e, id, config)
+	of, err := r.useImage(ctx, &e, id, config)
 	if err != nil {
 		return e, err
 	}
@@ -110,7 +110,7 @@ func (r *runtime) entry(ctx context.Context, id string, config *runtimeapi.Conta
 		}
 		e.Mounts = append(e.Mounts, enter.Mount{Source: m.GetHostPath(), Target: filepath.Join("/", m.GetContainerPath()), ReadOnly: m.GetReadonly()})
 	}
-	if err := r.devices.edit(&e, config, filepath.Join(r.dir, "over", id)); err != nil {
+	if err := r.devices.editEntry(&e, config, filepath.Join(r.dir, "over", id)); err != nil {
 		return e, err
 	}
 	slices.SortStableFunc(e.Mounts, func(a, b enter.Mount) int {
@@ -125,8 +125,8 @@ var ofDevices = []string{"CUDA_", "GPU_", "ROCR_", "HIP_", "ZE_"}
 // ofUser are variables with a meaning only on the machine's files.
 var ofUser = []string{"TMPDIR", "USER", "LOGNAME", "HOME", "SHELL"}
 
-// kept reports whether containers get a variable of this process.
-func (r *runtime) kept(name string, of *Image) bool {
+// keepsVariable reports whether containers get a variable of this process.
+func (r *runtime) keepsVariable(name string, of *Image) bool {
 	switch {
 	case slices.ContainsFunc(ofDevices, func(head string) bool { return strings.HasPrefix(name, head) }):
 		return true
@@ -136,8 +136,8 @@ func (r *runtime) kept(name string, of *Image) bool {
 	return r.keepVariable != nil && r.keepVariable(name)
 }
 
-// image makes e begin in the image of the container; nil if containers are programs of the machine.
-func (r *runtime) image(ctx context.Context, e *enter.Entry, id string, config *runtimeapi.ContainerConfig) (*Image, error) {
+// useImage makes e begin in the image of the container; nil if containers are programs of the machine.
+func (r *runtime) useImage(ctx context.Context, e *enter.Entry, id string, config *runtimeapi.ContainerConfig) (*Image, error) {
 	if r.store == nil {
 		return nil, nil
 	}
@@ -176,7 +176,7 @@ func withDefault(env []string, name, value string) []string {
 func (r *runtime) environment(config *runtimeapi.ContainerConfig, of *Image) []string {
 	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); r.kept(name, of) {
+		if name, _, _ := strings.Cut(v, "="); r.keepsVariable(name, of) {
 			env = append(env, v)
 		}
 	}
@@ -222,7 +222,7 @@ func (r *runtime) StartContainer(_ context.Context, id string) error {
 		c.mu.Unlock()
 		return err
 	}
-	p, err := launch(c.spec)
+	p, err := launchContainer(c.spec)
 	if err != nil { // it has ended, as for a kubelet: it is not tried again but by its restart policy
 		if wasOOMKilled(c.spec.Cgroup) {
 			err = fmt.Errorf("its memory limit of %d bytes is too small to start it: %w", c.config.GetLinux().GetResources().GetMemoryLimitInBytes(), err)
@@ -241,8 +241,8 @@ func (r *runtime) StartContainer(_ context.Context, id string) error {
 	}
 	go func() {
 		var copied sync.WaitGroup
-		copied.Go(func() { log.copy("stdout", p.stdout, func(b []byte) { c.show(b, false) }) })
-		copied.Go(func() { log.copy("stderr", p.stderr, func(b []byte) { c.show(b, true) }) })
+		copied.Go(func() { log.copy("stdout", p.stdout, func(b []byte) { c.showOutput(b, false) }) })
+		copied.Go(func() { log.copy("stderr", p.stderr, func(b []byte) { c.showOutput(b, true) }) })
 		state, err := p.process.Wait()
 		copied.Wait() // all that could write has ended with the first process of its namespace
 		log.close()
@@ -271,8 +271,8 @@ func exitCode(state *os.ProcessState) int32 {
 	return int32(state.ExitCode()) //nolint:gosec // it has eight bits
 }
 
-// show hands the container's output to attached readers, and waits for none of them.
-func (c *container) show(b []byte, stderr bool) {
+// showOutput hands the container's output to attached readers, and waits for none of them.
+func (c *container) showOutput(b []byte, stderr bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for v := range c.viewers {
@@ -289,7 +289,7 @@ func (r *runtime) StopContainer(ctx context.Context, id string, timeout int64) e
 	c.mu.Lock()
 	pid := c.pid
 	c.mu.Unlock()
-	if pid == 0 || c.over() {
+	if pid == 0 || c.hasEnded() {
 		return nil
 	}
 	if timeout > 0 {
@@ -313,7 +313,7 @@ func (r *runtime) StopContainer(ctx context.Context, id string, timeout int64) e
 	}
 }
 
-func (c *container) over() bool {
+func (c *container) hasEnded() bool {
 	select {
 	case <-c.ended:
 		return true
@@ -422,7 +422,7 @@ func (r *runtime) ListContainers(_ context.Context, filter *runtimeapi.Container
 	var list []*runtimeapi.Container
 	for _, c := range r.containersOf(filter.GetPodSandboxId()) {
 		s := c.status()
-		if filter.GetId() != "" && filter.GetId() != c.id || !matches(c.config.GetLabels(), filter.GetLabelSelector()) ||
+		if filter.GetId() != "" && filter.GetId() != c.id || !matchLabels(c.config.GetLabels(), filter.GetLabelSelector()) ||
 			filter.GetState() != nil && filter.GetState().GetState() != s.GetState() {
 			continue
 		}

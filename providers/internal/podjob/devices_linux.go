@@ -95,7 +95,7 @@ func claimDevices(pod *corev1.Pod, kind string, dirs []string) (_ *devices, err 
 	case len(d.all) == 0:
 		return d, fmt.Errorf("the pod asks for %s, and no CDI specification of this machine has such devices: make one in %s, for example with nvidia-ctk cdi generate", kind, strings.Join(dirs, " or "))
 	}
-	mine, err := d.lock(most)
+	mine, err := d.lockFree(most)
 	if err != nil {
 		return d, err
 	}
@@ -136,8 +136,8 @@ func openLocks() (dir string, err error) {
 	return dir, nil
 }
 
-// lock locks up to n free devices. The kernel releases the locks of a process that ends.
-func (d *devices) lock(n int) (mine []device, err error) {
+// lockFree locks up to n free devices. The kernel releases the locks of a process that ends.
+func (d *devices) lockFree(n int) (mine []device, err error) {
 	dir, err := openLocks()
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func readDevices(dirs []string, kind string) (all []device, err error) {
 				if known[d.name] || known[d.key()] {
 					continue
 				}
-				if err := d.refuse(); err != nil {
+				if err := d.refuseEdits(); err != nil {
 					return nil, fmt.Errorf("CDI specification %s: %w", path, err)
 				}
 				known[d.name], known[d.key()] = true, true
@@ -203,8 +203,8 @@ func readDevices(dirs []string, kind string) (all []device, err error) {
 	return all, nil
 }
 
-// refuse refuses edits that no container can have here.
-func (d device) refuse() error {
+// refuseEdits refuses edits that no container can have here.
+func (d device) refuseEdits() error {
 	for _, e := range d.edits {
 		for _, h := range e.Hooks {
 			if h.HookName != "createContainer" {
@@ -223,9 +223,9 @@ func (d device) refuse() error {
 	return nil
 }
 
-// edit gives a container its devices, and hides the others. A container without an image has the driver's files of
+// editEntry gives a container its devices, and hides the others. A container without an image has the driver's files of
 // the machine already.
-func (d *devices) edit(e *enter.Entry, config *runtimeapi.ContainerConfig, dir string) error {
+func (d *devices) editEntry(e *enter.Entry, config *runtimeapi.ContainerConfig, dir string) error {
 	var own, mounts []enter.Mount
 	mine := d.given[config.GetMetadata().GetName()]
 	for i, one := range mine {

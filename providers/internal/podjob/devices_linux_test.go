@@ -239,7 +239,7 @@ func TestImageGetsDriver(t *testing.T) {
 				config.Mounts = append(config.Mounts, &runtimeapi.Mount{HostPath: dir, ContainerPath: dir, Readonly: true})
 			}
 		}
-		e, err := r.entry(t.Context(), "c", config)
+		e, err := r.firstProcess(t.Context(), "c", config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +252,7 @@ func TestImageGetsDriver(t *testing.T) {
 
 // outputOf runs a container, and returns its output.
 func outputOf(e enter.Entry) (string, error) {
-	p, err := launch(e)
+	p, err := launchContainer(e)
 	if err != nil {
 		return "", err
 	}

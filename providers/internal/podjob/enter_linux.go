@@ -68,8 +68,8 @@ type launched struct {
 
 func (l launched) close() { _, _ = l.stdout.Close(), l.stderr.Close() }
 
-// launch starts the first process of a container, in namespaces of its own: when it ends, the kernel kills all others.
-func launch(e enter.Entry) (launched, error) {
+// launchContainer starts the first process of a container, in namespaces of its own: when it ends, the kernel kills all others.
+func launchContainer(e enter.Entry) (launched, error) {
 	var l launched
 	if err := os.MkdirAll(e.Root, 0o700); err != nil {
 		return l, err
@@ -94,7 +94,7 @@ func launch(e enter.Entry) (launched, error) {
 	}
 	group, err := startIn(e.Cgroup, cmd)
 	if err == nil {
-		l.process, err = begin(context.Background(), cmd, e)
+		l.process, err = beginProcess(context.Background(), cmd, e)
 	}
 	_, _, _ = outW.Close(), errW.Close(), group.Close()
 	if err != nil {
@@ -103,10 +103,10 @@ func launch(e enter.Entry) (launched, error) {
 	return l, err
 }
 
-// begin starts cmd, hands it the entry, and waits until its program runs. With a parent such as nsenter, which
+// beginProcess starts cmd, hands it the entry, and waits until its program runs. With a parent such as nsenter, which
 // keeps the pipe, it waits until cmd has ended. If ctx ends before, cmd and the processes in its session are
 // killed.
-func begin(ctx context.Context, cmd *exec.Cmd, e enter.Entry) (*os.Process, error) {
+func beginProcess(ctx context.Context, cmd *exec.Cmd, e enter.Entry) (*os.Process, error) {
 	specR, specW, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -143,8 +143,8 @@ func begin(ctx context.Context, cmd *exec.Cmd, e enter.Entry) (*os.Process, erro
 	return nil, errors.Join(errors.New("the namespaces of the container could not be entered: it has ended, or is about to"), err, readErr)
 }
 
-// inside is a command in the namespaces of a process.
-func inside(pid int) (*exec.Cmd, error) {
+// enterNamespaces is a command in the namespaces of a process.
+func enterNamespaces(pid int) (*exec.Cmd, error) {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return nil, err

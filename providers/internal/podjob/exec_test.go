@@ -24,7 +24,7 @@ func TestCommandThatHangsIsKilled(t *testing.T) {
 		t.Skip("containers have namespaces of their own: run it as root")
 	}
 	e := enter.Entry{Argv: []string{"/bin/sleep", "300"}, Dir: "/", Root: t.TempDir()}
-	p, err := launch(e)
+	p, err := launchContainer(e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestFilesOfOthersAreHidden(t *testing.T) {
 		Argv: []string{"/bin/sh", "-c", "cd " + shared + "; echo * v/*"}, Dir: "/", Root: t.TempDir(), Hide: shared, Env: []string{"PATH=/bin:/usr/bin"},
 		Mounts: []enter.Mount{{Source: volume, Target: filepath.Join(shared, "v")}},
 	}
-	p, err := launch(e)
+	p, err := launchContainer(e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestConfinedContainerIsNotRootOfItsMachine(t *testing.T) {
 			Argv: []string{"/bin/sh", "-c", script}, Dir: "/", Root: t.TempDir(), Env: []string{"PATH=/bin:/usr/bin"}, Confined: confined,
 			Mounts: []enter.Mount{{Source: tmp, Target: "/tmp"}},
 		}
-		p, err := launch(e)
+		p, err := launchContainer(e)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -71,7 +71,7 @@ func (*podman) run(ctx context.Context, args ...string) (string, error) {
 
 // find returns an image of the node; nil if the node has none of that name.
 func (p *podman) find(ctx context.Context, text string) (*Image, error) {
-	ref, err := reference(text)
+	ref, err := fullName(text)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (i *Image) cri() *runtimeapi.Image {
 
 // PullImage pulls an image with podman. Credentials are in a file for this user alone, during the pull.
 func (p *podman) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
-	ref, err := reference(spec.GetImage())
+	ref, err := fullName(spec.GetImage())
 	if err != nil {
 		return "", err
 	}
@@ -201,11 +201,11 @@ func (p *podman) unpack(ctx context.Context, id string) (dir string, err error) 
 }
 
 // clean implements imageStore.
-func (p *podman) clean() { removable(filepath.Join(p.dir, "images")) }
+func (p *podman) clean() { makeRemovable(filepath.Join(p.dir, "images")) }
 
-// removable makes the contents of a directory removable, including directories that their owner may not write
+// makeRemovable makes the contents of a directory removable, including directories that their owner may not write
 // to.
-func removable(dir string) {
+func makeRemovable(dir string) {
 	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			_ = os.Chmod(path, 0o700) //nolint:gosec // it is a directory, and about to be removed

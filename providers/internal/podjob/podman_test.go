@@ -20,7 +20,7 @@ func TestReference(t *testing.T) {
 		"busybox": "docker.io/library/busybox:latest", "team/app:1": "docker.io/team/app:1", "localhost:5000/app": "localhost:5000/app:latest",
 		"quay.io/a/b@sha256:" + id: "quay.io/a/b@sha256:" + id, "sha256:" + id: id, id: id, "--help": "docker.io/library/--help:latest", "a b": "", "": "", "docker-archive:/x": "",
 	} {
-		got, err := reference(text)
+		got, err := fullName(text)
 		if want == "" {
 			if err == nil {
 				t.Errorf("%q is taken for %q", text, got)
@@ -94,7 +94,7 @@ func TestPodmanKeepsNothingInTheJob(t *testing.T) {
 // TestSecurityC8ImageIsNoOptionOfPodman: the name of an image is an argument of podman.
 func TestSecurityC8ImageIsNoOptionOfPodman(t *testing.T) {
 	for _, text := range []string{"-x", "--", "--authfile=registry.example/x", "-v.example/x", "--root=r.example:1/x", "-v:80/x", "--help", "-" + strings.Repeat("a", 64), "sha256:" + strings.Repeat("a", 64)} {
-		if ref, err := reference(text); err == nil && strings.HasPrefix(ref, "-") {
+		if ref, err := fullName(text); err == nil && strings.HasPrefix(ref, "-") {
 			t.Errorf("image %q: podman gets %q", text, ref)
 		}
 	}

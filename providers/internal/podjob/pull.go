@@ -29,9 +29,9 @@ import (
 
 var imageID = regexp.MustCompile(`^(sha256:)?[0-9a-f]{64}$`)
 
-// reference returns the full name of an image, by the rules of Kubernetes: podman would look for a short name
+// fullName returns the full name of an image, by the rules of Kubernetes: podman would look for a short name
 // elsewhere.
-func reference(text string) (string, error) {
+func fullName(text string) (string, error) {
 	if imageID.MatchString(text) {
 		return strings.TrimPrefix(text, "sha256:"), nil
 	}
@@ -59,7 +59,7 @@ func PullImage(ctx context.Context, text string, login Login) (of Image, files i
 	if err != nil {
 		return of, nil, pullError(text, err)
 	}
-	found, err := described(ref, got)
+	found, err := describeImage(ref, got)
 	if err != nil {
 		return of, nil, pullError(text, err)
 	}
@@ -80,7 +80,7 @@ func (f *filesOf) Read(b []byte) (int, error) {
 		from := mutate.Extract(f.image)
 		out, in := io.Pipe()
 		f.from, f.pipe = from, out
-		go func() { _ = in.CloseWithError(plain(in, from)) }()
+		go func() { _ = in.CloseWithError(copyPlain(in, from)) }()
 	}
 	return f.pipe.Read(b)
 }
@@ -93,8 +93,8 @@ func (f *filesOf) Close() error {
 	return errors.Join(f.pipe.Close(), f.from.Close())
 }
 
-// plain copies an archive without the entries for special versions of tar.
-func plain(to io.Writer, from io.Reader) error {
+// copyPlain copies an archive without the entries for special versions of tar.
+func copyPlain(to io.Writer, from io.Reader) error {
 	in, out := tar.NewReader(from), tar.NewWriter(to)
 	for {
 		h, err := in.Next()
@@ -129,8 +129,8 @@ func (e encrypted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return e.under.RoundTrip(r)
 }
 
-// described returns an image's own description.
-func described(ref name.Reference, got v1.Image) (*Image, error) {
+// describeImage returns an image's own description.
+func describeImage(ref name.Reference, got v1.Image) (*Image, error) {
 	file, err := got.ConfigFile()
 	if err != nil {
 		return nil, err

@@ -207,7 +207,7 @@ func (r *runtime) ListPodSandbox(_ context.Context, filter *runtimeapi.PodSandbo
 	var list []*runtimeapi.PodSandbox
 	for _, s := range all {
 		state := r.sandboxState(s)
-		if filter.GetId() != "" && filter.GetId() != s.id || filter.GetState() != nil && filter.GetState().GetState() != state || !matches(s.config.GetLabels(), filter.GetLabelSelector()) {
+		if filter.GetId() != "" && filter.GetId() != s.id || filter.GetState() != nil && filter.GetState().GetState() != state || !matchLabels(s.config.GetLabels(), filter.GetLabelSelector()) {
 			continue
 		}
 		list = append(list, &runtimeapi.PodSandbox{
@@ -218,7 +218,7 @@ func (r *runtime) ListPodSandbox(_ context.Context, filter *runtimeapi.PodSandbo
 	return list, nil
 }
 
-func matches(labels, want map[string]string) bool {
+func matchLabels(labels, want map[string]string) bool {
 	for k, v := range want {
 		if labels[k] != v {
 			return false

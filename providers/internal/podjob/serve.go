@@ -26,9 +26,9 @@ func (s *supervisor) serve(ctx context.Context, l net.Listener) {
 		if err != nil {
 			return
 		}
-		s.counted(1)
+		s.countSessions(1)
 		s.wg.Go(func() {
-			defer s.counted(-1)
+			defer s.countSessions(-1)
 			defer conn.Close()
 			defer context.AfterFunc(ctx, func() { conn.Close() })()
 			s.session(ctx, conn)

@@ -28,12 +28,12 @@ func Stream(ctx context.Context, to io.Writer, from io.Reader, req Request, e En
 	if err := frames.SendJSON(FrameInput, req); err != nil {
 		return err
 	}
-	go send(ctx, frames, e)
-	return receive(from, e)
+	go sendInput(ctx, frames, e)
+	return receiveFrames(from, e)
 }
 
-// send sends the data of this side. It ends with the streams of the caller.
-func send(ctx context.Context, frames *Frames, e Ends) {
+// sendInput sends the data of this side. It ends with the streams of the caller.
+func sendInput(ctx context.Context, frames *Frames, e Ends) {
 	if e.Resize != nil {
 		go func() {
 			for {
@@ -67,8 +67,8 @@ func send(ctx context.Context, frames *Frames, e Ends) {
 // ErrNoResult means that a stream ended before the pod sent the result of its session.
 var ErrNoResult = errors.New("no result")
 
-// receive reads the frames of the job until the result.
-func receive(from io.Reader, e Ends) error {
+// receiveFrames reads the frames of the job until the result.
+func receiveFrames(from io.Reader, e Ends) error {
 	for {
 		kind, data, err := ReadFrame(from)
 		if err != nil {

@@ -28,8 +28,8 @@ import (
 // maxOutput is the largest number of bytes of each stream in ExecSync.
 const maxOutput = 1 << 20
 
-// command begins a command in a running container.
-func (r *runtime) command(ctx context.Context, id string, argv []string, stdin, stdout, stderr *os.File) (*os.Process, error) {
+// beginCommand begins a command in a running container.
+func (r *runtime) beginCommand(ctx context.Context, id string, argv []string, stdin, stdout, stderr *os.File) (*os.Process, error) {
 	c, err := r.container(id)
 	if err != nil {
 		return nil, err
@@ -40,10 +40,10 @@ func (r *runtime) command(ctx context.Context, id string, argv []string, stdin, 
 	c.mu.Lock()
 	pid := c.pid
 	c.mu.Unlock()
-	if pid == 0 || c.over() {
+	if pid == 0 || c.hasEnded() {
 		return nil, status.Errorf(codes.FailedPrecondition, "container %s does not run", id)
 	}
-	cmd, err := inside(pid)
+	cmd, err := enterNamespaces(pid)
 	if err != nil {
 		return nil, err
 	}
@@ -59,11 +59,11 @@ func (r *runtime) command(ctx context.Context, id string, argv []string, stdin, 
 		return nil, err
 	}
 	defer group.Close()
-	return begin(ctx, cmd, e)
+	return beginProcess(ctx, cmd, e)
 }
 
-// ended waits for a command. If ctx ends before, the command and the processes in its session are killed.
-func ended(ctx context.Context, p *os.Process) (int, error) {
+// awaitCommand waits for a command. If ctx ends before, the command and the processes in its session are killed.
+func awaitCommand(ctx context.Context, p *os.Process) (int, error) {
 	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) })
 	state, err := p.Wait()
 	switch {
@@ -83,7 +83,7 @@ func (r *runtime) ExecSync(ctx context.Context, id string, argv []string, timeou
 	}
 	defer cancel()
 	var out, errs limited
-	code, err := r.run(bounded, id, argv, nil, &out, &errs)
+	code, err := r.runCommand(bounded, id, argv, nil, &out, &errs)
 	switch {
 	case err != nil && bounded.Err() != nil && ctx.Err() == nil:
 		err = status.Errorf(codes.DeadlineExceeded, "command %q timed out after %s", argv, timeout)
@@ -103,8 +103,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// run runs a command between streams, nil for none.
-func (r *runtime) run(ctx context.Context, id string, argv []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
+// runCommand runs a command between streams, nil for none.
+func (r *runtime) runCommand(ctx context.Context, id string, argv []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	var copied sync.WaitGroup
 	var ours []*os.File
 	pipe := func(to io.Writer) (*os.File, error) {
@@ -116,7 +116,7 @@ func (r *runtime) run(ctx context.Context, id string, argv []string, stdin io.Re
 			return nil, err
 		}
 		ours = append(ours, in)
-		copied.Go(func() { pass(to, in) })
+		copied.Go(func() { passOutput(to, in) })
 		return out, nil
 	}
 	outW, err := pipe(stdout)
@@ -138,11 +138,11 @@ func (r *runtime) run(ctx context.Context, id string, argv []string, stdin io.Re
 			_ = inW.Close()
 		}()
 	}
-	p, err := r.command(ctx, id, argv, inR, outW, errW)
+	p, err := r.beginCommand(ctx, id, argv, inR, outW, errW)
 	_, _, _ = outW.Close(), errW.Close(), inR.Close()
 	code := 0
 	if err == nil {
-		code, err = ended(ctx, p)
+		code, err = awaitCommand(ctx, p)
 	}
 	for _, f := range ours {
 		_ = f.SetReadDeadline(time.Now().Add(lateOutput)) // something that the command started may have its output, and go on
@@ -164,9 +164,9 @@ func (r *runtime) run(ctx context.Context, id string, argv []string, stdin io.Re
 // lateOutput is the time to wait for output of an ended command.
 const lateOutput = 2 * time.Second
 
-// pass copies the data of a pipe, however slowly the reader is. After the deadline of the pipe it copies only
+// passOutput copies the data of a pipe, however slowly the reader is. After the deadline of the pipe it copies only
 // the data in the pipe at that time.
-func pass(to io.Writer, from *os.File) {
+func passOutput(to io.Writer, from *os.File) {
 	if _, err := io.Copy(to, from); !errors.Is(err, os.ErrDeadlineExceeded) {
 		return
 	}
@@ -183,7 +183,7 @@ func pass(to io.Writer, from *os.File) {
 
 // StreamExec runs a command between the streams of attach. It has no terminal: the provider refuses one.
 func (r *runtime) StreamExec(ctx context.Context, id string, argv []string, attach api.AttachIO) error {
-	code, err := r.run(ctx, id, argv, attach.Stdin(), attach.Stdout(), attach.Stderr())
+	code, err := r.runCommand(ctx, id, argv, attach.Stdin(), attach.Stdout(), attach.Stderr())
 	if err == nil && code != 0 {
 		err = utilexec.CodeExitError{Err: fmt.Errorf("command %q exited with %d", argv, code), Code: code}
 	}

@@ -57,7 +57,7 @@ func Run(ctx context.Context, c Config) error {
 	if c.CDI == nil {
 		c.CDI = usualCDI
 	}
-	if err := claim(ctx, c.Host); err != nil {
+	if err := claimPod(ctx, c.Host); err != nil {
 		return err
 	}
 	s := &supervisor{config: c, changed: make(chan struct{}, 1), quiet: make(chan struct{}, 1), clean: func() {}}
@@ -97,8 +97,8 @@ func Run(ctx context.Context, c Config) error {
 	return err
 }
 
-// counted records the begin or end of sessions.
-func (s *supervisor) counted(n int) {
+// countSessions records the begin or end of sessions.
+func (s *supervisor) countSessions(n int) {
 	s.mu.Lock()
 	s.streams += n
 	s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *supervisor) awaitSessions() {
 	}
 }
 
-func claim(ctx context.Context, host Host) error {
+func claimPod(ctx context.Context, host Host) error {
 	ctx, cancel := context.WithTimeout(ctx, hostTime)
 	defer cancel()
 	if err := host.Claim(ctx); err != nil {
@@ -250,7 +250,7 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 				return ctx.Err()
 			}
 		}
-		if grace, cause, asked := s.order(ctx, sig, look); asked {
+		if grace, cause, asked := s.findOrder(ctx, sig, look); asked {
 			if err := s.stop(ctx, grace); err != nil {
 				return err
 			}
@@ -316,8 +316,8 @@ func lateSignal(signals <-chan os.Signal) os.Signal {
 // usualHeap gives the heap its usual room: a host may begin with more. Many supervisors may share a machine.
 func usualHeap() { debug.SetGCPercent(100) }
 
-// order returns the remaining time of the pod, if a signal or the host orders a stop.
-func (s *supervisor) order(ctx context.Context, sig os.Signal, look bool) (grace int64, cause string, asked bool) {
+// findOrder returns the remaining time of the pod, if a signal or the host orders a stop.
+func (s *supervisor) findOrder(ctx context.Context, sig os.Signal, look bool) (grace int64, cause string, asked bool) {
 	if sig == syscall.SIGTERM || sig == syscall.SIGINT {
 		grace = int64(s.config.KillGrace / time.Second)
 		if g := s.bundle.Pod.Spec.TerminationGracePeriodSeconds; g != nil {

@@ -55,7 +55,7 @@ func newUnpacker(dir string, pull PullFunc) *unpacker {
 }
 
 func (u *unpacker) find(_ context.Context, text string) (*Image, error) {
-	ref, err := reference(text)
+	ref, err := fullName(text)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (u *unpacker) root(id string) string { return filepath.Join(u.dir, "images"
 
 func (u *unpacker) unpack(_ context.Context, id string) (string, error) { return u.root(id), nil }
 
-func (u *unpacker) clean() { removable(filepath.Join(u.dir, "images")) }
+func (u *unpacker) clean() { makeRemovable(filepath.Join(u.dir, "images")) }
 
 // ImageStatus describes an image pulled by the job.
 func (u *unpacker) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
@@ -81,7 +81,7 @@ func (u *unpacker) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, 
 
 // PullImage pulls an image, and unpacks it.
 func (u *unpacker) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
-	text, err := reference(spec.GetImage())
+	text, err := fullName(spec.GetImage())
 	if err != nil {
 		return "", err
 	}
@@ -119,11 +119,11 @@ func (u *unpacker) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, au
 func (u *unpacker) extract(ctx context.Context, files io.Reader, dir string) (err error) {
 	defer func() {
 		if err != nil {
-			removable(dir)
+			makeRemovable(dir)
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
-	removable(dir)
+	makeRemovable(dir)
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil { //nolint:gosec // it is a root for others
 		return err
 	}

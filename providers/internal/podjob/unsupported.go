@@ -17,50 +17,52 @@ import (
 // unsupported answers the calls without a use in a job.
 type unsupported struct{}
 
-func no(call string) error { return status.Errorf(codes.Unimplemented, "a job has no %s", call) }
+func unimplemented(call string) error {
+	return status.Errorf(codes.Unimplemented, "a job has no %s", call)
+}
 
 func (unsupported) Exec(context.Context, *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
-	return nil, no("Exec") // see StreamExec
+	return nil, unimplemented("Exec") // see StreamExec
 }
 
 func (unsupported) Attach(context.Context, *runtimeapi.AttachRequest) (*runtimeapi.AttachResponse, error) {
-	return nil, no("Attach")
+	return nil, unimplemented("Attach")
 }
 
 func (unsupported) PortForward(context.Context, *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
-	return nil, no("PortForward")
+	return nil, unimplemented("PortForward")
 }
 
 func (unsupported) CheckpointContainer(context.Context, *runtimeapi.CheckpointContainerRequest) error {
-	return no("CheckpointContainer")
+	return unimplemented("CheckpointContainer")
 }
 
 func (unsupported) CheckpointPod(context.Context, *runtimeapi.CheckpointPodRequest) error {
-	return no("CheckpointPod")
+	return unimplemented("CheckpointPod")
 }
 
 func (unsupported) RestorePod(context.Context, *runtimeapi.RestorePodRequest) (*runtimeapi.RestorePodResponse, error) {
-	return nil, no("RestorePod")
+	return nil, unimplemented("RestorePod")
 }
 
 func (unsupported) UpdatePodSandboxResources(context.Context, *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
-	return nil, no("UpdatePodSandboxResources")
+	return nil, unimplemented("UpdatePodSandboxResources")
 }
 
 func (unsupported) UpdateContainerResources(context.Context, string, *runtimeapi.ContainerResources) error {
-	return no("UpdateContainerResources")
+	return unimplemented("UpdateContainerResources")
 }
 
 func (unsupported) ListMetricDescriptors(context.Context) ([]*runtimeapi.MetricDescriptor, error) {
-	return nil, no("ListMetricDescriptors")
+	return nil, unimplemented("ListMetricDescriptors")
 }
 
 func (unsupported) ListPodSandboxMetrics(context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
-	return nil, no("ListPodSandboxMetrics")
+	return nil, unimplemented("ListPodSandboxMetrics")
 }
 
 func (unsupported) PodSandboxStats(context.Context, string) (*runtimeapi.PodSandboxStats, error) {
-	return nil, no("PodSandboxStats")
+	return nil, unimplemented("PodSandboxStats")
 }
 
 func (unsupported) ListPodSandboxStats(context.Context, *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
@@ -68,7 +70,7 @@ func (unsupported) ListPodSandboxStats(context.Context, *runtimeapi.PodSandboxSt
 }
 
 func (unsupported) ContainerStats(context.Context, string) (*runtimeapi.ContainerStats, error) {
-	return nil, no("ContainerStats")
+	return nil, unimplemented("ContainerStats")
 }
 
 func (unsupported) ListContainerStats(context.Context, *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {

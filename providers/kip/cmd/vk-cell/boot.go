@@ -26,13 +26,13 @@ const (
 	switched    = "switched"           // the argument of the first process after its root is in memory
 )
 
-// boot is the first process of a machine. When it ends, the machine ends.
-func boot() error {
+// bootMachine is the first process of a machine. When it ends, the machine ends.
+func bootMachine() error {
 	err := func() error {
 		if len(os.Args) < 2 || os.Args[1] != switched {
 			return switchRoot()
 		}
-		return run()
+		return prepareMachine()
 	}()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "vk-cell: boot: %v\n", err)
@@ -158,8 +158,8 @@ const (
 	userDataFile = stateDir + "/user-data"
 )
 
-// run prepares the machine and then keeps the agent running.
-func run() error {
+// prepareMachine prepares the machine and then keeps the agent running.
+func prepareMachine() error {
 	for _, dir := range []string{"/root", stateDir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err

@@ -38,11 +38,11 @@ func main() {
 	var err error
 	switch {
 	case os.Getpid() == 1:
-		err = boot()
+		err = bootMachine()
 	case filepath.Base(os.Args[0]) == leaseProgram:
 		err = takeLease()
 	case len(os.Args) > 1 && os.Args[1] == "agent":
-		err = agent(os.Args[2:])
+		err = runAgent(os.Args[2:])
 	case len(os.Args) > 1 && os.Args[1] == "version":
 		fmt.Println(buildVersion)
 	default:
@@ -54,8 +54,8 @@ func main() {
 	}
 }
 
-// agent runs the agent until the machine must end, or a signal arrives.
-func agent(args []string) error {
+// runAgent runs the agent until the machine must end, or a signal arrives.
+func runAgent(args []string) error {
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
 	dir := flags.String("dir", "/var/lib/vk-cell", "where the agent keeps its files")
 	from := flags.String("user-data", "", "the file with the user data that the node gave to the machine")
@@ -83,7 +83,7 @@ func agent(args []string) error {
 	a, err := cell.NewAgent(cell.AgentConfig{
 		UserData: user, Dir: *dir, Version: buildVersion, Run: podjob.Run, SetClock: setClock, Stats: measured.stats, SetServices: serviceSetter(user.Token),
 		PowerOff: func(why string) { off <- why },
-		Job:      podjob.Config{Job: user.Token, Machine: name, Hide: *dir, Confine: true, Started: measured.started, CgroupParent: findCgroups(), WriteDNS: true, CDI: []string{"/run/cdi", "/etc/cdi"}},
+		Job:      podjob.Config{Job: user.Token, Machine: name, Hide: *dir, Confine: true, Started: measured.recordStart, CgroupParent: findCgroups(), WriteDNS: true, CDI: []string{"/run/cdi", "/etc/cdi"}},
 	})
 	if err != nil {
 		return err

@@ -27,8 +27,8 @@ const metadataMark = 0x766b
 
 // hideMetadata keeps pods from the metadata service: the machine routes only marked connections there.
 func hideMetadata() error {
-	err := ip("rule", "add", "pref", "10", "to", metadataIP, "fwmark", fmt.Sprint(metadataMark), "lookup", "main")
-	return errors.Join(err, ip("rule", "add", "pref", "11", "to", metadataIP, "type", "prohibit"))
+	err := runIP("rule", "add", "pref", "10", "to", metadataIP, "fwmark", fmt.Sprint(metadataMark), "lookup", "main")
+	return errors.Join(err, runIP("rule", "add", "pref", "11", "to", metadataIP, "type", "prohibit"))
 }
 
 // metadata is the metadata service of a cloud, with the paths of EC2. A metadata belongs to one goroutine.

@@ -38,8 +38,8 @@ type container struct {
 
 func newMeter() *meter { return &meter{containers: map[string]*container{}} }
 
-// started records the first process of a container. The process namespace identifies all processes of the container, also those of exec.
-func (m *meter) started(name string, pid int) {
+// recordStart records the first process of a container. The process namespace identifies all processes of the container, also those of exec.
+func (m *meter) recordStart(name string, pid int) {
 	namespace, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
 	if err != nil {
 		return // the container has ended
@@ -54,8 +54,8 @@ func (m *meter) started(name string, pid int) {
 	m.containers[name] = &container{namespace: namespace, started: time.Now()}
 }
 
-// measure returns the resource usage of the running containers. The caller holds m.mu.
-func (m *meter) measure(now time.Time) []statsv1alpha1.ContainerStats {
+// measureContainers returns the resource usage of the running containers. The caller holds m.mu.
+func (m *meter) measureContainers(now time.Time) []statsv1alpha1.ContainerStats {
 	type sum struct{ nanos, resident uint64 }
 	sums := map[string]*sum{}
 	for _, c := range m.containers {
@@ -65,7 +65,7 @@ func (m *meter) measure(now time.Time) []statsv1alpha1.ContainerStats {
 	for _, dir := range processes {
 		namespace, err := os.Readlink(dir + "/ns/pid")
 		if of := sums[namespace]; err == nil && of != nil {
-			nanos, resident := usage(dir)
+			nanos, resident := readUsage(dir)
 			of.nanos += nanos
 			of.resident += resident
 		}
@@ -91,8 +91,8 @@ func (m *meter) measure(now time.Time) []statsv1alpha1.ContainerStats {
 	return all
 }
 
-// usage returns the CPU time of a process with its ended children, and its resident memory. It returns 0 for a process that has ended.
-func usage(dir string) (nanos, resident uint64) {
+// readUsage returns the CPU time of a process with its ended children, and its resident memory. It returns 0 for a process that has ended.
+func readUsage(dir string) (nanos, resident uint64) {
 	stat, err := os.ReadFile(dir + "/stat")
 	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // the name before it may have any character
 	if err != nil || len(f) < 22 {
@@ -137,7 +137,7 @@ func (m *meter) stats() (s statsv1alpha1.PodStats, err error) {
 		s.CPU.UsageNanoCores = &rate
 	}
 	m.at, m.seconds = now, float64(nanos)/1e9
-	s.Containers = m.measure(now)
+	s.Containers = m.measureContainers(now)
 	m.mu.Unlock()
 	memory, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -152,11 +152,11 @@ func (m *meter) stats() (s statsv1alpha1.PodStats, err error) {
 	available, used := kib["MemAvailable"]<<10, (kib["MemTotal"]-kib["MemFree"])<<10
 	working := (kib["MemTotal"] << 10) - available
 	s.Memory = &statsv1alpha1.MemoryStats{Time: metav1.NewTime(now), AvailableBytes: &available, UsageBytes: &used, WorkingSetBytes: &working}
-	return s, m.network(&s, now)
+	return s, m.addNetwork(&s, now)
 }
 
-// network adds the bytes that the network cards have received and sent.
-func (m *meter) network(s *statsv1alpha1.PodStats, now time.Time) error {
+// addNetwork adds the bytes that the network cards have received and sent.
+func (m *meter) addNetwork(s *statsv1alpha1.PodStats, now time.Time) error {
 	text, err := os.ReadFile("/proc/net/dev")
 	if err != nil {
 		return err

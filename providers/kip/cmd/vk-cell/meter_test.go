@@ -33,8 +33,8 @@ func TestContainersAreMeasured(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	m.started("main", cmd.Process.Pid)
-	m.started("gone", -1)
+	m.recordStart("main", cmd.Process.Pid)
+	m.recordStart("gone", -1)
 	measure := func() statsv1alpha1.PodStats {
 		s, err := m.stats()
 		if err != nil {

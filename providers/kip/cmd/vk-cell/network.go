@@ -19,17 +19,17 @@ const leaseProgram = "vk-cell-lease"
 
 // startNetwork configures the first network card of the machine with DHCP.
 func startNetwork() error {
-	if err := ip("link", "set", "lo", "up"); err != nil {
+	if err := runIP("link", "set", "lo", "up"); err != nil {
 		return err
 	}
 	if err := os.WriteFile("/etc/hosts", []byte("127.0.0.1 localhost\n::1 localhost\n"), 0o644); err != nil { //nolint:gosec // all read it
 		return err
 	}
-	name, err := card()
+	name, err := findCard()
 	if err != nil {
 		return err
 	}
-	if err := ip("link", "set", name, "up"); err != nil {
+	if err := runIP("link", "set", name, "up"); err != nil {
 		return err
 	}
 	out, err := exec.Command("udhcpc", "-i", name, "-n", "-q", "-f", "-t", "10", "-T", "1", "-s", "/bin/"+leaseProgram).CombinedOutput() //nolint:noctx // it bounds itself
@@ -39,8 +39,8 @@ func startNetwork() error {
 	return nil
 }
 
-// card returns the name of the first network card. It waits up to 10 s for one.
-func card() (string, error) {
+// findCard returns the name of the first network card. It waits up to 10 s for one.
+func findCard() (string, error) {
 	for range 100 { // a driver may not have found its card yet
 		all, err := filepath.Glob("/sys/class/net/*/device")
 		if err != nil {
@@ -54,7 +54,7 @@ func card() (string, error) {
 	return "", fmt.Errorf("the machine has no network card that a module of the image is for")
 }
 
-func ip(args ...string) error {
+func runIP(args ...string) error {
 	out, err := exec.Command("ip", args...).CombinedOutput() //nolint:noctx // it does not wait
 	if err != nil {
 		return fmt.Errorf("ip %s: %w: %.300s", strings.Join(args, " "), err, out)
@@ -73,11 +73,11 @@ func takeLease() error {
 	}
 	bits, _ := net.IPMask(mask).Size()
 	name := os.Getenv("interface")
-	if err := ip("addr", "replace", fmt.Sprintf("%s/%d", os.Getenv("ip"), bits), "dev", name); err != nil {
+	if err := runIP("addr", "replace", fmt.Sprintf("%s/%d", os.Getenv("ip"), bits), "dev", name); err != nil {
 		return err
 	}
 	if router, _, _ := strings.Cut(os.Getenv("router"), " "); router != "" {
-		if err := ip("route", "replace", "default", "via", router, "dev", name, "onlink"); err != nil {
+		if err := runIP("route", "replace", "default", "via", router, "dev", name, "onlink"); err != nil {
 			return err
 		}
 	}

@@ -107,7 +107,7 @@ func NewAgent(c AgentConfig) (*Agent, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	err := a.read(keptFile, &a.kept)
+	err := a.readState(keptFile, &a.kept)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		key, keyErr := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -118,7 +118,7 @@ func NewAgent(c AgentConfig) (*Agent, error) {
 			return nil, fmt.Errorf("write the key of the machine: %w", err)
 		}
 		a.kept.UserData = c.UserData
-		err = a.write(keptFile, a.kept)
+		err = a.writeState(keptFile, a.kept)
 	case err == nil && a.kept.UserData.Token != c.UserData.Token && c.UserData.Token != "":
 		err = errdefs.InvalidInputf("%s is of machine %s, but the user data say %s: begin with an empty directory", c.Dir, a.kept.UserData.Token, c.UserData.Token)
 	}
@@ -131,15 +131,15 @@ func NewAgent(c AgentConfig) (*Agent, error) {
 	if err := a.useKey(); err != nil {
 		return nil, err
 	}
-	if err := a.resume(); err != nil {
+	if err := a.loadPod(); err != nil {
 		return nil, err
 	}
 	return a, nil
 }
 
-// resume loads the pod that the machine received before the agent restarted.
-func (a *Agent) resume() error {
-	err := a.read(bundleFile, &a.bundle)
+// loadPod loads the pod that the machine received before the agent restarted.
+func (a *Agent) loadPod() error {
+	err := a.readState(bundleFile, &a.bundle)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (a *Agent) resume() error {
 	}
 	a.state.Pod = a.bundle.Pod.UID
 	var s podjob.Status
-	switch err := a.read(statusFile, &s); {
+	switch err := a.readState(statusFile, &s); {
 	case err == nil:
 		a.state.Status = &s
 	case !errors.Is(err, os.ErrNotExist):
@@ -158,7 +158,7 @@ func (a *Agent) resume() error {
 	return nil
 }
 
-func (a *Agent) read(name string, v any) error {
+func (a *Agent) readState(name string, v any) error {
 	data, err := os.ReadFile(filepath.Join(a.config.Dir, name))
 	if err != nil {
 		return err
@@ -169,8 +169,8 @@ func (a *Agent) read(name string, v any) error {
 	return nil
 }
 
-// write replaces a file atomically.
-func (a *Agent) write(name string, v any) error {
+// writeState replaces a file atomically.
+func (a *Agent) writeState(name string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
@@ -194,7 +194,7 @@ func (a *Agent) useKey() error {
 	}
 	der := a.kept.Certificate
 	if der == nil {
-		template := &x509.Certificate{SerialNumber: serial(), Subject: pkix.Name{CommonName: "not joined"}, NotBefore: time.Now().Add(-clockError), NotAfter: time.Now().Add(authorityLife)}
+		template := &x509.Certificate{SerialNumber: newSerial(), Subject: pkix.Name{CommonName: "not joined"}, NotBefore: time.Now().Add(-clockError), NotAfter: time.Now().Add(authorityLife)}
 		if der, err = x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private); err != nil {
 			return fmt.Errorf("make a certificate: %w", err)
 		}
@@ -234,8 +234,8 @@ func (a *Agent) awaitOrphan(ctx context.Context) string {
 	}
 }
 
-// hear records contact by a node.
-func (a *Agent) hear() {
+// recordContact records contact by a node.
+func (a *Agent) recordContact() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.heard = time.Now()
@@ -247,18 +247,18 @@ func (a *Agent) Interrupt(why string) {
 	defer a.mu.Unlock()
 	if a.state.Interrupted != why {
 		a.state.Interrupted = why
-		a.publish()
+		a.wakeWatchers()
 	}
 }
 
-// publish wakes the watchers after a change. The caller holds mu.
-func (a *Agent) publish() {
+// wakeWatchers wakes the watchers after a change. The caller holds mu.
+func (a *Agent) wakeWatchers() {
 	close(a.changed)
 	a.changed = make(chan struct{})
 }
 
-// join returns a certificate request. Before the machine has a certificate, it also returns a proof that the key is the machine's own.
-func (a *Agent) join(nonce []byte) (joinAnswer, error) {
+// requestCertificate returns a certificate request. Before the machine has a certificate, it also returns a proof that the key is the machine's own.
+func (a *Agent) requestCertificate(nonce []byte) (joinAnswer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: a.kept.UserData.Token}}, a.cert.PrivateKey)
@@ -268,7 +268,7 @@ func (a *Agent) join(nonce []byte) (joinAnswer, error) {
 	if a.kept.Certificate != nil {
 		return joinAnswer{Request: der}, nil // the certificate is the proof
 	}
-	return joinAnswer{Proof: proof(a.kept.UserData.Secret, nonce, a.cert.Leaf.RawSubjectPublicKeyInfo), Request: der}, nil
+	return joinAnswer{Proof: proveSecret(a.kept.UserData.Secret, nonce, a.cert.Leaf.RawSubjectPublicKeyInfo), Request: der}, nil
 }
 
 // takeCertificate saves the certificate from the node, and drops the secret, which has no use any more.
@@ -284,15 +284,15 @@ func (a *Agent) takeCertificate(der []byte) error {
 	}
 	next := a.kept
 	next.Certificate, next.UserData.Secret = der, nil
-	if err := a.write(keptFile, next); err != nil {
+	if err := a.writeState(keptFile, next); err != nil {
 		return err
 	}
 	a.kept = next
 	return a.useKey()
 }
 
-// take saves the pod of the machine. It returns ErrTaken if the machine has, or is for, another pod.
-func (a *Agent) take(b podjob.Bundle) error {
+// takePod saves the pod of the machine. It returns ErrTaken if the machine has, or is for, another pod.
+func (a *Agent) takePod(b podjob.Bundle) error {
 	if b.Pod == nil || b.Pod.UID == "" || b.Node == nil {
 		return errdefs.InvalidInput("the bundle has no pod with a UID, or no node")
 	}
@@ -306,17 +306,17 @@ func (a *Agent) take(b podjob.Bundle) error {
 	case only != "" && only != b.Pod.UID:
 		return fmt.Errorf("%w: it was started for pod %s", ErrTaken, only)
 	}
-	if err := a.write(bundleFile, b); err != nil {
+	if err := a.writeState(bundleFile, b); err != nil {
 		return err
 	}
 	a.bundle, a.state.Pod = b, b.Pod.UID
 	close(a.given)
-	a.publish()
+	a.wakeWatchers()
 	return nil
 }
 
-// renew replaces the bundle of the pod. It returns ErrNoPod before the machine has a pod.
-func (a *Agent) renew(b podjob.Bundle) error {
+// renewPod replaces the bundle of the pod. It returns ErrNoPod before the machine has a pod.
+func (a *Agent) renewPod(b podjob.Bundle) error {
 	if b.Pod == nil {
 		return errdefs.InvalidInput("the bundle has no pod")
 	}
@@ -329,15 +329,15 @@ func (a *Agent) renew(b podjob.Bundle) error {
 	default:
 		return fmt.Errorf("%w: it has pod %s", ErrTaken, a.state.Pod)
 	}
-	if err := a.write(bundleFile, b); err != nil {
+	if err := a.writeState(bundleFile, b); err != nil {
 		return err
 	}
 	a.bundle = b
 	return nil
 }
 
-// order orders the stop of the pod. A shorter grace period replaces a longer one.
-func (a *Agent) order(graceSeconds int64) error {
+// orderStop orders the stop of the pod. A shorter grace period replaces a longer one.
+func (a *Agent) orderStop(graceSeconds int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.state.Pod == "" {

@@ -49,7 +49,7 @@ func NewAuthority() (*Authority, error) {
 		return nil, fmt.Errorf("make the key of the authority: %w", err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial(), Subject: pkix.Name{CommonName: "virtual-kubelet cells"},
+		SerialNumber: newSerial(), Subject: pkix.Name{CommonName: "virtual-kubelet cells"},
 		NotBefore: time.Now().Add(-clockError), NotAfter: time.Now().Add(authorityLife),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
 	}
@@ -72,7 +72,7 @@ func newAuthority(key *ecdsa.PrivateKey, der []byte) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the key of the authority: %w", err)
 	}
-	return &Authority{key: key, cert: cert, secret: mac(private, "secrets of machines")}, nil
+	return &Authority{key: key, cert: cert, secret: hashParts(private, "secrets of machines")}, nil
 }
 
 // Types of PEM blocks.
@@ -125,10 +125,10 @@ func (a *Authority) UserData(token string, pod types.UID, orphanAfter, abandoned
 	}
 }
 
-func (a *Authority) secretOf(token string) []byte { return mac(a.secret, "machine", token) }
+func (a *Authority) secretOf(token string) []byte { return hashParts(a.secret, "machine", token) }
 
-// mac returns the HMAC of parts. The length of each part keeps the parts distinct.
-func mac(key []byte, parts ...string) []byte {
+// hashParts returns the HMAC of parts. The length of each part keeps the parts distinct.
+func hashParts(key []byte, parts ...string) []byte {
 	h := hmac.New(sha256.New, key)
 	for _, p := range parts {
 		fmt.Fprintf(h, "%d:%s", len(p), p)
@@ -136,20 +136,20 @@ func mac(key []byte, parts ...string) []byte {
 	return h.Sum(nil)
 }
 
-// proof returns evidence that the owner of a machine's secret also has a public key.
-func proof(secret, nonce, publicKey []byte) []byte {
-	return mac(secret, "join", string(nonce), string(publicKey))
+// proveSecret returns evidence that the owner of a machine's secret also has a public key.
+func proveSecret(secret, nonce, publicKey []byte) []byte {
+	return hashParts(secret, "join", string(nonce), string(publicKey))
 }
 
-func serial() *big.Int {
+func newSerial() *big.Int {
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // it never fails
 	b[0] &= 0x7f
 	return new(big.Int).SetBytes(b)
 }
 
-// client returns the node's certificate for connections to machines.
-func (a *Authority) client() (*tls.Certificate, error) {
+// nodeCertificate returns the node's certificate for connections to machines.
+func (a *Authority) nodeCertificate() (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.node != nil && time.Until(a.node.Leaf.NotAfter) > nodeLife/2 {
@@ -159,7 +159,7 @@ func (a *Authority) client() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the key of the node: %w", err)
 	}
-	leaf, err := a.sign(&key.PublicKey, "node", x509.ExtKeyUsageClientAuth, nodeLife+clockError)
+	leaf, err := a.signKey(&key.PublicKey, "node", x509.ExtKeyUsageClientAuth, nodeLife+clockError)
 	if err != nil {
 		return nil, err
 	}
@@ -167,10 +167,10 @@ func (a *Authority) client() (*tls.Certificate, error) {
 	return a.node, nil
 }
 
-func (a *Authority) sign(key any, name string, usage x509.ExtKeyUsage, life time.Duration) (*x509.Certificate, error) {
+func (a *Authority) signKey(key any, name string, usage x509.ExtKeyUsage, life time.Duration) (*x509.Certificate, error) {
 	now := time.Now()
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: serial(), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: now.Add(-clockError), NotAfter: now.Add(life),
+		SerialNumber: newSerial(), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: now.Add(-clockError), NotAfter: now.Add(life),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
 	}, a.cert, key, a.key)
 	if err != nil {
@@ -191,7 +191,7 @@ func (a *Authority) signRequest(token string, der []byte, key []byte) (*x509.Cer
 	if string(req.RawSubjectPublicKeyInfo) != string(key) {
 		return nil, errors.New("the machine asks for a certificate of another key than it has")
 	}
-	return a.sign(req.PublicKey, machineName(token), x509.ExtKeyUsageServerAuth, machineLife)
+	return a.signKey(req.PublicKey, machineName(token), x509.ExtKeyUsageServerAuth, machineLife)
 }
 
 // machineName returns the name in a machine's certificate. It is a hash, because a token may have characters that a name cannot have.

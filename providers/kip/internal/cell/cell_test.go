@@ -237,7 +237,7 @@ func TestStrangerIsRefused(t *testing.T) {
 	if err := swapped.Give(t.Context(), bundle("u1")); !errors.Is(err, ErrStranger) {
 		t.Errorf("machine m1 at the address of m2: %v", err)
 	}
-	machine, err := at.sign(&at.key.PublicKey, machineName("m3"), x509.ExtKeyUsageServerAuth, machineLife)
+	machine, err := at.signKey(&at.key.PublicKey, machineName("m3"), x509.ExtKeyUsageServerAuth, machineLife)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +298,7 @@ func TestMachineEndsWithoutItsNode(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := agent(t, at.UserData("m1", "", tt.orphan, tt.abandons), dir)
 				if tt.pod {
-					if err := a.take(bundle("u1")); err != nil {
+					if err := a.takePod(bundle("u1")); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -309,7 +309,7 @@ func TestMachineEndsWithoutItsNode(t *testing.T) {
 				}
 				began := time.Now()
 				time.Sleep(time.Minute)
-				a.hear()
+				a.recordContact()
 				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 				defer cancel()
 				why := a.awaitOrphan(ctx)
@@ -405,7 +405,7 @@ func TestCertificateOfAMachineIsRenewed(t *testing.T) {
 	a := agent(t, at.UserData("m1", "", time.Hour, 0), t.TempDir())
 	address, _ := serve(t, a)
 	joined(t, at, "m1", address)
-	old, err := at.sign(a.cert.Leaf.PublicKey, machineName("m1"), x509.ExtKeyUsageServerAuth, time.Hour)
+	old, err := at.signKey(a.cert.Leaf.PublicKey, machineName("m1"), x509.ExtKeyUsageServerAuth, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,7 +429,7 @@ func TestExpiredCertificateIsSignedAgain(t *testing.T) {
 	a := agent(t, at.UserData("m1", "", time.Hour, 0), t.TempDir())
 	address, _ := serve(t, a)
 	joined(t, at, "m1", address)
-	old, err := at.sign(a.cert.Leaf.PublicKey, machineName("m1"), x509.ExtKeyUsageServerAuth, -time.Hour)
+	old, err := at.signKey(a.cert.Leaf.PublicKey, machineName("m1"), x509.ExtKeyUsageServerAuth, -time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -470,7 +470,7 @@ func watchedMachine(t *testing.T, lines io.Reader) (pulls int64, err error) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			return
 		}
-		conn, _, err := upgraded(w)
+		conn, _, err := upgradeConnection(w)
 		if err == nil {
 			_, _ = io.Copy(conn, lines)
 			_ = conn.Close()
@@ -526,7 +526,7 @@ func TestSecondSenderOfAnImageEnds(t *testing.T) {
 		a.changed = make(chan struct{})
 		pulled := make(chan io.ReadCloser)
 		go func() {
-			_, files, err := a.pull(t.Context(), "i", podjob.Login{})
+			_, files, err := a.pullImage(t.Context(), "i", podjob.Login{})
 			if err != nil {
 				t.Error(err)
 			}
@@ -545,7 +545,7 @@ func TestSecondSenderOfAnImageEnds(t *testing.T) {
 			bodies = append(bodies, to)
 			r := httptest.NewRequestWithContext(ctx, http.MethodPost, pathImage+id, body)
 			r.SetPathValue("id", id)
-			go func() { ends <- a.image(httptest.NewRecorder(), r) }()
+			go func() { ends <- a.receiveImage(httptest.NewRecorder(), r) }()
 		}
 		synctest.Wait() // both senders know the want
 		for _, to := range bodies {

@@ -55,18 +55,18 @@ const (
 // Client returns a client for the machine with a token. The address is a host with a port.
 func (a *Authority) Client(token, address string) *Client {
 	c := &Client{authority: a, token: token, address: address}
-	c.known = c.over(c.isMachine)
+	c.known = c.newHTTPClient(c.isMachine)
 	return c
 }
 
-// over returns an HTTP client over TLS. The server must pass check.
-func (c *Client) over(check func(tls.ConnectionState) error) *http.Client {
+// newHTTPClient returns an HTTP client over TLS. The server must pass check.
+func (c *Client) newHTTPClient(check func(tls.ConnectionState) error) *http.Client {
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS13, ServerName: machineName(c.token),
 		InsecureSkipVerify: true, //nolint:gosec // check does it: a machine begins without a certificate of its authority
 		VerifyConnection:   check,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return c.authority.client()
+			return c.authority.nodeCertificate()
 		},
 	}
 	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: connectTime}, Config: config}
@@ -99,14 +99,14 @@ func (c *Client) renewCertificate(ctx context.Context) error {
 		return nil
 	}
 	var answer joinAnswer
-	if err := c.call(ctx, c.known, http.MethodPost, pathJoin, joinRequest{Now: time.Now()}, &answer); err != nil {
+	if err := c.callMachine(ctx, c.known, http.MethodPost, pathJoin, joinRequest{Now: time.Now()}, &answer); err != nil {
 		return err
 	}
 	cert, err := c.authority.signRequest(c.token, answer.Request, old.RawSubjectPublicKeyInfo)
 	if err != nil {
 		return err
 	}
-	if err := c.call(ctx, c.known, http.MethodPost, pathSigned, signed{cert.Raw}, nil); err != nil {
+	if err := c.callMachine(ctx, c.known, http.MethodPost, pathSigned, signed{cert.Raw}, nil); err != nil {
 		return err
 	}
 	c.seen.Store(cert)
@@ -122,7 +122,7 @@ func (c *Client) Close() { c.known.CloseIdleConnections() }
 func (c *Client) Join(ctx context.Context, signedBefore string, record func(ctx context.Context, fingerprint string) error) error {
 	var key []byte
 	var is error
-	first := c.over(func(s tls.ConnectionState) error {
+	first := c.newHTTPClient(func(s tls.ConnectionState) error {
 		if is = c.isMachine(s); is == nil {
 			return nil
 		}
@@ -134,7 +134,7 @@ func (c *Client) Join(ctx context.Context, signedBefore string, record func(ctx 
 	nonce := make([]byte, 32)
 	_, _ = rand.Read(nonce) // it never fails
 	var answer joinAnswer
-	if err := c.call(ctx, first, http.MethodPost, pathJoin, joinRequest{nonce, time.Now()}, &answer); err != nil {
+	if err := c.callMachine(ctx, first, http.MethodPost, pathJoin, joinRequest{nonce, time.Now()}, &answer); err != nil {
 		return err
 	}
 	if is == nil {
@@ -145,7 +145,7 @@ func (c *Client) Join(ctx context.Context, signedBefore string, record func(ctx 
 	case signedBefore == print: // the certificate has expired or did not arrive; the connection proves that the machine has the key
 	case signedBefore != "":
 		return fmt.Errorf("%w: another key was signed for the machine before", ErrStranger)
-	case !hmac.Equal(answer.Proof, proof(c.authority.secretOf(c.token), nonce, key)):
+	case !hmac.Equal(answer.Proof, proveSecret(c.authority.secretOf(c.token), nonce, key)):
 		return fmt.Errorf("%w: it does not know the secret of the machine", ErrStranger)
 	}
 	cert, err := c.authority.signRequest(c.token, answer.Request, key)
@@ -157,27 +157,27 @@ func (c *Client) Join(ctx context.Context, signedBefore string, record func(ctx 
 			return fmt.Errorf("record the key of the machine: %w", err)
 		}
 	}
-	return c.call(ctx, first, http.MethodPost, pathSigned, signed{cert.Raw}, nil)
+	return c.callMachine(ctx, first, http.MethodPost, pathSigned, signed{cert.Raw}, nil)
 }
 
 // Give gives the machine its pod. Giving the same pod again is no error. It returns ErrTaken if the machine has another pod.
 func (c *Client) Give(ctx context.Context, b podjob.Bundle) error {
-	return c.call(ctx, c.known, http.MethodPost, pathPod, b, nil)
+	return c.callMachine(ctx, c.known, http.MethodPost, pathPod, b, nil)
 }
 
 // Renew sends new objects, tokens and logins for the machine's pod.
 func (c *Client) Renew(ctx context.Context, b podjob.Bundle) error {
-	return c.call(ctx, c.known, http.MethodPut, pathPod, b, nil)
+	return c.callMachine(ctx, c.known, http.MethodPut, pathPod, b, nil)
 }
 
 // Stop stops the machine's pod. The machine itself keeps running.
 func (c *Client) Stop(ctx context.Context, grace time.Duration) error {
-	return c.call(ctx, c.known, http.MethodPost, pathStop, stopOrder{GraceSeconds: int64(grace / time.Second)}, nil)
+	return c.callMachine(ctx, c.known, http.MethodPost, pathStop, stopOrder{GraceSeconds: int64(grace / time.Second)}, nil)
 }
 
 // Stats returns the resource usage of the pod.
 func (c *Client) Stats(ctx context.Context) (s statsv1alpha1.PodStats, err error) {
-	return s, c.call(ctx, c.known, http.MethodGet, pathStats, nil, &s)
+	return s, c.callMachine(ctx, c.known, http.MethodGet, pathStats, nil, &s)
 }
 
 // Logs returns the log of a container.
@@ -186,7 +186,7 @@ func (c *Client) Logs(ctx context.Context, container string, opts api.ContainerL
 	if err != nil {
 		return nil, err
 	}
-	answer, err := c.send(ctx, c.known, http.MethodGet, pathLogs+"?"+url.Values{"container": {container}, "options": {string(text)}}.Encode(), nil, false)
+	answer, err := c.sendRequest(ctx, c.known, http.MethodGet, pathLogs+"?"+url.Values{"container": {container}, "options": {string(text)}}.Encode(), nil, false)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (c *Client) Logs(ctx context.Context, container string, opts api.ContainerL
 func (c *Client) Stream(ctx context.Context, req podjob.Request, e podjob.Ends) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	conn, err := c.upgrade(ctx, pathStream)
+	conn, err := c.openStream(ctx, pathStream)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (c *Client) Stream(ctx context.Context, req podjob.Request, e podjob.Ends) 
 
 // Watch calls changed with the machine's state, now and at each change, until ctx or the connection ends. The end of ctx is no error.
 func (c *Client) Watch(ctx context.Context, changed func(State)) error {
-	conn, err := c.upgrade(ctx, pathWatch)
+	conn, err := c.openStream(ctx, pathWatch)
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (c *Client) Watch(ctx context.Context, changed func(State)) error {
 	defer silent.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	var beside sync.WaitGroup
-	beside.Go(func() { c.beat(ctx, conn) })
+	beside.Go(func() { c.sendBeats(ctx, conn) })
 	defer func() {
 		cancel()
 		_ = conn.Close()
@@ -278,8 +278,8 @@ func (c *Client) Watch(ctx context.Context, changed func(State)) error {
 	}
 }
 
-// beat sends a byte every beatEvery, so that the machine knows that the node needs it.
-func (c *Client) beat(ctx context.Context, conn io.Writer) {
+// sendBeats sends a byte every beatEvery, so that the machine knows that the node needs it.
+func (c *Client) sendBeats(ctx context.Context, conn io.Writer) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
 	for {
@@ -295,9 +295,9 @@ func (c *Client) beat(ctx context.Context, conn io.Writer) {
 	}
 }
 
-// upgrade turns a request into a two-way stream.
-func (c *Client) upgrade(ctx context.Context, path string) (io.ReadWriteCloser, error) {
-	answer, err := c.send(ctx, c.known, http.MethodPost, path, nil, true)
+// openStream turns a request into a two-way stream.
+func (c *Client) openStream(ctx context.Context, path string) (io.ReadWriteCloser, error) {
+	answer, err := c.sendRequest(ctx, c.known, http.MethodPost, path, nil, true)
 	if err != nil {
 		return nil, err
 	}
@@ -309,11 +309,11 @@ func (c *Client) upgrade(ctx context.Context, path string) (io.ReadWriteCloser, 
 	return conn, nil
 }
 
-// call sends a request with an immediate answer, and decodes the answer into out unless out is nil.
-func (c *Client) call(ctx context.Context, over *http.Client, method, path string, in, out any) error {
+// callMachine sends a request with an immediate answer, and decodes the answer into out unless out is nil.
+func (c *Client) callMachine(ctx context.Context, over *http.Client, method, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	answer, err := c.send(ctx, over, method, path, in, false)
+	answer, err := c.sendRequest(ctx, over, method, path, in, false)
 	if err != nil {
 		return err
 	}
@@ -336,8 +336,8 @@ const maxAnswer = 4 << 20
 // maxImagesSent limits the images in transfer to a machine, for the same reason. A pod pulls fewer images.
 const maxImagesSent = 64
 
-// send sends a request. It maps a refusal to an error of the matching kind.
-func (c *Client) send(ctx context.Context, over *http.Client, method, path string, in any, upgrade bool) (*http.Response, error) {
+// sendRequest sends a request. It maps a refusal to an error of the matching kind.
+func (c *Client) sendRequest(ctx context.Context, over *http.Client, method, path string, in any, upgrade bool) (*http.Response, error) {
 	body, ok := in.(io.Reader)
 	if in != nil && !ok {
 		text, err := json.Marshal(in)
@@ -421,7 +421,7 @@ func (c *Client) sendImage(ctx context.Context, w Want) {
 			_ = files.Close()
 		}
 	}()
-	answer, err := c.send(ctx, c.known, http.MethodPost, pathImage+w.ID, out, false)
+	answer, err := c.sendRequest(ctx, c.known, http.MethodPost, pathImage+w.ID, out, false)
 	if err == nil { // otherwise the machine has stopped waiting, or the watch ends, too
 		_ = answer.Body.Close()
 	}

@@ -43,11 +43,11 @@ func (h host) Bundle(context.Context) (podjob.Bundle, error) {
 func (h host) WriteStatus(_ context.Context, s podjob.Status) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.write(statusFile, s); err != nil {
+	if err := h.writeState(statusFile, s); err != nil {
 		return fmt.Errorf("keep the status: %w", err)
 	}
 	h.state.Status = &s
-	h.publish()
+	h.wakeWatchers()
 	return nil
 }
 

@@ -17,14 +17,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// pull implements podjob.PullFunc: it requests the image from the node.
-func (a *Agent) pull(ctx context.Context, image string, login podjob.Login) (of podjob.Image, files io.ReadCloser, err error) {
+// pullImage implements podjob.PullFunc: it requests the image from the node.
+func (a *Agent) pullImage(ctx context.Context, image string, login podjob.Login) (of podjob.Image, files io.ReadCloser, err error) {
 	w := Want{ID: rand.Text(), Image: image, Login: login}
 	wanted := want{arrives: make(chan *arrival), over: make(chan struct{})}
 	a.mu.Lock()
 	a.wanted[w.ID] = wanted
 	a.state.Wants = append(a.state.Wants[:len(a.state.Wants):len(a.state.Wants)], w)
-	a.publish()
+	a.wakeWatchers()
 	a.mu.Unlock()
 	defer func() {
 		a.mu.Lock()
@@ -38,7 +38,7 @@ func (a *Agent) pull(ctx context.Context, image string, login podjob.Login) (of 
 			}
 		}
 		a.state.Wants = left
-		a.publish()
+		a.wakeWatchers()
 	}()
 	select {
 	case <-ctx.Done():
@@ -66,8 +66,8 @@ func (a *arriving) Close() error {
 	return nil
 }
 
-// image receives an image from the node.
-func (a *Agent) image(_ http.ResponseWriter, r *http.Request) error {
+// receiveImage receives an image from the node.
+func (a *Agent) receiveImage(_ http.ResponseWriter, r *http.Request) error {
 	a.mu.Lock()
 	wanted, is := a.wanted[r.PathValue("id")]
 	a.mu.Unlock()

@@ -63,7 +63,7 @@ func TestMachineCannotSendItsNodeElsewhere(t *testing.T) {
 func TestMachineCannotHoldARequest(t *testing.T) {
 	silent := make(chan struct{})
 	c := liar(t, func(w http.ResponseWriter, _ *http.Request) {
-		conn, _, err := upgraded(w)
+		conn, _, err := upgradeConnection(w)
 		if err == nil {
 			<-silent
 			_ = conn.Close()

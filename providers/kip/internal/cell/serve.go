@@ -34,7 +34,7 @@ func (a *Agent) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	server := &http.Server{
-		Handler: a.handler(), ReadHeaderTimeout: callTime, ErrorLog: log.New(io.Discard, "", 0), // strangers could fill the console
+		Handler: a.newHandler(), ReadHeaderTimeout: callTime, ErrorLog: log.New(io.Discard, "", 0), // strangers could fill the console
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.roots, NextProtos: []string{"http/1.1"},
@@ -88,7 +88,7 @@ func (a *Agent) runPod(ctx context.Context) {
 		return
 	}
 	c := a.config.Job
-	c.Host, c.LogDir, c.Wake, c.Pull, c.Listener = host{a}, filepath.Join(a.config.Dir, logDir), a.wake, a.pull, &listener{conns: a.conns, closed: make(chan struct{})}
+	c.Host, c.LogDir, c.Wake, c.Pull, c.Listener = host{a}, filepath.Join(a.config.Dir, logDir), a.wake, a.pullImage, &listener{conns: a.conns, closed: make(chan struct{})}
 	err := a.config.Run(ctx, c)
 	a.mu.Lock()
 	ended := a.state.Status != nil && a.state.Status.Ended
@@ -105,26 +105,26 @@ func (a *Agent) runPod(ctx context.Context) {
 	}
 }
 
-// handler answers the node. TLS admits only clients with a node certificate of the authority.
-func (a *Agent) handler() http.Handler {
+// newHandler answers the node. TLS admits only clients with a node certificate of the authority.
+func (a *Agent) newHandler() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(w http.ResponseWriter, r *http.Request) error) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			a.hear()
+			a.recordContact()
 			if err := do(w, r); err != nil {
-				refuse(w, err)
+				writeRefusal(w, err)
 			}
 		})
 	}
 	handle("POST "+pathJoin, func(w http.ResponseWriter, r *http.Request) error {
 		var req joinRequest
-		if err := take(r, &req); err != nil {
+		if err := decodeRequest(r, &req); err != nil {
 			return err
 		}
 		if a.config.SetClock != nil && !req.Now.IsZero() {
 			a.config.SetClock(req.Now)
 		}
-		answer, err := a.join(req.Nonce)
+		answer, err := a.requestCertificate(req.Nonce)
 		if err != nil {
 			return err
 		}
@@ -132,15 +132,15 @@ func (a *Agent) handler() http.Handler {
 	})
 	handle("POST "+pathSigned, func(_ http.ResponseWriter, r *http.Request) error {
 		var s signed
-		if err := take(r, &s); err != nil {
+		if err := decodeRequest(r, &s); err != nil {
 			return err
 		}
 		return a.takeCertificate(s.Certificate)
 	})
-	for method, do := range map[string]func(podjob.Bundle) error{http.MethodPost: a.take, http.MethodPut: a.renew} {
+	for method, do := range map[string]func(podjob.Bundle) error{http.MethodPost: a.takePod, http.MethodPut: a.renewPod} {
 		handle(method+" "+pathPod, func(_ http.ResponseWriter, r *http.Request) error {
 			var b podjob.Bundle
-			if err := take(r, &b); err != nil {
+			if err := decodeRequest(r, &b); err != nil {
 				return err
 			}
 			return do(b)
@@ -148,19 +148,19 @@ func (a *Agent) handler() http.Handler {
 	}
 	handle("POST "+pathStop, func(_ http.ResponseWriter, r *http.Request) error {
 		var o stopOrder
-		if err := take(r, &o); err != nil {
+		if err := decodeRequest(r, &o); err != nil {
 			return err
 		}
-		return a.order(o.GraceSeconds)
+		return a.orderStop(o.GraceSeconds)
 	})
 	handle("PUT "+pathServices, func(_ http.ResponseWriter, r *http.Request) error {
 		var s Services
-		if err := take(r, &s); err != nil {
+		if err := decodeRequest(r, &s); err != nil {
 			return err
 		}
 		return a.setServices(s)
 	})
-	handle("GET "+pathLogs, a.logs)
+	handle("GET "+pathLogs, a.writeLogs)
 	handle("GET "+pathStats, func(w http.ResponseWriter, _ *http.Request) error {
 		if a.config.Stats == nil {
 			return errdefs.NotFound("the machine measures nothing")
@@ -171,21 +171,21 @@ func (a *Agent) handler() http.Handler {
 		}
 		return json.NewEncoder(w).Encode(s)
 	})
-	handle("POST "+pathImage+"{id}", a.image)
-	handle("POST "+pathStream, a.stream)
-	handle("POST "+pathWatch, a.watch)
+	handle("POST "+pathImage+"{id}", a.receiveImage)
+	handle("POST "+pathStream, a.passStream)
+	handle("POST "+pathWatch, a.sendStates)
 	return mux
 }
 
-func take(r *http.Request, v any) error {
+func decodeRequest(r *http.Request, v any) error {
 	if err := json.NewDecoder(io.LimitReader(r.Body, maxBundle)).Decode(v); err != nil {
 		return errdefs.AsInvalidInput(fmt.Errorf("read the request: %w", err))
 	}
 	return nil
 }
 
-// refuse answers with an error, if the answer has not begun yet.
-func refuse(w http.ResponseWriter, err error) {
+// writeRefusal answers with an error, if the answer has not begun yet.
+func writeRefusal(w http.ResponseWriter, err error) {
 	code := http.StatusInternalServerError
 	switch {
 	case errors.Is(err, ErrTaken):
@@ -211,8 +211,8 @@ func (a *Agent) podNow() (*corev1.Pod, corev1.PodStatus) {
 	return a.bundle.Pod, a.state.Status.Pod
 }
 
-// logs answers with the log of a container, also after the pod has ended.
-func (a *Agent) logs(w http.ResponseWriter, r *http.Request) error {
+// writeLogs answers with the log of a container, also after the pod has ended.
+func (a *Agent) writeLogs(w http.ResponseWriter, r *http.Request) error {
 	var opts api.ContainerLogOpts
 	if err := json.Unmarshal([]byte(r.FormValue("options")), &opts); err != nil {
 		return errdefs.AsInvalidInput(fmt.Errorf("read the options: %w", err))
@@ -251,8 +251,8 @@ func (a *Agent) logs(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// upgraded turns the connection of a request into a stream.
-func upgraded(w http.ResponseWriter) (net.Conn, *bufio.Reader, error) {
+// upgradeConnection turns the connection of a request into a stream.
+func upgradeConnection(w http.ResponseWriter) (net.Conn, *bufio.Reader, error) {
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil, nil, err
@@ -264,15 +264,15 @@ func upgraded(w http.ResponseWriter) (net.Conn, *bufio.Reader, error) {
 	return conn, rw.Reader, nil
 }
 
-// stream hands a connection to the process that runs the pod.
-func (a *Agent) stream(w http.ResponseWriter, r *http.Request) error {
+// passStream hands a connection to the process that runs the pod.
+func (a *Agent) passStream(w http.ResponseWriter, r *http.Request) error {
 	a.mu.Lock()
 	runs := a.state.Status != nil && !a.state.Status.Ended
 	a.mu.Unlock()
 	if !runs {
 		return errdefs.InvalidInput("the pod does not run")
 	}
-	conn, read, err := upgraded(w)
+	conn, read, err := upgradeConnection(w)
 	if err != nil {
 		return nil //nolint:nilerr // the node has gone
 	}
@@ -295,9 +295,9 @@ type buffered struct {
 // Read implements net.Conn.
 func (b *buffered) Read(p []byte) (int, error) { return b.r.Read(p) }
 
-// watch sends the state at each change until the connection ends. Each byte from the node counts as contact.
-func (a *Agent) watch(w http.ResponseWriter, r *http.Request) error {
-	conn, read, err := upgraded(w)
+// sendStates sends the state at each change until the connection ends. Each byte from the node counts as contact.
+func (a *Agent) sendStates(w http.ResponseWriter, r *http.Request) error {
+	conn, read, err := upgradeConnection(w)
 	if err != nil {
 		return nil //nolint:nilerr // the node has gone
 	}
@@ -315,7 +315,7 @@ func (a *Agent) watch(w http.ResponseWriter, r *http.Request) error {
 			if _, err := read.ReadByte(); err != nil {
 				return
 			}
-			a.hear()
+			a.recordContact()
 			select {
 			case beats <- struct{}{}:
 			default:

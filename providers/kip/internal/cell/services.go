@@ -29,7 +29,7 @@ type ServicePort struct {
 
 // SetServices replaces the Services that the machine knows.
 func (c *Client) SetServices(ctx context.Context, s Services) error {
-	return c.call(ctx, c.known, http.MethodPut, pathServices, s, nil)
+	return c.callMachine(ctx, c.known, http.MethodPut, pathServices, s, nil)
 }
 
 // setServices replaces the Services of the machine.
