@@ -611,11 +611,11 @@ func TestTwoNodesWithOneName(t *testing.T) {
 }
 
 // TestDNSOfTheClusterIsMissing: a pod that expects the cluster DNS gets one event, on a new machine and on a standby machine. A pod that requests the DNS
-// of its machine gets no event. The node refuses a pod with its own DNS.
+// of its machine, or its own, gets no event.
 func TestDNSOfTheClusterIsMissing(t *testing.T) {
 	for _, waiting := range []bool{false, true} {
 		for policy, want := range map[corev1.DNSPolicy]string{
-			corev1.DNSClusterFirst: "spec.dnsPolicy: ClusterFirst: ", "": "spec.dnsPolicy: ClusterFirst: ", corev1.DNSDefault: "", corev1.DNSNone: "refused",
+			corev1.DNSClusterFirst: "spec.dnsPolicy: ClusterFirst: ", "": "spec.dnsPolicy: ClusterFirst: ", corev1.DNSDefault: "", corev1.DNSNone: "",
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, func(c *Config) {
@@ -626,13 +626,11 @@ func TestDNSOfTheClusterIsMissing(t *testing.T) {
 				p := w.start(newAuthority(t), 0, false)
 				p.keep(4 * time.Minute)
 				pod := w.pod("one", func(pod *corev1.Pod) { pod.Spec.DNSPolicy = policy })
-				if refused := len(w.config.Capabilities().Check(pod)) > 0; refused != (want == "refused") {
-					t.Errorf("%q: refused: %t", policy, refused)
+				if refusals := w.config.Capabilities().Check(pod); len(refusals) > 0 {
+					t.Errorf("%q: refused: %v", policy, refusals)
 				}
-				if want != "refused" {
-					p.keep(20 * time.Second)
-					w.wants(string(policy), len(w.config.Standby), pod)
-				}
+				p.keep(20 * time.Second)
+				w.wants(string(policy), len(w.config.Standby), pod)
 				w.finish(p)
 				close(w.events.Events)
 				var got []string
@@ -640,7 +638,7 @@ func TestDNSOfTheClusterIsMissing(t *testing.T) {
 					got = append(got, e)
 				}
 				switch {
-				case want == "" || want == "refused":
+				case want == "":
 					if len(got) > 0 {
 						t.Errorf("%q: events %q", policy, got)
 					}

@@ -30,7 +30,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/ec2"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
@@ -207,11 +206,11 @@ ec2: {region: us-east-1, endpoint: %q, subnetID: subnet-1}
 	in.ConfigPath = file
 	ctx, cancel := context.WithTimeout(t.Context(), bootTime)
 	defer cancel()
-	provider, err := Provider().New(ctx, in)
+	made, err := Provider().New(ctx, in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kit := provider.(*service.Provider[instance])
+	kit := made.(*provider).Provider
 	p := &process{w: w, driver: &driver{kit: kit}, ended: make(chan struct{}), news: make(chan struct{}, 1)}
 	p.run(ctx)
 	defer func() { cancel(); <-p.ended }()

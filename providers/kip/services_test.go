@@ -130,7 +130,7 @@ func TestGPUsOfAPodReachItsMachine(t *testing.T) {
 	}
 	c := manySizes()
 	c.Types = append(c.Types, Type{Name: "gpus", CPU: resource.MustParse("8"), Memory: resource.MustParse("32Gi"), GPUs: 4, GPUResource: "example.com/gpu"})
-	for pod, want := range map[*corev1.Pod]string{gpu("nvidia.com/gpu", "1"): "gpu nvidia.com/gpu", gpu("example.com/gpu", "3"): "gpus example.com/gpu", aPod(nil, nil): "small nvidia.com/gpu"} {
+	for pod, want := range map[*corev1.Pod]string{gpu("nvidia.com/gpu", "1"): "gpu nvidia.com/gpu", gpu("example.com/gpu", "3"): "gpus example.com/gpu", aPod(nil, nil): "c5.large nvidia.com/gpu"} {
 		w, err := c.wishOf(pod)
 		if err != nil {
 			t.Error(err)
