@@ -22,6 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/delivery"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
@@ -55,6 +56,12 @@ type driver struct {
 
 	slices   discoverylisters.EndpointSliceLister // guarded by mu; nil: the node has not read them
 	services *clusterServices                     // guarded by mu; nil: not known yet
+}
+
+// clusterServices are the Services of the cluster at one time. It never changes.
+type clusterServices struct {
+	of   string // the versions of all objects
+	data cell.Services
 }
 
 // cellState is the state of one machine. The mu of the driver guards its fields.
@@ -364,6 +371,25 @@ func (d *driver) Renew(ctx context.Context, in *service.Inputs, i instance) erro
 // Update implements service.Updater: it sends the agent the changed content of the pod's volumes.
 func (d *driver) Update(ctx context.Context, pod *corev1.Pod, i instance) error {
 	return d.Renew(ctx, &service.Inputs{Pod: pod}, i)
+}
+
+// clusterDNS returns the DNS servers of the cluster, or nothing if machines cannot reach them.
+func (d *driver) clusterDNS() []string {
+	if !d.config.Services || len(d.config.ClusterDNS) > 0 || d.in.Services == nil {
+		return d.config.ClusterDNS
+	}
+	s, err := d.in.Services.Services("kube-system").Get("kube-dns")
+	if err != nil || s.Spec.ClusterIP == "" || s.Spec.ClusterIP == corev1.ClusterIPNone {
+		return nil
+	}
+	return []string{s.Spec.ClusterIP}
+}
+
+// bundleOf returns the bundle of a pod for its machine.
+func (d *driver) bundleOf(ctx context.Context, in *service.Inputs) (podjob.Bundle, error) {
+	b, err := pack.Bundle(ctx, in, d.in, d.config.runtime())
+	b.ClusterDNS, b.DeviceKind = d.clusterDNS(), d.config.deviceKind(in.Pod)
+	return b, err
 }
 
 // agentOf returns the agent of the machine that runs a pod.

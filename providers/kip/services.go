@@ -17,17 +17,8 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
 )
-
-// clusterServices are the Services of the cluster at one time. It never changes.
-type clusterServices struct {
-	of   string // the versions of all objects
-	data cell.Services
-}
 
 // servicesAgain is the wait of a pod while the node does not know the Services of the cluster.
 const servicesAgain = 2 * time.Second
@@ -168,26 +159,7 @@ func (d *driver) sendServices(ctx context.Context, c *cellState, a agent, give b
 	return true, nil
 }
 
-// clusterDNS returns the DNS servers of the cluster, or nothing if machines cannot reach them.
-func (d *driver) clusterDNS() []string {
-	if !d.config.Services || len(d.config.ClusterDNS) > 0 || d.in.Services == nil {
-		return d.config.ClusterDNS
-	}
-	s, err := d.in.Services.Services("kube-system").Get("kube-dns")
-	if err != nil || s.Spec.ClusterIP == "" || s.Spec.ClusterIP == corev1.ClusterIPNone {
-		return nil
-	}
-	return []string{s.Spec.ClusterIP}
-}
-
 // expectsClusterDNS reports whether a pod resolves names of Services.
 func expectsClusterDNS(pod *corev1.Pod) bool {
 	return pod.Spec.DNSPolicy != corev1.DNSDefault && pod.Spec.DNSPolicy != corev1.DNSNone
-}
-
-// bundleOf returns the bundle of a pod for its machine.
-func (d *driver) bundleOf(ctx context.Context, in *service.Inputs) (podjob.Bundle, error) {
-	b, err := pack.Bundle(ctx, in, d.in, d.config.runtime())
-	b.ClusterDNS, b.DeviceKind = d.clusterDNS(), d.config.deviceKind(in.Pod)
-	return b, err
 }

@@ -4,9 +4,11 @@ package cell
 
 import (
 	"errors"
+	"net/netip"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
@@ -98,4 +100,19 @@ type imageHead struct {
 	Image podjob.Image `json:"image,omitzero"`
 	Code  codes.Code   `json:"code,omitempty"` // the reason if there is no image
 	Error string       `json:"error,omitempty"`
+}
+
+// Services are all Services of a cluster, for the network of a machine.
+type Services struct {
+	Ports []ServicePort `json:"ports"`
+}
+
+// ServicePort is a port of a Service.
+type ServicePort struct {
+	Service  netip.AddrPort  `json:"service"`  // the cluster IP and the port
+	Protocol corev1.Protocol `json:"protocol"` // TCP or UDP
+	// Endpoints are the addresses of pods. Without one, the machine refuses connections.
+	Endpoints []netip.AddrPort `json:"endpoints,omitempty"`
+	// Sticky means that all connections of the machine lead to one endpoint, as long as the endpoint exists.
+	Sticky bool `json:"sticky,omitempty"`
 }

@@ -5,27 +5,11 @@ package cell
 import (
 	"context"
 	"net/http"
-	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
-
-// Services are all Services of a cluster, for the network of a machine.
-type Services struct {
-	Ports []ServicePort `json:"ports"`
-}
-
-// ServicePort is a port of a Service.
-type ServicePort struct {
-	Service  netip.AddrPort  `json:"service"`  // the cluster IP and the port
-	Protocol corev1.Protocol `json:"protocol"` // TCP or UDP
-	// Endpoints are the addresses of pods. Without one, the machine refuses connections.
-	Endpoints []netip.AddrPort `json:"endpoints,omitempty"`
-	// Sticky means that all connections of the machine lead to one endpoint, as long as the endpoint exists.
-	Sticky bool `json:"sticky,omitempty"`
-}
 
 // SetServices replaces the Services that the machine knows.
 func (c *Client) SetServices(ctx context.Context, s Services) error {
