@@ -266,7 +266,7 @@ func (a *agent) http() *http.Client {
 	if a.tls == nil {
 		return http.DefaultClient
 	}
-	return &http.Client{Transport: &http.Transport{DialTLSContext: dialer{tls: a.tls.client(), host: "127.0.0.1"}.dialTLS, DisableKeepAlives: true}}
+	return &http.Client{Transport: &http.Transport{DialTLSContext: config.TLSFiles(a.tls.client()).DialTLS, DisableKeepAlives: true}}
 }
 
 // config returns a configuration for this agent, with the rights of the README.

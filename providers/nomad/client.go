@@ -4,19 +4,15 @@ package nomad
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
-	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -32,7 +28,7 @@ type client struct {
 	namespace string
 	token     config.Secret
 	http      *http.Client
-	dial      dialer
+	tls       config.TLSFiles
 	proxy     func(*http.Request) (*url.URL, error) // nil: none
 }
 
@@ -54,16 +50,15 @@ func newClient(c Config) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nomad provider: address: %w", err)
 	}
-	d := dialer{tls: c.TLS, host: address.Hostname()}
 	proxy := http.ProxyFromEnvironment
 	if c.TLS != (TLS{}) {
 		proxy = nil // connections through one would not have these files
 	}
 	return &client{
-		proxy: proxy, address: address, region: c.Region, namespace: c.Namespace, token: c.Token, dial: d,
+		proxy: proxy, address: address, region: c.Region, namespace: c.Namespace, token: c.Token, tls: config.TLSFiles(c.TLS),
 		http: &http.Client{
 			Transport: &http.Transport{
-				Proxy: proxy, DialTLSContext: d.dialTLS, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
+				Proxy: proxy, DialTLSContext: config.TLSFiles(c.TLS).DialTLS, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the client would follow a redirect with the token
 		},
@@ -222,38 +217,59 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// dialer connects with the current files, so that certificates can be replaced while the node runs.
-type dialer struct {
-	tls  TLS
-	host string
+// answerError is an unsuccessful answer.
+type answerError struct {
+	what    string
+	code    int
+	text    string
+	foreign bool // the answer comes from a proxy, not from Nomad, and says nothing about jobs
 }
 
-func (d dialer) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
-	config, err := d.config()
-	if err != nil {
-		return nil, err
+func (e *answerError) Error() string {
+	if e.foreign {
+		return fmt.Sprintf("%s: the server at the address of Nomad answers %d, and is not Nomad: %s", e.what, e.code, e.text)
 	}
-	return (&tls.Dialer{Config: config}).DialContext(ctx, network, address)
+	return fmt.Sprintf("%s: Nomad answers %d: %s", e.what, e.code, e.text)
 }
 
-func (d dialer) config() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cmp.Or(d.tls.ServerName, d.host)}
-	if d.tls.CAFile != "" {
-		data, err := os.ReadFile(d.tls.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("nomad provider: tls.caFile: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(data) {
-			return nil, fmt.Errorf("nomad provider: tls.caFile: %s has no certificate", d.tls.CAFile)
-		}
+// missing matches Nomad's texts about objects that it lacks. A proxy answers 404 for other reasons, and with
+// other texts.
+var missing = regexp.MustCompile(`(^|: )((job|variable|alloc|allocation) not found|Unknown allocation ".*"|task ".*" not started yet.*|log entry for task .* not found)$`)
+
+// NotFound reports a 404 of Nomad itself about a missing object.
+func (e *answerError) NotFound() bool {
+	return e.code == http.StatusNotFound && !e.foreign && missing.MatchString(e.text)
+}
+
+// InvalidInput is the kind of a 400.
+func (e *answerError) InvalidInput() bool { return e.code == http.StatusBadRequest && !e.foreign }
+
+// forbidden reports whether the token has not the rights.
+func (e *answerError) forbidden() bool { return e.code == http.StatusForbidden && !e.foreign }
+
+// refused is an error unless an answer is a success.
+func refused(what string, answer *http.Response) error {
+	kind := answer.Header.Get("Content-Type")
+	html := strings.HasPrefix(kind, "text/html")
+	success := answer.StatusCode == http.StatusOK || answer.StatusCode == http.StatusNoContent // the latter when a Variable was removed
+	if success && !html {
+		return nil
 	}
-	if d.tls.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(d.tls.CertFile, d.tls.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("nomad provider: tls.certFile: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
+	// Nomad writes errors as text. A 400 without a content type comes from a listener that expects TLS, and has
+	// no relation to the request.
+	foreign := html || kind == "" && answer.StatusCode == http.StatusBadRequest
+	err := error(&answerError{what: what, code: answer.StatusCode, text: said(text), foreign: foreign})
+	if wait := config.RetryAfter(answer.Header); wait > 0 {
+		err = errdefs.RetryAfter(err, wait)
 	}
-	return config, nil
+	return err
+}
+
+// said returns an error text of Nomad as one line.
+func said(text []byte) string {
+	if line := strings.Join(strings.Fields(string(text)), " "); line != "" {
+		return line
+	}
+	return "nothing more"
 }

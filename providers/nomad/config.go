@@ -3,6 +3,7 @@
 package nomad
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
@@ -121,9 +122,7 @@ func (c Config) complete() (Config, error) {
 	} else if u.Scheme == "http" && c.TLS != (TLS{}) {
 		problems.Add("tls: the address begins with http://")
 	}
-	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
-		problems.Add("clusterName: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_NOMAD_CLUSTER_NAME", c.ClusterName)
-	}
+	problems.ClusterName(c.ClusterName, "VKUBELET_NOMAD_CLUSTER_NAME")
 	for _, d := range c.Drivers {
 		if d != DriverExec && d != DriverRawExec && d != DriverDocker {
 			problems.Add("drivers: %q: want %s, %s or %s", d, DriverExec, DriverRawExec, DriverDocker)
@@ -156,12 +155,7 @@ func (c Config) complete() (Config, error) {
 }
 
 func (c *Config) defaults() {
-	set := func(field *string, value string) {
-		if *field == "" {
-			*field = value
-		}
-	}
-	set(&c.Address, "http://127.0.0.1:4646")
+	c.Address = cmp.Or(c.Address, "http://127.0.0.1:4646")
 	if !strings.Contains(c.Address, "://") {
 		scheme := "http://"
 		if c.TLS != (TLS{}) {
@@ -169,32 +163,21 @@ func (c *Config) defaults() {
 		}
 		c.Address = scheme + c.Address
 	}
-	set(&c.Namespace, "default")
-	set(&c.NodePool, "default")
-	set(&c.Network, NetworkBridge)
+	c.Namespace, c.NodePool, c.Network = cmp.Or(c.Namespace, "default"), cmp.Or(c.NodePool, "default"), cmp.Or(c.Network, NetworkBridge)
 	if len(c.Datacenters) == 0 {
 		c.Datacenters = []string{"*"}
 	}
 	if len(c.Drivers) == 0 {
 		c.Drivers = []string{DriverDocker}
 	}
-	if c.Priority == 0 {
-		c.Priority = 50
-	}
-	if c.RestartDelay.Duration == 0 {
-		c.RestartDelay.Duration = 10 * time.Second
-	}
-	if c.LostAfter.Duration == 0 {
-		c.LostAfter.Duration = 5 * time.Minute
-	}
+	c.Priority, c.MaxPods = cmp.Or(c.Priority, 50), cmp.Or(c.MaxPods, 1000)
+	c.RestartDelay.Duration = cmp.Or(c.RestartDelay.Duration, 10*time.Second)
+	c.LostAfter.Duration = cmp.Or(c.LostAfter.Duration, 5*time.Minute)
 	if c.DefaultResources == nil {
 		c.DefaultResources = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}
 	}
 	if c.Devices == nil {
 		c.Devices = map[string]string{"nvidia.com/gpu": "nvidia/gpu"}
-	}
-	if c.MaxPods == 0 {
-		c.MaxPods = 1000
 	}
 }
 

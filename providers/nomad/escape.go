@@ -61,6 +61,3 @@ func envLine(name, value string) (string, error) {
 	line.WriteString("\"\n")
 	return line.String(), nil
 }
-
-// quote writes an argument of a POSIX shell.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

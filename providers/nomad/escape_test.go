@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
 // expression matches the expressions that Nomad replaces in the environment of a task.
@@ -113,7 +115,7 @@ func TestNoSecretOnACommandLine(t *testing.T) {
 }
 
 func TestQuote(t *testing.T) {
-	if got := quote(`a'b"$c`); got != `'a'\''b"$c'` {
+	if got := shellexec.Quote(`a'b"$c`); got != `'a'"'"'b"$c'` {
 		t.Errorf("got %s", got)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -17,6 +16,8 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/websession"
 )
 
 // Exec implements service.Executor, by the websocket of the agent.
@@ -28,12 +29,13 @@ func (d *driver) Exec(ctx context.Context, in service.Target[*instance], command
 		return err
 	}
 	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
 	service.Begun(attach)
-	s := execSession{conn: conn, attach: attach}
-	go s.send(ctx) // ends with the input, or with the first write after the end of conn
-	go s.resize(ctx)
+	s := execSession{conn: websession.Keep(ctx, conn), attach: attach}
+	go s.send() // ends with the input, or with the first write after the end of conn
+	go s.beat(ctx)
+	go shellexec.EachSize(ctx, attach, func(size api.TermSize) {
+		_ = s.conn.SendJSON(nomadapi.ExecStreamingInput{TTYSize: &nomadapi.TerminalSize{Height: int(size.Height), Width: int(size.Width)}})
+	})
 	return s.receive(ctx)
 }
 
@@ -46,7 +48,7 @@ func (c *client) exec(ctx context.Context, alloc, task string, command []string,
 	path := "/v1/client/allocation/" + alloc + "/exec"
 	u := c.url(path, query{"task": task, "command": string(encoded), "tty": strconv.FormatBool(tty)})
 	u.Scheme = map[string]string{"http": "ws", "https": "wss"}[u.Scheme]
-	dialer := websocket.Dialer{Proxy: c.proxy, HandshakeTimeout: requestTimeout, NetDialTLSContext: c.dial.dialTLS}
+	dialer := websocket.Dialer{Proxy: c.proxy, HandshakeTimeout: requestTimeout, NetDialTLSContext: c.tls.DialTLS}
 	conn, answer, err := dialer.DialContext(ctx, u.String(), c.header(ctx))
 	if answer == nil || err == nil {
 		return conn, err
@@ -63,52 +65,30 @@ const execBeat = 10 * time.Second
 
 // execSession is a running command.
 type execSession struct {
-	conn   *websocket.Conn
+	conn   *websession.Session
 	attach api.AttachIO
-	mu     sync.Mutex // of writes
 }
 
-func (s *execSession) write(in nomadapi.ExecStreamingInput) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.conn.WriteJSON(in)
-}
-
-// send passes the input on.
-func (s *execSession) send(context.Context) {
-	stdin := s.attach.Stdin()
-	buffer := make([]byte, 8<<10)
-	for stdin != nil {
-		n, err := stdin.Read(buffer)
-		if n > 0 && s.write(nomadapi.ExecStreamingInput{Stdin: &nomadapi.ExecStreamingIOOperation{Data: buffer[:n]}}) != nil {
-			return
-		}
-		if err != nil {
-			break
-		}
+// send passes the input on, and then its end.
+func (s *execSession) send() {
+	write := func(io *nomadapi.ExecStreamingIOOperation) error {
+		return s.conn.SendJSON(nomadapi.ExecStreamingInput{Stdin: io})
 	}
-	_ = s.write(nomadapi.ExecStreamingInput{Stdin: &nomadapi.ExecStreamingIOOperation{Close: true}})
+	websession.CopyInput(s.attach.Stdin(), func(data []byte) error { return write(&nomadapi.ExecStreamingIOOperation{Data: data}) })
+	_ = write(&nomadapi.ExecStreamingIOOperation{Close: true}) // fails after the session
 }
 
-// resize passes sizes of the terminal on, and signs of life.
-func (s *execSession) resize(ctx context.Context) {
+// beat sends signs of life.
+func (s *execSession) beat(ctx context.Context) {
 	ticker := time.NewTicker(execBeat)
 	defer ticker.Stop()
-	sizes := s.attach.Resize()
 	for {
-		var in nomadapi.ExecStreamingInput
 		select {
-		case size, ok := <-sizes:
-			if !ok {
-				sizes = nil
-				continue
-			}
-			in.TTYSize = &nomadapi.TerminalSize{Height: int(size.Height), Width: int(size.Width)}
 		case <-ticker.C:
 		case <-ctx.Done():
 			return
 		}
-		if s.write(in) != nil {
+		if s.conn.SendJSON(nomadapi.ExecStreamingInput{}) != nil {
 			return
 		}
 	}

@@ -4,6 +4,7 @@ package nomad
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
@@ -126,28 +128,14 @@ func (m mapping) datacenters(pod *corev1.Pod) ([]string, error) {
 	}
 	for _, name := range asked {
 		allowed := func(pattern string) bool {
-			return name == pattern || !strings.Contains(name, "*") && matches(pattern, name)
+			is, _ := path.Match(pattern, name) // a pattern that is none matches nothing
+			return name == pattern || is && !strings.Contains(name, "*")
 		}
 		if !slices.ContainsFunc(m.config.Datacenters, allowed) {
 			return nil, errdefs.InvalidInputf("annotation %s: %q is not one of this node's: %s", AnnotationDatacenters, name, strings.Join(m.config.Datacenters, ", "))
 		}
 	}
 	return asked, nil
-}
-
-// matches reports whether a pattern, in which * stands for any characters, matches a name.
-func matches(pattern, name string) bool {
-	begin, rest, star := strings.Cut(pattern, "*")
-	name, ok := strings.CutPrefix(name, begin)
-	if !star {
-		return ok && name == ""
-	}
-	for i := 0; ok && i <= len(name); i++ {
-		if matches(rest, name[i:]) {
-			return true
-		}
-	}
-	return false
 }
 
 // network returns the network of the pod, with its host ports.
@@ -163,13 +151,7 @@ func (m mapping) network(pod *corev1.Pod) ([]*nomadapi.NetworkResource, error) {
 		}
 		if d != nil {
 			dns.Servers, dns.Searches = append(dns.Servers[:len(dns.Servers):len(dns.Servers)], d.Nameservers...), d.Searches
-			for _, o := range d.Options {
-				text := o.Name
-				if o.Value != nil {
-					text += ":" + *o.Value
-				}
-				dns.Options = append(dns.Options, text)
-			}
+			dns.Options = podspec.DNSOptions(d)
 		}
 		if len(dns.Servers)+len(dns.Searches)+len(dns.Options) > 0 {
 			n.DNS = dns

@@ -22,24 +22,9 @@ func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	if err != nil {
 		log.G(ctx).WithError(err).Warn("The capacity of Nomad is not known yet")
 	}
-	found := placeOf(nodes, d.config)
-	found.write(n, d.config)
+	n.Status.Capacity = placeOf(nodes, d.config).capacity(d.config)
+	n.Status.Allocatable = n.Status.Capacity.DeepCopy()
 	n.Status.NodeInfo.ContainerRuntimeVersion = "nomad://" + d.config.Drivers[0]
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.node = n
-}
-
-// NotifyNodeStatus implements service.NodeReporter. The node is complete by now: its port and its declarations
-// come after ConfigureNode.
-func (d *driver) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
-	d.mu.Lock()
-	d.notifyNode, d.node = notify, d.node.DeepCopy()
-	known, found := d.placeError == nil, d.place
-	d.mu.Unlock()
-	if known { // the place was found before the callback was set
-		d.tellPlace(found)
-	}
 }
 
 // followNodes keeps the capacity up to date until ctx ends, by requests that wait for a change.
@@ -64,6 +49,7 @@ func (d *driver) followNodes(ctx context.Context) {
 	}
 }
 
+// takePlace records the clients, and reports their resources.
 func (d *driver) takePlace(found place) {
 	d.store.mu.Lock()
 	if !maps.Equal(d.store.hosts, found.hosts) {
@@ -76,20 +62,7 @@ func (d *driver) takePlace(found place) {
 	d.mu.Lock()
 	d.place, d.placeError = found, nil
 	d.mu.Unlock()
-	d.tellPlace(found)
-}
-
-// tellPlace reports the resources of the clients.
-func (d *driver) tellPlace(found place) {
-	d.mu.Lock()
-	notify, n := d.notifyNode, d.node
-	d.mu.Unlock()
-	if notify == nil || n == nil {
-		return
-	}
-	n = n.DeepCopy()
-	found.write(n, d.config)
-	notify(n)
+	d.provider.Offer(found.capacity(d.config))
 }
 
 // patience is how long a question waits for the first answer about clients.

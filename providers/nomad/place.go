@@ -83,9 +83,3 @@ func (p place) capacity(c Config) corev1.ResourceList {
 	}
 	return list
 }
-
-// write gives a node its capacity.
-func (p place) write(n *corev1.Node, c Config) {
-	n.Status.Capacity = p.capacity(c)
-	n.Status.Allocatable = n.Status.Capacity.DeepCopy()
-}

@@ -3,7 +3,6 @@
 package nomad
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
@@ -44,16 +44,8 @@ type task struct {
 	mounts []string          // shell lines that mount the volumes
 }
 
-// isSidecar reports whether an init container goes on running beside the later containers.
-func isSidecar(c *corev1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}
-
 // hasSecretEnv reports whether a variable of the container may come from a Secret.
-func hasSecretEnv(c *corev1.Container) bool {
-	return slices.ContainsFunc(c.EnvFrom, func(e corev1.EnvFromSource) bool { return e.SecretRef != nil }) ||
-		slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil })
-}
+func hasSecretEnv(c *corev1.Container) bool { return podspec.SecretSource(c, nil) != nil }
 
 // program gives the task its command. Where its volumes are put into place, or it has to wait for an init container before it, a
 // shell does that first: /bin/sh of the image, or of the client's chroot.
@@ -123,27 +115,14 @@ func (b taskBuilder) dockerOnly(t *task, c *corev1.Container) error {
 	if c.ImagePullPolicy == corev1.PullAlways {
 		t.Config["force_pull"] = true
 	}
-	s, inPod := c.SecurityContext, b.Pod.Spec.SecurityContext
-	var user, groupID *int64
-	if inPod != nil {
-		user, groupID = inPod.RunAsUser, inPod.RunAsGroup
+	if s := c.SecurityContext; s != nil && s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem {
+		t.Config["readonly_rootfs"] = true
 	}
-	if s != nil {
-		if s.RunAsUser != nil {
-			user = s.RunAsUser
-		}
-		if s.RunAsGroup != nil {
-			groupID = s.RunAsGroup
-		}
-		if s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem {
-			t.Config["readonly_rootfs"] = true
-		}
-	}
-	switch {
-	case user != nil && groupID != nil:
-		t.User = fmt.Sprintf("%d:%d", *user, *groupID)
-	case user != nil:
-		t.User = fmt.Sprint(*user)
+	switch as := podspec.RunAsOf(b.Pod, c); {
+	case as.User != nil && as.Group != nil:
+		t.User = fmt.Sprintf("%d:%d", *as.User, *as.Group)
+	case as.User != nil:
+		t.User = fmt.Sprint(*as.User)
 	}
 	return nil
 }
@@ -160,7 +139,7 @@ func (b taskBuilder) script(t *task, i int, init bool) string {
 		lines = append(lines, "until [ -e "+ready(i-1)+" ]; do sleep 0.1; done")
 	}
 	switch {
-	case several && isSidecar(t.spec):
+	case several && podspec.IsSidecar(t.spec):
 		lines = append(lines, ": > "+ready(i))
 	case several && i < len(b.Pod.Spec.InitContainers)-1:
 		return strings.Join(append(lines, `"$0" "$@" & p=$!; trap 'kill -TERM $p' TERM; wait $p; c=$?`,
@@ -215,19 +194,11 @@ func maySecret(e corev1.EnvVar) bool {
 
 // checkMode refuses features that the pod's driver lacks, although the node declares them for another driver.
 func checkMode(driver string, pod *corev1.Pod, c *corev1.Container, at *field.Path) error {
-	s, p := c.SecurityContext, pod.Spec.SecurityContext
-	if s == nil {
-		s = &corev1.SecurityContext{}
-	}
-	if p == nil {
-		p = &corev1.PodSecurityContext{}
-	}
-	user, nonRoot := cmp.Or(s.RunAsUser, p.RunAsUser), cmp.Or(s.RunAsNonRoot, p.RunAsNonRoot)
-	users := s.RunAsUser != nil || s.RunAsGroup != nil || p.RunAsUser != nil || p.RunAsGroup != nil
+	as, s := podspec.RunAsOf(pod, c), c.SecurityContext
 	switch {
-	case nonRoot != nil && *nonRoot && (user == nil || *user == 0):
+	case as.MayBeRoot():
 		return errdefs.InvalidInputf("%s: Nomad does not look who an image runs as: say another runAsUser than 0", at.Child("securityContext", "runAsNonRoot"))
-	case driver != DriverDocker && (users || s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem):
+	case driver != DriverDocker && (as.User != nil || as.Group != nil || s != nil && s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem):
 		return errdefs.InvalidInputf("%s: the driver %s has no such settings", at.Child("securityContext"), driver)
 	}
 	return nil
@@ -238,18 +209,13 @@ func (b taskBuilder) checkProbes(c *corev1.Container, init bool, at *field.Path)
 	if init && c.StartupProbe != nil {
 		return errdefs.InvalidInputf("%s: this node does it, and the containers that start next would not wait for it", at.Child("startupProbe"))
 	}
-	for _, of := range []struct {
-		name  string
-		probe *corev1.Probe
-	}{{"startupProbe", c.StartupProbe}, {"livenessProbe", c.LivenessProbe}, {"readinessProbe", c.ReadinessProbe}} {
-		name, p := of.name, of.probe
+	return podspec.Probes(c, at, func(p *corev1.Probe, at *field.Path) error {
 		switch {
-		case p == nil:
 		case p.TerminationGracePeriodSeconds != nil:
-			return errdefs.InvalidInputf("%s: Nomad gives a task the time that its pod was made with", at.Child(name, "terminationGracePeriodSeconds"))
+			return errdefs.InvalidInputf("%s: Nomad gives a task the time that its pod was made with", at.Child("terminationGracePeriodSeconds"))
 		case p.Exec == nil && b.config.Network != NetworkBridge && !b.Pod.Spec.HostNetwork:
-			return errdefs.InvalidInputf("%s: the pod has no address to ask, as the pods of this node are in the network of the clients: use exec, or hostNetwork", at.Child(name))
+			return errdefs.InvalidInputf("%s: the pod has no address to ask, as the pods of this node are in the network of the clients: use exec, or hostNetwork", at)
 		}
-	}
-	return nil
+		return nil
+	})
 }

@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package nomad is a provider that runs pods on a HashiCorp Nomad cluster: a pod is a job with one group, and a
+// container is a task.
+//
+// The guarantee: a pod is one job, whose ID follows from its UID, and one allocation. Nomad replaces the
+// allocation only after a drain, a preemption or a stop of the allocation, and the provider then stops the job.
+// Values of Secrets and tokens are in a Nomad Variable that only the tasks of the job can read, never in the
+// job. One event stream delivers the changes at Nomad for all pods.
+//
+// The surprise: the drivers exec and raw_exec have no images, so their containers need a command. A container
+// that has failed for good ends the other containers of its pod: this is Nomad's rule for the tasks of a group.
 package nomad
 
 import (
@@ -71,12 +81,10 @@ type driver struct {
 	telling sync.Mutex // held during calls of the provider, before the lock of the store, so that the calls are in the order of the changes
 
 	mu         sync.Mutex
-	down       error              // guarded by mu: why the stream is not there
-	listError  error              // guarded by mu: why the last list failed
-	place      place              // guarded by mu
-	placeError error              // guarded by mu: why place is not known
-	node       *corev1.Node       // guarded by mu: the configured node
-	notifyNode func(*corev1.Node) // guarded by mu
+	down       error // guarded by mu: why the stream is not there
+	listError  error // guarded by mu: why the last list failed
+	place      place // guarded by mu
+	placeError error // guarded by mu: why place is not known
 }
 
 var (
@@ -91,7 +99,6 @@ var (
 	_ service.Prober[*instance]    = (*driver)(nil)
 	_ service.Pinger               = (*driver)(nil)
 	_ service.NodeConfigurer       = (*driver)(nil)
-	_ service.NodeReporter         = (*driver)(nil)
 	_ service.Examiner             = (*driver)(nil)
 	_ service.Closer               = (*driver)(nil)
 )

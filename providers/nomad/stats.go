@@ -8,6 +8,7 @@ import (
 	"time"
 
 	nomadapi "github.com/hashicorp/nomad/api"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
@@ -20,37 +21,35 @@ func (d *driver) Stats(ctx context.Context, of []service.Target[*instance]) ([]s
 	found, _ := d.found()
 	all := []statsv1alpha1.PodStats{}
 	var mu sync.Mutex
-	var wait sync.WaitGroup
-	room := make(chan struct{}, together)
+	var requests errgroup.Group
+	requests.SetLimit(together)
 	for _, t := range of {
 		a := t.Instance.alloc
 		if a == nil || a.ClientStatus != nomadapi.AllocClientStatusRunning {
 			continue
 		}
-		room <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-room }()
+		requests.Go(func() error {
 			usage, err := d.client.stats(ctx, a.ID)
 			if err != nil {
-				return // the allocation has just ended, or its client is away
+				return nil //nolint:nilerr // the allocation has just ended, or its client is away
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, podStats(t.Pod, usage, found.mhz))
+			return nil
 		})
 	}
-	wait.Wait()
+	_ = requests.Wait()
 	return all, ctx.Err()
 }
 
 // podStats converts Nomad's units: MHz, and bytes.
 func podStats(pod *corev1.Pod, usage *nomadapi.AllocResourceUsage, mhz float64) statsv1alpha1.PodStats {
 	at := metav1.NewTime(time.Unix(0, usage.Timestamp))
-	out := statsv1alpha1.PodStats{PodRef: statsv1alpha1.PodReference{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}}
-	var cores, memory uint64
-	for name, task := range usage.Tasks {
-		if task.ResourceUsage == nil || task.ResourceUsage.CpuStats == nil || task.ResourceUsage.MemoryStats == nil {
-			continue
+	return service.PodStats(pod, func(c *statsv1alpha1.ContainerStats) {
+		task := usage.Tasks[c.Name]
+		if task == nil || task.ResourceUsage == nil || task.ResourceUsage.CpuStats == nil || task.ResourceUsage.MemoryStats == nil {
+			return
 		}
 		var nano uint64
 		if mhz > 0 {
@@ -58,13 +57,7 @@ func podStats(pod *corev1.Pod, usage *nomadapi.AllocResourceUsage, mhz float64) 
 		}
 		m := task.ResourceUsage.MemoryStats
 		bytes := max(m.Usage, m.RSS)
-		cores, memory = cores+nano, memory+bytes
-		out.Containers = append(out.Containers, statsv1alpha1.ContainerStats{
-			Name: name, CPU: &statsv1alpha1.CPUStats{Time: at, UsageNanoCores: &nano},
-			Memory: &statsv1alpha1.MemoryStats{Time: at, UsageBytes: &bytes, WorkingSetBytes: &bytes, RSSBytes: &m.RSS},
-		})
-	}
-	out.CPU = &statsv1alpha1.CPUStats{Time: at, UsageNanoCores: &cores}
-	out.Memory = &statsv1alpha1.MemoryStats{Time: at, UsageBytes: &memory, WorkingSetBytes: &memory}
-	return out
+		c.CPU = &statsv1alpha1.CPUStats{Time: at, UsageNanoCores: &nano}
+		c.Memory = &statsv1alpha1.MemoryStats{Time: at, UsageBytes: &bytes, WorkingSetBytes: &bytes, RSSBytes: &m.RSS}
+	})
 }

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
@@ -83,7 +84,7 @@ func observe(pod *corev1.Pod, s seen) podstatus.Pod {
 		case !k.Run.StartedAt.IsZero() && k.Run.StartedAt.Before(before):
 			k.Run.StartedAt = before
 		}
-		if !isSidecar(c) {
+		if !podspec.IsSidecar(c) {
 			before, waits = k.Run.FinishedAt, waits || !(k.State == podstatus.Exited && k.Run.ExitCode != nil && *k.Run.ExitCode == 0)
 		}
 		out.Containers = append(out.Containers, k)
@@ -109,19 +110,11 @@ func allocation(out *podstatus.Pod, a *nomadapi.Allocation, moved, lost bool) {
 			out.Message = cmp.Or(whyFailed(a), a.ClientDescription)
 		}
 	case nomadapi.AllocClientStatusLost:
-		out.Ended, out.Failed = true, true
-		out.Reason, out.Message = reasonNodeLost, fmt.Sprintf("the client %s is lost: %s", a.NodeName, why)
-		for i := range out.Containers { // the exit codes of running containers are unknown
-			if k := &out.Containers[i]; k.State == podstatus.Running {
-				k.State = podstatus.Exited
-			}
-		}
+		out.Failed, out.Reason, out.Message = true, reasonNodeLost, fmt.Sprintf("the client %s is lost: %s", a.NodeName, why)
+		out.EndRunning()
 	case nomadapi.AllocClientStatusUnknown:
 		out.Reason, out.Message = reasonNodeLost, fmt.Sprintf("the client %s is disconnected", a.NodeName)
-		no := false
-		for i := range out.Containers {
-			out.Containers[i].Ready = &no
-		}
+		out.NotReady()
 	}
 	switch {
 	case !out.Ended || out.Reason != "":

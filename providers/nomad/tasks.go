@@ -21,6 +21,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
 // maxVariable is how many bytes a Variable of Nomad holds.
@@ -33,7 +34,7 @@ func (b taskBuilder) add(out *request, g *nomadapi.TaskGroup, c *corev1.Containe
 		LogConfig: &nomadapi.LogConfig{MaxFiles: ptr.To(2), MaxFileSizeMB: ptr.To(10)}, Config: map[string]any{},
 	}}
 	if init {
-		t.Lifecycle = &nomadapi.TaskLifecycle{Hook: nomadapi.TaskLifecycleHookPrestart, Sidecar: isSidecar(c)}
+		t.Lifecycle = &nomadapi.TaskLifecycle{Hook: nomadapi.TaskLifecycleHookPrestart, Sidecar: podspec.IsSidecar(c)}
 	}
 	var err error
 	if t.Resources, err = b.resources(c, at); err != nil {
@@ -100,7 +101,7 @@ const day = 24 * time.Hour
 // success.
 func (b taskBuilder) restart(c *corev1.Container, init bool) *nomadapi.RestartPolicy {
 	p := &nomadapi.RestartPolicy{Attempts: ptr.To(0), Interval: ptr.To(day), Delay: &b.config.RestartDelay.Duration, Mode: ptr.To("fail"), RenderTemplates: ptr.To(false)}
-	if b.Pod.Spec.RestartPolicy != corev1.RestartPolicyNever || init && isSidecar(c) {
+	if b.Pod.Spec.RestartPolicy != corev1.RestartPolicyNever || init && podspec.IsSidecar(c) {
 		p.Attempts, p.Mode = ptr.To(int(day/b.config.RestartDelay.Duration)), ptr.To("delay")
 	}
 	return p
@@ -224,11 +225,11 @@ func (b taskBuilder) mount(t *task, m *corev1.VolumeMount, v *corev1.Volume, at 
 	}
 	inside := "/" + strings.TrimPrefix(source, "../") // in the file system of a task of exec
 	if v.EmptyDir != nil {
-		t.mounts = append(t.mounts, "mkdir -p "+quote(inside)+"; chmod 777 "+quote(inside)+" 2>/dev/null")
+		t.mounts = append(t.mounts, "mkdir -p "+shellexec.Quote(inside)+"; chmod 777 "+shellexec.Quote(inside)+" 2>/dev/null")
 	}
 	// Move an existing directory aside: the link would otherwise be made inside it.
 	t.mounts = append(t.mounts, fmt.Sprintf("{ [ ! -d %[3]s ] || [ -L %[3]s ] || mv %[3]s %[4]s; } && mkdir -p %[1]s && ln -sfn %[2]s %[3]s || exit 1",
-		quote(path.Dir(mount)), quote(inside), quote(mount), quote(mount+".hidden")))
+		shellexec.Quote(path.Dir(mount)), shellexec.Quote(inside), shellexec.Quote(mount), shellexec.Quote(mount+".hidden")))
 	return nil
 }
 
