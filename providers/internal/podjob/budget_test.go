@@ -32,7 +32,7 @@ func TestProgramOfAPodStaysSmall(t *testing.T) {
 }
 
 // ofOneHost are words of a system that starts pods.
-var ofOneHost = regexp.MustCompile(`(?i)slurm|srun|sbatch|squeue|scancel|scontrol`)
+var ofOneHost = regexp.MustCompile(`(?i)slurm|\bsrun\b|sbatch|squeue|scancel|scontrol`)
 
 // TestNoWordOfOneHost: what only one system knows is in the package of that system.
 func TestNoWordOfOneHost(t *testing.T) {
