@@ -59,7 +59,9 @@ func TestWantedPodAmongOthers(t *testing.T) {
 				f.Others = ShowOther(f.Others, pod("c"), &f.Sent, now)
 			}, want: Rest, backend: "c"},
 		{name: "the wanted one has stopped and is held, beside an orphan", facts: given{API: doomed, Sent: Sent{UID: "b"}, Backend: running},
-			change: func(f *Facts) { f.Stopped, f.Others[0].Since = true, now.Add(-time.Minute) }, want: Stopped},
+			change: func(f *Facts) { f.Stopped, f.Others[0].Since = true, now.Add(-time.Minute) }, want: DeleteOrphan, backend: "a"},
+		{name: "the wanted one has stopped and is held", facts: given{API: doomed, Sent: asked(accepted(own), time.Minute, 1, true)}, change: func(f *Facts) { f.Stopped = true }, want: Rest},
+		{name: "the wanted one has stopped, and runs again", facts: given{API: doomed, Sent: asked(accepted(own), time.Minute, 1, true), Backend: own}, change: func(f *Facts) { f.Stopped = true }, want: Stop, backend: "b"},
 		{name: "the wanted one has ended and is kept", facts: given{API: failed, Sent: stopped, Backend: failed}, change: func(f *Facts) { f.Over, f.Suspect = true, true }, want: Rest, backend: "a"},
 		{name: "the wanted one is kept after its stop, and is no orphan", facts: given{API: pod("a", deleting(1)), Sent: stopped}, change: func(f *Facts) {
 			f.untake(Look)

@@ -86,6 +86,7 @@ func nextWanted(f *Facts, backend *corev1.Pod) Decision {
 	switch {
 	case f.API == nil:
 		d.Step = Forget
+	case backend == nil && f.Stopped && f.isTracked() && f.mustStop():
 	case f.mustStop():
 		return nextStop(f, backend)
 	case Terminal(&f.API.Status):
