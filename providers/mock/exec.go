@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/exec"
 
@@ -46,24 +45,20 @@ func (p *provider) openShell(ctx context.Context, namespace, podName, containerN
 	}
 	sh = &shell{
 		ctx: ctx, env: shellEnvironment(container, hostname), hostname: hostname,
-		stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
+		stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, tty: attach.TTY(),
 	}
 	if in := attach.Stdin(); in != nil {
 		sh.stdin = input{ctx, in}
 	}
 	if out := attach.Stdout(); out != nil {
 		sh.stdout, sh.stderr = out, out
-		if attach.TTY() {
-			sh.terminal = term.NewTerminal(struct {
-				io.Reader
-				io.Writer
-			}{sh.stdin, out}, "")
-			sh.stdout, sh.stderr = sh.terminal, sh.terminal
+		if sh.tty {
+			sh.stdout, sh.stderr = terminal{out}, terminal{out}
 		}
 	}
 	if out := attach.Stderr(); out != nil {
 		sh.stderr = out
-	} else if sh.terminal == nil {
+	} else if !sh.tty {
 		sh.stderr = io.Discard
 	}
 	return sh, s, m.run, nil

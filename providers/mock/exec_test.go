@@ -189,3 +189,20 @@ func TestSessionsEndWithTheirContainer(t *testing.T) {
 		})
 	}
 }
+
+// writes records each write.
+type writes []string
+
+func (w *writes) Write(b []byte) (int, error) {
+	*w = append(*w, string(b))
+	return len(b), nil
+}
+
+// TestLineOnATerminalIsOneWrite: kubectl shows its own messages on the same terminal, and none comes between a line and its end.
+func TestLineOnATerminalIsOneWrite(t *testing.T) {
+	var got writes
+	sh := &shell{ctx: t.Context(), tty: true, stdout: terminal{&got}, stderr: terminal{&got}}
+	if err := sh.run([]string{"echo", "hello", "you"}); err != nil || len(got) != 1 || got[0] != "hello you\r\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}

@@ -23,7 +23,7 @@ type shell struct {
 	ctx            context.Context
 	env            []string // NAME=value
 	hostname       string
-	terminal       *term.Terminal // nil without a terminal
+	tty            bool
 	stdin          io.Reader
 	stdout, stderr io.Writer
 }
@@ -93,9 +93,11 @@ func (sh *shell) runShell(args []string) error {
 		}
 		return lines.Text(), nil
 	}
-	if sh.terminal != nil {
-		sh.terminal.SetPrompt("$ ")
-		next = sh.terminal.ReadLine
+	if sh.tty {
+		next = term.NewTerminal(struct {
+			io.Reader
+			io.Writer
+		}{sh.stdin, sh.stdout}, "$ ").ReadLine
 	}
 	for {
 		line, err := next()
@@ -194,4 +196,23 @@ func (sh *shell) variableValue(name string) string {
 		}
 	}
 	return ""
+}
+
+// terminal writes lines as a terminal wants them, with a carriage return. One write stays one write, so that no
+// other output comes between a line and its end.
+type terminal struct{ io.Writer }
+
+// Write writes b and replaces each \n without a \r by \r\n.
+func (t terminal) Write(b []byte) (int, error) {
+	out := make([]byte, 0, len(b)+8)
+	for i, c := range b {
+		if c == '\n' && (i == 0 || b[i-1] != '\r') {
+			out = append(out, '\r')
+		}
+		out = append(out, c)
+	}
+	if _, err := t.Writer.Write(out); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
