@@ -177,11 +177,12 @@ func (m *statusManager) removePod(ctx context.Context, key string, api *corev1.P
 	opts.Preconditions = metav1.NewUIDPreconditions(string(api.UID))
 	ctx, cancel := context.WithTimeout(ctx, podRequestTimeout)
 	defer cancel()
+	st := m.states.get(key) // the sync lane may forget the pod as soon as its object is gone
 	err := m.client.Pods(api.Namespace).Delete(ctx, api.Name, *opts)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return newLaneError(api, "", fmt.Errorf("remove pod %s: %w", key, err))
 	}
-	if st := m.states.get(key); st.sent.UID == api.UID {
+	if st.sent.UID == api.UID {
 		logStopped(ctx, key, api, &st)
 	}
 	m.states.status(key, anyPod, func(s statusWriter) {
