@@ -37,7 +37,7 @@ func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *
 	} else {
 		logger.Info("stopped a pod at the backend, because the API server no longer has it")
 	}
-	w.states.changeOther(key, backend.UID, func(o *lifecycle.Other) { o.Asked = now })
+	w.states.changeOther(key, backend.UID, func(o *lifecycle.Other) { o.Asked, o.Stale = now, true })
 	w.orphans.forgetPod(key)
 	w.syncLane.Add(key)
 	return nil

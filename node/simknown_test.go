@@ -317,6 +317,28 @@ func TestKnownSchedules(t *testing.T) {
 			{"delete by default", 2, 4, 0},
 			{"lists lie", 1, 3, 45 * time.Second},
 		}},
+		// No list came for a minute, and the node believed its copy from before the stop.
+		"an ended pod is told to stop again without a list": {Silent: true, KeepsEnded: true, PlainErrors: true, ShowsAfter: 5 * time.Second, SaysPending: true, Steps: []simStep{
+			{"create", 0, 0, time.Second},
+			{"create", 0, 3, 0},
+			{"create", 0, 5, time.Second},
+			{"create", 2, 5, 0},
+			{"delete", 0, 2, 0},
+			{"create", 1, 5, 0},
+			{"recreate", 2, 2, 11 * time.Second},
+			{"start", 1, 5, 300 * time.Millisecond},
+			{"create", 1, 4, 0},
+			{"lag", 1, 2, 0},
+			{"create", 2, 2, time.Millisecond},
+			{"create", 1, 3, 0},
+			{"create", 1, 2, time.Second},
+			{"cut", 1, 4, 300 * time.Millisecond},
+			{"restart without a cache", 2, 5, 0},
+			{"provider hangs", 0, 5, 11 * time.Second},
+			{"provider is slow", 2, 5, time.Second},
+			{"create", 2, 0, time.Second},
+			{"restart without a cache", 0, 4, 45 * time.Second},
+		}},
 		// Empty lists made the node forget that it had told the pod to stop.
 		"an ended pod is told to stop again after each empty list": {Lies: allLie, StopTime: time.Second, KeepsEnded: true, Steps: []simStep{
 			{"create", 0, 0, 11 * time.Second},

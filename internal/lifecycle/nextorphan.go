@@ -45,6 +45,9 @@ func nextOrphan(f *Facts, o *Other) Decision {
 	if wait := o.stopping(f.Now); wait > 0 {
 		return Decision{Step: Wait, Again: wait}
 	}
+	if o.Stale { // the pod is told to stop again only if the backend shows it again
+		return Decision{Step: Wait, Again: askAgain}
+	}
 	left, atOnce := o.Since.Add(f.orphanAge(o)).Sub(f.Now), o.Deleted && !f.holdsName()
 	switch {
 	case left > 0 && !atOnce:

@@ -57,6 +57,7 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 		{name: "it was asked to stop a moment ago", backend: running, orphan: stopping(0), want: Wait, again: ReportedWithin},
 		{name: "it is stopping for long", backend: running, orphan: stopping(39 * time.Second), want: Wait, again: 10 * time.Second},
 		{name: "it does not stop", backend: running, orphan: stopping(40 * time.Second), want: DeleteOrphan},
+		{name: "it was not shown since it was told to stop", backend: running, orphan: stopping(40 * time.Second), change: func(f *Facts) { f.Others[0].Stale = true }, want: Wait, again: 10 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := given{API: tt.api, Backend: tt.backend, Sent: tt.sent}.facts()

@@ -18,6 +18,7 @@ type Other struct {
 	Pod     *corev1.Pod
 	Since   time.Time // when the backend first showed it
 	Asked   time.Time // time of the last acknowledged DeletePod
+	Stale   bool      // the backend has not shown the pod since that DeletePod, so Pod is older
 	Deleted bool      // its deletion was seen in the API server
 }
 
@@ -43,7 +44,7 @@ func ChangeOther(others []Other, uid types.UID, change func(*Other)) []Other {
 // pod was in the API server counts.
 func ShowOther(others []Other, pod *corev1.Pod, sent *Sent, now time.Time) []Other {
 	return ChangeOther(others, pod.UID, func(o *Other) {
-		if o.Pod = pod; o.Since.IsZero() {
+		if o.Pod, o.Stale = pod, false; o.Since.IsZero() {
 			o.Since = now
 		}
 		if o.Asked.IsZero() && sent.UID == o.UID && sent.StopAcked {

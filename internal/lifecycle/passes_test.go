@@ -91,7 +91,7 @@ func anyFacts(t *rapid.T) *Facts {
 		f.Failure = &PodFailure{}
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "others") {
-		o := Other{UID: uid("other"), Since: at("other since"), Asked: at("other asked"), Deleted: yes("other deleted")}
+		o := Other{UID: uid("other"), Since: at("other since"), Asked: at("other asked"), Stale: yes("other stale"), Deleted: yes("other deleted")}
 		if o.Pod = anyPod(t, "other pod"); o.Pod != nil {
 			o.UID = o.Pod.UID
 		}
