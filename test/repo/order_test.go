@@ -16,6 +16,7 @@ var inOrder = []string{
 }
 
 func TestFilesOfPackagesHaveAnOrder(t *testing.T) {
+	tree := load(t)
 	text, err := os.ReadFile("test/repo/order.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -25,5 +26,5 @@ func TestFilesOfPackagesHaveAnOrder(t *testing.T) {
 		t.Fatalf("order.txt: %v", err)
 	}
 	report(t, "a reader of a large package must be able to begin at its ground, and a part that stands on another one must not be known there",
-		load(t).FileOrders(ceilings, inOrder...))
+		tree.FileOrders(ceilings, inOrder...))
 }

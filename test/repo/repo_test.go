@@ -127,16 +127,14 @@ var confined = []repocheck.Confined{
 		Why: "it stands on another implementation of this module path"},
 }
 
-// TestMain goes to the top of the tree, where all paths of the rules begin.
-func TestMain(m *testing.M) {
+// theTree goes to the top of the tree, where all paths of the rules begin, and reads the tree once for all rules. It does so within a test: go test
+// sees no change of the directory before that, and would take the results of the last run for a changed tree.
+var theTree = sync.OnceValues(func() (*repocheck.Tree, error) {
 	if err := os.Chdir("../.."); err != nil {
-		panic(err)
+		return nil, err
 	}
-	os.Exit(m.Run())
-}
-
-// theTree reads the tree once for all rules.
-var theTree = sync.OnceValues(func() (*repocheck.Tree, error) { return repocheck.Load(".") })
+	return repocheck.Load(".")
+})
 
 func load(t *testing.T) *repocheck.Tree {
 	t.Helper()
@@ -199,6 +197,7 @@ func TestNestedModulesUseTheTree(t *testing.T) {
 // TestProgramsShareWhatIsCompiled: where one module below Kubernetes has another version, all of Kubernetes above it is compiled again for the next
 // program of `make up`, which takes minutes.
 func TestProgramsShareWhatIsCompiled(t *testing.T) {
+	load(t)
 	versions := func(folder string) map[string]string {
 		text, err := os.ReadFile(filepath.Join(folder, "go.mod"))
 		if err != nil {
