@@ -126,8 +126,7 @@ func (m machine) left() (files []string) {
 	return files
 }
 
-// seeInstalled sees that the program runs in the root, that the programs it calls are beside it, and that the unit starts the program with the sample configuration,
-// which it accepts.
+// seeInstalled checks an installed package: the program runs, its helper programs are beside it, and it accepts the sample configuration of the unit.
 func (m machine) seeInstalled(version string) {
 	m.t.Helper()
 	if out := m.run("chroot", m.root, "/usr/bin/virtual-kubelet", "--version"); !bytes.Contains(out, []byte(version)) {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release makes the files of a release: the binary for every platform, the programs beside provider process and of the demo on
-// Linux, an archive of each platform, packages for Debian and Fedora, an image of the binaries for Linux, the chart as a file and as an OCI layout, the manifest for krew, the
-// modules of each binary with their licences (SPDX, CycloneDX and a notice), the checksums of all files, and with a key their signature.
+// Command release makes the files of a release:
+//
+//   - an archive for each platform with the binary, and for Linux with the programs of provider process and of the demo;
+//   - packages for Debian and Fedora, and an image for Linux;
+//   - the chart, as a file and as an OCI layout, and the manifest for krew;
+//   - the modules of each binary with their licences: SPDX, CycloneDX and a notice;
+//   - the checksums of all files, and with a key their signature.
 //
 // The guarantee: the same sources, version and toolchain make the same bytes, on every machine and at any time.
 //

@@ -117,7 +117,7 @@ func (r *trial) find(t *testing.T, pattern string) []string {
 	return names
 }
 
-// output returns what a command says. It must succeed.
+// output returns the output of a command, which must succeed.
 func output(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)

@@ -136,7 +136,7 @@ func (r *resolver) read(ctx context.Context, key sourceKey) (*source, error) {
 	return src, err
 }
 
-// recordMissing records that the object named what does not exist. It returns an error if the object is mandatory.
+// recordMissing records a missing object or key. It returns an error if the object is mandatory.
 func (r *resolver) recordMissing(container, kind, what string, optional bool) error {
 	reason := necessityWord(optional) + kind + "NotFound"
 	if optional {

@@ -37,7 +37,7 @@ var ErrAddress = errors.New("the service gives no address of a session that begi
 
 // Options are how a session is opened.
 type Options struct {
-	// TLS has the settings of requests to the service. Nil: those of this machine.
+	// TLS has the settings for requests to the service. Nil means the settings of this machine.
 	TLS *tls.Config
 	// Protocols are the offered protocols.
 	Protocols []string
