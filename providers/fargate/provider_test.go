@@ -571,7 +571,8 @@ func TestTaskOfAnEarlierRequestIsFound(t *testing.T) {
 	if err := p.kit.CreatePod(t.Context(), pod); err == nil {
 		t.Fatal("the answer was not lost")
 	}
-	p.mapping.config.CapacityProvider = Spot
+	pod = pod.DeepCopy()
+	pod.Annotations = map[string]string{AnnotationCapacityProvider: Spot}
 	tick := everyMoment(t)
 	for {
 		err := p.kit.CreatePod(t.Context(), pod)
