@@ -183,6 +183,9 @@ func (c *Client) logIn(ctx context.Context, old *gophercloud.ServiceClient) (*go
 	return service, nil
 }
 
+// throttledFor is the least pause after a refused login of too many.
+const throttledFor = 10 * time.Second
+
 // refuseLogin returns the error of a failed login. Keystone answers 404 for a deleted application credential, which tells
 // nothing about the things of the service. A login without an answer keeps its cause.
 func refuseLogin(action string, err error) error {
@@ -192,7 +195,10 @@ func refuseLogin(action string, err error) error {
 		return fmt.Errorf("%s: %w", action, err)
 	}
 	failed := error(&loginError{action + ": " + err.Error() + ": look at the credentials, and at the address of Keystone"})
-	if r.After > 0 || r.Status == http.StatusTooManyRequests {
+	switch {
+	case r.Status == http.StatusTooManyRequests:
+		failed = errdefs.RetryAfter(failed, max(r.After, throttledFor))
+	case r.After > 0:
 		failed = errdefs.RetryAfter(failed, r.After)
 	}
 	return failed
