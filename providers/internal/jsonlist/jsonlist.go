@@ -10,6 +10,7 @@ package jsonlist
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 )
@@ -20,7 +21,30 @@ var errForm = errors.New("the answer is no JSON of the documentation")
 // Read reads a JSON object. It calls take with each item of the fields in lists, and decodes every other field into rest by
 // its name.
 func Read[T any](r io.Reader, lists []string, take func(T), rest map[string]any) error {
-	d := json.NewDecoder(r)
+	in := &reader{r: r}
+	err := readObject(json.NewDecoder(in), lists, take, rest)
+	if err != nil && in.err != nil { // the answer was cut
+		return fmt.Errorf("read the answer: %w", in.err)
+	}
+	return err
+}
+
+// reader keeps the first error of reading, which tells why an answer is incomplete.
+type reader struct {
+	r   io.Reader
+	err error
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(b []byte) (int, error) {
+	n, err := r.r.Read(b)
+	if err != nil && err != io.EOF && r.err == nil { //nolint:errorlint // readers return io.EOF itself
+		r.err = err
+	}
+	return n, err
+}
+
+func readObject[T any](d *json.Decoder, lists []string, take func(T), rest map[string]any) error {
 	if err := expect(d, json.Delim('{')); err != nil {
 		return err
 	}

@@ -3,11 +3,15 @@
 package jsonlist
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 type item struct{ ID string }
@@ -43,6 +47,14 @@ func TestEachItemIsTaken(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
+	}
+}
+
+// TestCutAnswerKeepsItsCause: a time limit in the middle of an answer is no answer of another form.
+func TestCutAnswerKeepsItsCause(t *testing.T) {
+	cut := io.MultiReader(strings.NewReader(`{"results":[{"id":"a"}`), iotest.ErrReader(context.DeadlineExceeded))
+	if err := Read(cut, []string{"results"}, func(item) {}, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
 	}
 }
 
