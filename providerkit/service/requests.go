@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
@@ -122,8 +123,7 @@ func PodStats(pod *corev1.Pod, measure func(*statsv1alpha1.ContainerStats)) stat
 	if pod.Status.StartTime != nil {
 		out.StartTime = *pod.Status.StartTime
 	}
-	for i := range pod.Status.ContainerStatuses {
-		s := &pod.Status.ContainerStatuses[i]
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) { // sidecars are init containers
 		if s.State.Running == nil {
 			continue
 		}

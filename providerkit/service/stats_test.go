@@ -15,7 +15,7 @@ import (
 // TestPodStats checks that the stats of a pod have its running containers, and the sums of all that was measured.
 func TestPodStats(t *testing.T) {
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u"}, Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u"}, Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{Name: "sidecar", State: running}, {Name: "done"}}, ContainerStatuses: []corev1.ContainerStatus{
 		{Name: "a", State: running}, {Name: "b", State: running}, {Name: "unmeasured", State: running}, {Name: "waits"},
 	}}}
 	at := metav1.NewTime(time.Unix(1000, 0))
@@ -25,7 +25,7 @@ func TestPodStats(t *testing.T) {
 			c.Memory = &statsv1alpha1.MemoryStats{Time: at, UsageBytes: new(uint64(7))}
 		}
 	})
-	if len(s.Containers) != 3 || s.PodRef.Namespace != "ns" || s.PodRef.UID != "u" || !s.CPU.Time.Equal(&at) || *s.CPU.UsageNanoCores != 10 || *s.Memory.WorkingSetBytes != 14 {
+	if len(s.Containers) != 4 || s.PodRef.Namespace != "ns" || s.PodRef.UID != "u" || !s.CPU.Time.Equal(&at) || *s.CPU.UsageNanoCores != 15 || *s.Memory.WorkingSetBytes != 21 {
 		t.Errorf("got %+v", s)
 	}
 	if s := PodStats(pod, func(*statsv1alpha1.ContainerStats) {}); s.CPU != nil || s.Memory != nil {
