@@ -29,14 +29,15 @@ const (
 )
 
 // The scripts of a package. dpkg calls them with words, rpm with the number of versions that are installed then. An upgrade restarts a running
-// daemon, which ends no pod. Without systemd, as in an image, they leave it alone. A purge removes the certificates that the node requested, but no
+// daemon, which ends no pod unless it drains its node on exit. A unit that cannot be started or stopped does not fail the package. Without systemd, as
+// in an image, the scripts leave it alone. A purge removes the certificates that the node requested, but no
 // other data: pods may still run there, with volumes.
 const (
-	afterInstall = `[ ! -d /run/systemd/system ] || { systemctl daemon-reload && systemctl try-restart ` + program + `.service; }
+	afterInstall = `[ ! -d /run/systemd/system ] || { systemctl daemon-reload && systemctl try-restart ` + program + `.service || true; }
 `
-	beforeRemove = `case $1 in remove | 0) [ ! -d /run/systemd/system ] || systemctl disable --now ` + program + `.service ;; esac
+	beforeRemove = `case $1 in remove | 0) [ ! -d /run/systemd/system ] || systemctl disable --now ` + program + `.service || true ;; esac
 `
-	afterRemove = `[ ! -d /run/systemd/system ] || systemctl daemon-reload
+	afterRemove = `[ ! -d /run/systemd/system ] || systemctl daemon-reload || true
 [ "$1" != purge ] || { rm -rf /var/lib/` + program + `/certificates; rmdir --ignore-fail-on-non-empty /var/lib/` + program + ` 2>/dev/null || true; }
 `
 )
