@@ -65,7 +65,7 @@ func (c *child) describeEnd() error {
 // stop ends the process and waits for its end.
 func (c *child) stop() error {
 	if c.input != nil {
-		if err := c.input.Close(); err != nil {
+		if err := c.input.Close(); err != nil && !errors.Is(err, os.ErrClosed) { // closed: it has ended
 			return fmt.Errorf("stop %s: %w", c.name, err)
 		}
 	} else if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {

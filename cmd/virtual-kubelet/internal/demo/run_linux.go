@@ -11,10 +11,12 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +51,10 @@ type demo struct {
 func (d *demo) run(parent context.Context) (err error) {
 	runtime.LockOSThread() // the end of the thread would end the processes that it has started
 	defer runtime.UnlockOSThread()
+	// A second signal must not end this program while the node stops its pods: the kernel would then end the node at once.
+	ignored := make(chan os.Signal, 1)
+	signal.Notify(ignored, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(ignored)
 	if d.dir, err = os.MkdirTemp("", "virtual-kubelet-demo-"); err != nil {
 		return err
 	}
@@ -74,7 +80,7 @@ func (d *demo) run(parent context.Context) (err error) {
 	}
 	<-ctx.Done()
 	if parent.Err() != nil {
-		fmt.Fprintln(d.out)
+		fmt.Fprintln(d.out, "\nstopping the pods, the node and the cluster, which takes up to a minute")
 		return nil
 	}
 	return context.Cause(ctx)
@@ -224,7 +230,7 @@ func (d *demo) startNode(ctx context.Context) error {
 		"--tls-cert-file", filepath.Join(credentials, "kubelet.crt"), "--tls-private-key-file", filepath.Join(credentials, "kubelet.key"),
 		"--client-ca-file", filepath.Join(credentials, "ca.crt"),
 	}, d.options...)...)
-	cmd.Env = append(os.Environ(), d.environment...)
+	cmd.Env = append(d.userEnvironment(), d.environment...)
 	if err := d.startChild("virtual-kubelet", cmd, nil); err != nil {
 		return err
 	}
@@ -239,6 +245,18 @@ func (d *demo) startNode(ctx context.Context) error {
 	}
 	d.say("virtual node %s is ready, with provider %s", nodeName, d.provider)
 	return nil
+}
+
+// userEnvironment returns the variables of the user for the node. Beside an emulator, variables of the provider would lead the node to the user's own
+// account.
+func (d *demo) userEnvironment() []string {
+	if d.config != "" {
+		return os.Environ()
+	}
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return !slices.Contains([]string{"PATH", "HOME", "USER", "LANG", "TMPDIR", "XDG_RUNTIME_DIR"}, name)
+	})
 }
 
 // awaitTrue waits until a condition is true.
