@@ -38,7 +38,7 @@ func main() {
 var modules = []string{
 	"virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci", "virtio_blk",
 	"failover", "net_failover", "virtio_net", "ena", "qemu_fw_cfg", "overlay",
-	"libcrc32c", "nfnetlink", "nf_tables", "nf_defrag_ipv4", "nf_defrag_ipv6", "nf_conntrack", "nf_nat", "nft_chain_nat", "nft_nat", "nft_numgen",
+	"libcrc32c", "nfnetlink", "nf_tables", "nf_defrag_ipv4", "nf_defrag_ipv6", "nf_conntrack", "nft_ct", "nf_nat", "nft_chain_nat", "nft_nat", "nft_numgen",
 	"nf_reject_ipv4", "nft_reject", "nft_reject_ipv4",
 }
 

@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -168,7 +169,8 @@ func translateServices(c *nftables.Conn, chain *nftables.Chain, n int, elements 
 	return nil
 }
 
-// refuseServices adds the rule for ports without an endpoint. It comes before the translation.
+// refuseServices adds the rules that refuse new connections to ports without an endpoint. They come before the translation. A connection that runs is
+// left alone: its endpoint may be not ready for a moment only.
 func refuseServices(c *nftables.Conn, table *nftables.Table, elements []nftables.SetElement) error {
 	set := &nftables.Set{Table: table, Name: "of-0", Concatenation: true, KeyType: keyType}
 	if err := addElements(c, set, elements); err != nil {
@@ -176,7 +178,12 @@ func refuseServices(c *nftables.Conn, table *nftables.Table, elements []nftables
 	}
 	before := *nftables.ChainPriorityNATDest - 10
 	chain := c.AddChain(&nftables.Chain{Name: "refused", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookOutput, Priority: &before})
-	match := append(loadKey(), &expr.Lookup{SourceRegister: firstRegister, SetName: set.Name, SetID: set.ID})
+	fresh := []expr.Any{
+		&expr.Ct{Key: expr.CtKeySTATE, Register: firstRegister},
+		&expr.Bitwise{SourceRegister: firstRegister, DestRegister: firstRegister, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(expr.CtStateBitNEW), Xor: make([]byte, 4)},
+		&expr.Cmp{Register: firstRegister, Op: expr.CmpOpNeq, Data: make([]byte, 4)},
+	}
+	match := append(append(fresh, loadKey()...), &expr.Lookup{SourceRegister: firstRegister, SetName: set.Name, SetID: set.ID})
 	c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(slices.Clone(match),
 		&expr.Cmp{Register: register1, Op: expr.CmpOpEq, Data: []byte{unix.IPPROTO_TCP}},
 		&expr.Reject{Type: unix.NFT_REJECT_TCP_RST},

@@ -109,6 +109,42 @@ func ask(t *testing.T, network, address string, times int) map[string]int {
 	return names
 }
 
+// dialEcho serves one connection with an echo, lets begin know the address, and connects to service. The returned function says something and wants it back.
+func dialEcho(t *testing.T, begin func(netip.AddrPort), service string) (net.Conn, func(string)) {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if c, err := l.Accept(); err == nil {
+			_, _ = io.Copy(c, c)
+			_ = c.Close()
+		}
+	}()
+	begin(l.Addr().(*net.TCPAddr).AddrPort())
+	conn, err := net.Dial("tcp4", service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = conn.Close(), l.Close()
+		<-ended
+	})
+	return conn, func(when string) {
+		t.Helper()
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		answer := make([]byte, 1)
+		if _, err := conn.Write([]byte("x")); err != nil {
+			t.Errorf("%s: %v", when, err)
+		} else if _, err := io.ReadFull(conn, answer); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+}
+
 // TestServiceLeadsToItsEndpoints: the kernel translates a cluster IP to one of the endpoints at random, follows each change, and refuses connections to a
 // port without an endpoint. A sticky port has one endpoint.
 func TestServiceLeadsToItsEndpoints(t *testing.T) {
@@ -140,6 +176,22 @@ func TestServiceLeadsToItsEndpoints(t *testing.T) {
 	if _, err := net.Dial("tcp4", "10.96.0.12:80"); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("without an endpoint: %v", err)
 	}
+	running, echo := dialEcho(t, func(at netip.AddrPort) {
+		s.Ports = append(s.Ports, port("10.96.0.14:80", corev1.ProtocolTCP, at))
+		if err := set(s); err != nil {
+			t.Fatal(err)
+		}
+	}, "10.96.0.14:80")
+	echo("with an endpoint")
+	s.Ports[len(s.Ports)-1].Endpoints = nil
+	if err := set(s); err != nil {
+		t.Fatal(err)
+	}
+	echo("after its endpoint has become not ready")
+	if _, err := net.Dial("tcp4", "10.96.0.14:80"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("a new connection without an endpoint: %v", err)
+	}
+	_ = running.Close()
 	s.Ports[0].Endpoints, s.Ports[1].Endpoints, s.Ports[2].Endpoints, s.Ports[3].Endpoints = []netip.AddrPort{b}, nil, nil, []netip.AddrPort{b}
 	if err := set(s); err != nil {
 		t.Fatal(err)
