@@ -25,9 +25,23 @@ const metadataIP = "169.254.169.254"
 // metadataMark marks the connections of this program to the metadata service. A pod cannot set a mark, because it has neither CAP_NET_ADMIN nor CAP_NET_RAW.
 const metadataMark = 0x766b
 
+// metadataIPv6 are the addresses of the metadata services of EC2 and OpenStack by IPv6. The agent does not use them.
+var metadataIPv6 = []string{"fd00:ec2::254", "fe80::a9fe:a9fe"}
+
+// hasIPv6 reports whether the kernel has IPv6.
+func hasIPv6() bool {
+	_, err := os.Stat("/proc/net/if_inet6")
+	return err == nil
+}
+
 // hideMetadata keeps pods from the metadata service: the machine routes only marked connections there.
 func hideMetadata() error {
 	err := runIP("rule", "add", "pref", "10", "to", metadataIP, "fwmark", fmt.Sprint(metadataMark), "lookup", "main")
+	for _, at := range metadataIPv6 {
+		if err := runIP("-6", "rule", "add", "pref", "11", "to", at, "type", "prohibit"); err != nil && hasIPv6() {
+			return err
+		}
+	}
 	return errors.Join(err, runIP("rule", "add", "pref", "11", "to", metadataIP, "type", "prohibit"))
 }
 

@@ -95,7 +95,7 @@ func (d *Driver) request(s machine.Spec) *ec2.RunInstancesInput {
 		UserData:                          aws.String(base64.StdEncoding.EncodeToString(s.UserData)),
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
 		MetadataOptions: &types.InstanceMetadataOptionsRequest{ // a request of a pod takes one more hop
-			HttpTokens: types.HttpTokensStateRequired, HttpPutResponseHopLimit: aws.Int32(1), HttpEndpoint: types.InstanceMetadataEndpointStateEnabled,
+			HttpTokens: types.HttpTokensStateRequired, HttpPutResponseHopLimit: aws.Int32(1), HttpEndpoint: types.InstanceMetadataEndpointStateEnabled, HttpProtocolIpv6: types.InstanceMetadataProtocolStateDisabled,
 		},
 		NetworkInterfaces: []types.InstanceNetworkInterfaceSpecification{{
 			DeviceIndex: aws.Int32(0), SubnetId: &d.config.SubnetID, Groups: slices.Concat(d.config.SecurityGroups, s.SecurityGroups), DeleteOnTermination: aws.Bool(true),

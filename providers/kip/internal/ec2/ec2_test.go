@@ -72,7 +72,7 @@ func TestEC2StartEndsByItself(t *testing.T) {
 	}
 	in := lastRequest(t, c, "RunInstances")
 	want := map[string]string{
-		"ClientToken": "token-1", "InstanceInitiatedShutdownBehavior": "terminate", "MinCount": "1", "MaxCount": "1", "MetadataOptions.HttpTokens": "required",
+		"ClientToken": "token-1", "InstanceInitiatedShutdownBehavior": "terminate", "MinCount": "1", "MaxCount": "1", "MetadataOptions.HttpTokens": "required", "MetadataOptions.HttpProtocolIpv6": "disabled",
 		"MetadataOptions.HttpPutResponseHopLimit": "1", "UserData": base64.StdEncoding.EncodeToString(s.UserData), "NetworkInterface.1.SubnetId": "subnet-1",
 		"NetworkInterface.1.SecurityGroupId.1": "sg-1", "NetworkInterface.1.SecurityGroupId.2": "sg-2", "NetworkInterface.1.AssociatePublicIpAddress": "false",
 		"NetworkInterface.1.DeleteOnTermination": "true", "BlockDeviceMapping.1.Ebs.DeleteOnTermination": "true", "BlockDeviceMapping.1.Ebs.VolumeSize": "8",
