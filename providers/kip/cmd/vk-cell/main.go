@@ -75,15 +75,18 @@ func runAgent(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(agentScore), 0); err != nil {
-		return fmt.Errorf("keep the agent when memory is used up: %w", err)
+	cgroups := findCgroups()
+	if cgroups != "" { // else containers would keep the score of the agent
+		if err := os.WriteFile("/proc/self/oom_score_adj", []byte(agentScore), 0); err != nil {
+			return fmt.Errorf("keep the agent when memory is used up: %w", err)
+		}
 	}
 	off := make(chan string, 1)
 	measured := newMeter()
 	a, err := cell.NewAgent(cell.AgentConfig{
 		UserData: user, Dir: *dir, Version: buildVersion, Run: podjob.Run, SetClock: setClock, Stats: measured.stats, SetServices: serviceSetter(user.Token),
 		PowerOff: func(why string) { off <- why },
-		Job:      podjob.Config{Job: user.Token, Machine: name, Hide: *dir, Confine: true, Started: measured.recordStart, CgroupParent: findCgroups(), WriteDNS: true, CDI: []string{"/run/cdi", "/etc/cdi"}},
+		Job:      podjob.Config{Job: user.Token, Machine: name, Hide: *dir, Confine: true, Started: measured.recordStart, CgroupParent: cgroups, WriteDNS: true, CDI: []string{"/run/cdi", "/etc/cdi"}},
 	})
 	if err != nil {
 		return err
