@@ -324,13 +324,13 @@ func (d *driver) step(ctx context.Context, c *cellState, a agent) error {
 	waited, pod := c.Tags[tagStandby] == "true", c.pod
 	stop := !c.stopBy.IsZero() && c.said != nil && c.said.Pod == c.pod.UID && c.pod.UID != "" && !c.hasEnded()
 	d.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
 	if !stop {
 		if known, err := d.sendServices(ctx, c, a, give); err != nil || !known && give {
 			return err
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
 	switch {
 	case give && waited:
 		if err := d.tagAs(ctx, c, pod); err != nil {

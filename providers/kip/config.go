@@ -175,6 +175,9 @@ func (c Config) complete() (Config, error) {
 		if c.SSH = &ssh; ssh.Agent == "" || c.QEMU != nil {
 			problem("ssh: want agent, the file vk-cell of `make cell-image`, and machines of ec2 or nova; the image of qemu has the agent")
 		}
+		if c.Containers == programs {
+			problem("ssh: a stock image has services that programs of pods could command: want containers: unpack")
+		}
 	}
 	if c.Image == "" {
 		problem("image: want the image that machines boot")

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/delivery"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/ec2"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/nova"
 )
 
@@ -117,6 +119,15 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: does not say %s", err, want)
 		}
+	}
+	c := testConfig("home")
+	c.Containers, c.QEMU, c.EC2, c.SSH = "", nil, &ec2.Config{SubnetID: "subnet-1"}, &delivery.Config{Agent: "vk-cell", User: "debian"}
+	if _, err := c.complete(); err != nil {
+		t.Error(err)
+	}
+	c.Containers = programs
+	if _, err := c.complete(); err == nil || !strings.Contains(err.Error(), "containers: unpack") {
+		t.Errorf("programs beside the services of a stock image: %v", err)
 	}
 }
 

@@ -88,6 +88,8 @@ type cellState struct {
 	stopBy  time.Time        // when to stop the machine, even if the pod runs; zero: never
 	stopped time.Time        // when the node asked for the stop of the machine
 	knows   *clusterServices // the Services that the machine knows
+	refused time.Time        // since when the machine does not take the Services; zero while it does
+	asked   time.Time        // when it was asked to take them, without success since then
 	step    chan struct{}    // holds a value when the follower has something to do
 }
 

@@ -768,7 +768,7 @@ func TestNewKeyDoesNotHideMachines(t *testing.T) {
 func TestAgentIsDeliveredOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config) {
-			c.QEMU, c.EC2, c.SSH = nil, &ec2.Config{SubnetID: "subnet-1"}, &delivery.Config{Agent: "vk-cell", User: "debian"}
+			c.Containers, c.QEMU, c.EC2, c.SSH = "", nil, &ec2.Config{SubnetID: "subnet-1"}, &delivery.Config{Agent: "vk-cell", User: "debian"}
 		})
 		w.boots = time.Hour
 		authority := newAuthority(t)

@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
-	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
 )
@@ -29,7 +30,10 @@ const proxyName = "service.kubernetes.io/service-proxy-name"
 // refreshServices returns the Services of the cluster, or nil while the node does not know them. It tells the followers of machines about a change.
 func (d *driver) refreshServices(ctx context.Context) *clusterServices {
 	d.mu.Lock()
-	lister, last := d.slices, d.services
+	lister, last, known := d.slices, d.services, ""
+	if last != nil {
+		known = last.of
+	}
 	d.mu.Unlock()
 	if !d.config.Services || lister == nil || d.in.Services == nil {
 		return nil
@@ -49,15 +53,17 @@ func (d *driver) refreshServices(ctx context.Context) *clusterServices {
 	for _, s := range all {
 		versions = fmt.Append(versions, s.UID, s.ResourceVersion, ";")
 	}
-	if last != nil && last.of == string(versions) {
+	if last != nil && known == string(versions) {
 		return last
 	}
-	now := &clusterServices{of: string(versions), data: servicesOf(services, all, d.owner.Node)}
+	data := servicesOf(services, all, d.owner.Node)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.services != nil && d.services.of == now.of {
-		return d.services // another goroutine was first
+	if d.services != nil && reflect.DeepEqual(d.services.data, data) {
+		d.services.of = string(versions) // the change concerns no machine
+		return d.services
 	}
+	now := &clusterServices{of: string(versions), data: data}
 	d.services = now
 	for _, c := range d.cells {
 		c.poke()
@@ -134,29 +140,47 @@ func endpointsOf(all []*discoveryv1.EndpointSlice, port corev1.ServicePort, loca
 	return slices.Compact(ready) // an endpoint may be in two slices while it moves
 }
 
-// sendServices sends a machine the Services if it does not know them. False means that the node does not know them yet. An agent that is too old for
-// Services keeps its running pod, and gets no other.
+// servicesRetry is the pause until a machine with a running pod, which did not take the Services, is asked to take them again.
+const servicesRetry = 10 * time.Second
+
+// sendServices sends a machine the Services if it does not know them. False means that the machine does not know them. A machine that does not take them
+// keeps its running pod; a pod that waits for it fails after the time limit for a start.
 func (d *driver) sendServices(ctx context.Context, c *cellState, a agent, give bool) (known bool, err error) {
 	if !d.config.Services {
 		return true, nil
 	}
 	d.mu.Lock()
-	now, knows := d.services, c.knows
+	now, knows, wait := d.services, c.knows, !give && time.Since(c.asked) < servicesRetry
+	if now == nil || now == knows || wait {
+		d.mu.Unlock()
+		return now != nil && now == knows, nil
+	}
+	c.asked = time.Now()
 	d.mu.Unlock()
-	if now == nil || now == knows {
-		return now != nil, nil
-	}
-	err = a.SetServices(ctx, now.data)
-	if errdefs.IsNotFound(err) && !give {
-		err = nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("send the Services of the cluster to machine %s, whose image may be too old for them: %w", c.id, err)
-	}
+	limited, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	err = a.SetServices(limited, now.data)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c.knows = now
-	return true, nil
+	switch {
+	case err == nil:
+		c.knows, c.refused, c.asked = now, time.Time{}, time.Time{}
+		return true, nil
+	case c.refused.IsZero():
+		c.refused = time.Now()
+	}
+	err = fmt.Errorf("send the Services of the cluster to machine %s, whose image may be too old for them: %w", c.id, err)
+	switch {
+	case !give:
+		log.G(ctx).WithError(err).Warn("The machine keeps the Services that it knows")
+		time.AfterFunc(servicesRetry, c.poke)
+		return false, nil
+	case time.Since(c.refused) >= d.config.StartWithin.Duration:
+		d.fail(ctx, c, reasonStart, fmt.Sprintf("the machine has not taken the Services of the cluster within %s: %s", d.config.StartWithin.Duration, strings.TrimSpace(err.Error())))
+		d.leave(c)
+		return false, nil
+	}
+	return false, err
 }
 
 // expectsClusterDNS reports whether a pod resolves names of Services.

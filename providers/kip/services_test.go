@@ -3,9 +3,11 @@
 package kip
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,6 +111,43 @@ func TestMachineKnowsServicesBeforeItsPod(t *testing.T) {
 		p.keep(time.Minute)
 		if n, endpoints, _ := last(); n != 2 || !slices.Equal(endpoints, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.2:8080")}) {
 			t.Errorf("after a change the machine got Services %d times, the last time %v", n, endpoints)
+		}
+		_ = all.Update(aSlice("kube-dns", "3", anEndpoint("10.0.0.2", discoveryv1.EndpointConditions{})))
+		p.keep(time.Minute)
+		if n, _, _ := last(); n != 2 {
+			t.Errorf("after a change that concerns no machine it got Services %d times", n)
+		}
+		w.do(pod.UID, func(s *simulated) { s.refuses = errors.New("nftables: no buffer space") })
+		_ = all.Update(aSlice("kube-dns", "4", anEndpoint("10.0.0.3", discoveryv1.EndpointConditions{})))
+		p.keep(2 * time.Minute)
+		w.wants("while the machine takes no Services", 0, pod)
+		w.do(pod.UID, func(s *simulated) { s.refuses = nil })
+		p.keep(time.Minute)
+		if n, endpoints, _ := last(); n != 3 || endpoints[0].Addr().String() != "10.0.0.3" {
+			t.Errorf("after refusals the machine got Services %d times, the last time %v", n, endpoints)
+		}
+		w.finish(p)
+	})
+}
+
+// TestMachineTooOldForServices: a machine that does not take Services gets no pod. The pod fails after the time limit for a start, and its status has the
+// reason.
+func TestMachineTooOldForServices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *Config) { c.QEMU, c.EC2, c.Services = nil, &ec2.Config{SubnetID: "subnet-1"}, true })
+		w.old = true
+		p := w.open(newAuthority(t), 0, false)
+		all := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+		(&provider{p.driver.kit, p.driver}).UseEndpointSlices(discoverylisters.NewEndpointSliceLister(all))
+		p.begin()
+		pod := w.pod("one", nil)
+		p.keep(w.config.StartWithin.Duration / 2)
+		if s := w.status(pod); s.Phase == corev1.PodFailed {
+			t.Errorf("the pod fails early: %s", s.Message)
+		}
+		p.keep(w.config.StartWithin.Duration)
+		if s := w.status(pod); s.Phase != corev1.PodFailed || s.Reason != reasonStart || !strings.Contains(s.Message, "Services") {
+			t.Errorf("got %s, %s, %s", s.Phase, s.Reason, s.Message)
 		}
 		w.finish(p)
 	})

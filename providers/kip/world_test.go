@@ -4,6 +4,7 @@ package kip
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,6 +52,7 @@ type world struct {
 	given map[types.UID]int     // guarded by mu; number of machines that received the pod
 	boots time.Duration         // guarded by mu; boot time of a machine
 	taken bool                  // guarded by mu; machines boot with a notice that the cloud takes them
+	old   bool                  // guarded by mu; agents are too old for Services
 }
 
 // simulated is a machine with its agent.
@@ -68,6 +70,7 @@ type simulated struct {
 	silent    bool      // the machine does not answer any more
 	stops     []time.Duration
 	services  []cell.Services // each that the machine got
+	refuses   error           // the machine's answer to Services
 	bundle    podjob.Bundle
 }
 
@@ -383,6 +386,9 @@ func runningStatus(pod *corev1.Pod) corev1.PodStatus {
 
 func (a *simulatedAgent) SetServices(_ context.Context, services cell.Services) error {
 	return a.ask(func(s *simulated) error {
+		if a.p.w.old || s.refuses != nil {
+			return cmp.Or(s.refuses, errdefs.NotFound("404 page not found"))
+		}
 		s.services = append(s.services, services)
 		return nil
 	})
