@@ -54,6 +54,7 @@ Wants=network-online.target
 [Service]
 ExecStartPre=-/bin/sh -c 'ip rule add pref 10 to 169.254.169.254 fwmark 0x766b lookup main'
 ExecStartPre=/bin/sh -c 'ip rule show | grep -q "^11:.*169.254.169.254.*prohibit" || ip rule add pref 11 to 169.254.169.254 type prohibit'
+ExecStartPre=-/bin/sh -c 'for at in fd00:ec2::254 fe80::a9fe:a9fe; do ip -6 rule show | grep -q "^11:.*$at.*prohibit" || ip -6 rule add pref 11 to $$at type prohibit; done'
 ExecStart=` + agentFile + ` agent --user-data ` + userDataFile + ` --dir ` + stateDir + `
 Restart=always
 RestartSec=1
@@ -111,7 +112,14 @@ cat >"$0` + unitFile + `" <<'UNIT'
 ` + unit + `UNIT
 systemctl daemon-reload
 systemctl enable --now vk-cell.service
-systemctl mask --now ssh.socket ssh.service sshd.socket sshd.service || true
+for unit in ssh.socket ssh.service sshd.socket sshd.service; do
+  systemctl stop "$unit" || true
+  systemctl mask "$unit" || true
+  if systemctl is-active --quiet "$unit"; then
+    echo "$unit is still active: stop it in the image" >&2
+    exit 1
+  fi
+done
 `
 
 // deliverTime is the time limit of a delivery.

@@ -79,7 +79,7 @@ func newStock(t *testing.T) *stock {
 	}{
 		"root" + userDataFile: {string(told.Files[0].Content), 0o600}, "host": {told.SSH["ed25519_private"], 0o600}, "authorized": {told.Users[0].Keys[0] + "\n", 0o600},
 		"agent":         {strings.Repeat("agent\n", 1<<20), 0o600},
-		"bin/systemctl": {"#!/bin/sh\necho \"$@\" >>" + dir + "/systemctl\n", 0o755},
+		"bin/systemctl": {"#!/bin/sh\necho \"$@\" >>" + dir + "/systemctl\n[ \"$*\" != 'mask sshd.service' ] || exit 1\n[ $1 != is-active ] || exit 3\n", 0o755},
 		"config": {fmt.Sprintf("ListenAddress %s\nHostKey %s/host\nAuthorizedKeysFile %[2]s/authorized\nPidFile none\nStrictModes no\nPermitRootLogin prohibit-password\n"+
 			"UsePAM no\nSetEnv PATH=%[2]s/bin:/usr/bin:/bin\n", server, dir), 0o600},
 	} {
@@ -176,7 +176,7 @@ func TestAgentIsDeliveredToOpenSSH(t *testing.T) {
 		t.Errorf("the service is %q, %v", text, err)
 	}
 	did, _ := os.ReadFile(filepath.Join(filepath.Dir(s.root), "systemctl"))
-	if !strings.Contains(string(did), "enable --now vk-cell.service\nmask --now ssh.socket ssh.service") {
+	if !strings.Contains(string(did), "enable --now vk-cell.service\nstop ssh.socket\nmask ssh.socket") {
 		t.Errorf("systemctl %s", did)
 	}
 }
