@@ -63,11 +63,15 @@ func (t tokens) Token() (*oauth2.Token, error) {
 
 // call makes a request and reads its answer, if answer is not nil.
 func (c *client) call(ctx context.Context, method, path string, body []byte, answer any) error {
-	return c.askService(ctx, method, path, body, func(data io.Reader) error {
-		if answer != nil && json.NewDecoder(data).Decode(answer) != nil { // the error of which may quote a secret
-			return errors.New("it is no JSON of the description")
+	return c.askService(ctx, method, path, body, func(r io.Reader) error {
+		if answer == nil {
+			return nil
 		}
-		return nil
+		data, err := io.ReadAll(r)
+		if err == nil && json.Unmarshal(data, answer) != nil { // this error may quote a secret
+			err = errors.New("it is no JSON of the description")
+		}
+		return err
 	})
 }
 

@@ -3,17 +3,22 @@
 package stackpath
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/stackpath"
@@ -208,6 +213,27 @@ func TestListThatIsCutIsAnError(t *testing.T) {
 			t.Errorf("%s: a list of %d", text, len(all))
 		}
 		mend()
+	}
+}
+
+// cutAt is a transport with answers that fail after their first bytes. Logins succeed.
+type cutAt struct{ err error }
+
+// RoundTrip implements http.RoundTripper.
+func (c cutAt) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := io.MultiReader(strings.NewReader(`{"workload":{"id":`), iotest.ErrReader(c.err))
+	if r.URL.Path == tokenPath {
+		body = strings.NewReader(`{"access_token":"t","token_type":"bearer","expires_in":3600}`)
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(body), Request: r}, nil
+}
+
+// TestCutAnswerKeepsItsCause: a time limit in the middle of an answer is no answer of another form.
+func TestCutAnswerKeepsItsCause(t *testing.T) {
+	c := newClient(Config{Endpoint: "https://stackpath.test", ClientID: "client-1", ClientSecret: config.Literal(clientSecret)}, cutAt{context.DeadlineExceeded})
+	var answer struct{ Workload workload }
+	if err := c.call(t.Context(), http.MethodGet, "/workload", nil, &answer); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
 	}
 }
 
