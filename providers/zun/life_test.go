@@ -509,3 +509,29 @@ func TestSweepWaitsForCreatesOfEarlierProcess(t *testing.T) {
 		}
 	})
 }
+
+// TestRegistryIsKeptAfterUnansweredCreate: Zun may still make the container of a create without an answer, and the container then names the registry. If
+// the pod is gone and lists must show the container by now, the registry is removed.
+func TestRegistryIsKeptAfterUnansweredCreate(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *home) {
+		h.logins = credentials{{Registry: "registry.example.com", Username: "u", Password: "p"}}
+		p, stop := h.start()
+		defer stop()
+		time.Sleep(time.Second) // what is made from now on is of no earlier process
+		h.cloud.front.Break(emulator.Fault{Operations: []string{"CreateContainer"}, Times: 1, Hang: true})
+		pod := h.Pod("default", "web", stays())
+		pod.Spec.Containers[0].Image, pod.Spec.ImagePullSecrets = "registry.example.com/program:1", []corev1.LocalObjectReference{{Name: "s"}}
+		if err := p.CreatePod(t.Context(), pod); err == nil {
+			t.Fatal("the create has an answer")
+		}
+		lists := len(h.cloud.front.Requests("ListContainers"))
+		time.Sleep(seenWithin - time.Second)
+		if got := h.cloud.Registries(); len(got) != 1 || len(h.cloud.front.Requests("ListContainers")) == lists {
+			t.Errorf("the registries are %q, want that of the pod", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := h.cloud.Registries(); len(got) != 0 {
+			t.Errorf("the registries are %q, want none", got)
+		}
+	})
+}
