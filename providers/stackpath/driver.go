@@ -70,15 +70,15 @@ type driver struct {
 	kit       *service.Provider[seen]
 }
 
-// lookAfter is the time from a create or a stop to the first look at the instance, and between two looks. A container
-// needs seconds to start or stop, and looks before that tell nothing.
-const lookAfter = 3 * time.Second
+// lookAfterCreate is the time from a create to the first look at the instance, and lookAfter the time from a stop to the
+// first look, and between two looks. A container needs seconds to start or stop, and looks before that tell nothing.
+const lookAfterCreate, lookAfter = 6 * time.Second, 3 * time.Second
 
 // newDriver returns the driver of a complete configuration. Requests go through next.
 func newDriver(in cli.ProviderInput, config Config, next http.RoundTripper) *driver {
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}
 	d := &driver{mapping: mapping{config, owner}, client: newClient(config, next), workloads: "/workload/v1/stacks/" + url.PathEscape(config.StackID) + "/workloads"}
-	d.instances = lookups.New(config.InstanceRequests, cmp.Or(config.busy, lookAfter), d.readInstance)
+	d.instances = lookups.New(config.InstanceRequests, cmp.Or(config.busy, lookAfterCreate), cmp.Or(config.busy, lookAfter), d.readInstance)
 	d.kit = service.New(service.Config{
 		Service: "StackPath", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
 		Again: service.AgainReplaces, SeenWithin: config.seenWithin, Busy: config.busy, Soon: cmp.Or(config.busy, lookAfter/2), Rest: config.rest, Idle: config.idle,

@@ -50,6 +50,24 @@ func TestRequestsOfALife(t *testing.T) {
 	})
 }
 
+// TestFirstLookWaitsForTheStart: a container needs seconds to start, so a look before that is in vain.
+func TestFirstLookWaitsForTheStart(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *home) {
+		p, stop := h.start()
+		defer stop()
+		pod := h.Pod("default", "web", stays())
+		h.Create(p, pod)
+		time.Sleep(lookAfterCreate - time.Millisecond)
+		if all := operations(h); all["GetWorkloads"] < 3 || all["GetWorkloadInstances"] > 0 {
+			t.Errorf("before the container should run: %v, want lists and no look", all)
+		}
+		time.Sleep(lookAfter)
+		if got, err := p.GetPod(t.Context(), "default", "web"); err != nil || got.Status.Phase != corev1.PodRunning || operations(h)["GetWorkloadInstances"] != 1 {
+			t.Errorf("after it: %v, %v, %v, want one look", got.Status.Phase, err, operations(h))
+		}
+	})
+}
+
 // TestRequestsAtRest: for ten minutes nothing changes, and there are lists, and looks within the budget.
 func TestRequestsAtRest(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *home) {

@@ -77,7 +77,7 @@ func newProvider(in cli.ProviderInput, config Config, next http.RoundTripper) (*
 	d := &driver{
 		config: config, mapping: mapping{config: config, owner: owner}, owner: owner, client: client, logins: newLogins(client, owner, seen, earlier),
 	}
-	d.lookups = lookups.New(config.StatusRequests, 0, d.readInstance) // a list has asked for a pause
+	d.lookups = lookups.New(config.StatusRequests, 0, 0, d.readInstance) // a list has asked for a pause
 	rest := cmp.Or(config.rest, restEvery)
 	if config.Capsules && config.rest == 0 {
 		rest *= 2

@@ -53,37 +53,38 @@ type Listed struct {
 
 // Lookups has the last answers about instances, by their IDs. Its methods may be called from any goroutine.
 type Lookups[T any] struct {
-	ask    func(ctx context.Context, id string) (answer T, settled bool, err error)
-	budget *rate.Limiter
-	pause  time.Duration
+	ask          func(ctx context.Context, id string) (answer T, settled bool, err error)
+	budget       *rate.Limiter
+	start, pause time.Duration
 
 	mu    sync.Mutex
 	known map[string]known[T] // guarded by mu
 }
 
 // known is an answer. since is when an instance began to change, or to be unsettled; zero means neither. settled
-// is when the instance was first seen to be settled.
+// is when the instance was first seen to be settled. pause is the minimum time until the next request.
 type known[T any] struct {
 	answer             T
 	at, since, settled time.Time
+	pause              time.Duration
 	changes            bool
 }
 
 // New returns lookups without answers. ask asks about one instance, and reports whether the instance is settled:
 // no change is expected soon. perMinute is the budget of requests; unsettled instances are asked about without it,
-// too. pause is the minimum time between two requests about an unsettled instance, and between the begin of a change
-// and the first request.
-func New[T any](perMinute int, pause time.Duration, ask func(ctx context.Context, id string) (answer T, settled bool, err error)) *Lookups[T] {
+// too. start is the minimum time between Made and the first request about an instance. pause is the minimum time
+// between two requests about an unsettled instance, and between the begin of a change and the first request.
+func New[T any](perMinute int, start, pause time.Duration, ask func(ctx context.Context, id string) (answer T, settled bool, err error)) *Lookups[T] {
 	burst := max(1, perMinute/12) // of a round each 5 s
-	return &Lookups[T]{ask: ask, pause: pause, budget: rate.NewLimiter(rate.Limit(float64(perMinute)/60), burst), known: map[string]known[T]{}}
+	return &Lookups[T]{ask: ask, start: start, pause: pause, budget: rate.NewLimiter(rate.Limit(float64(perMinute)/60), burst), known: map[string]known[T]{}}
 }
 
-// Made records a new instance. There is nothing to learn about it before the pause is over.
+// Made records a new instance. There is nothing to learn about it while it starts.
 func (l *Lookups[T]) Made(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	l.known[id] = known[T]{at: now, since: now}
+	l.known[id] = known[T]{at: now, since: now, pause: l.start}
 }
 
 // Refresh asks about the instances whose turn it is. It forgets an instance that is not in instances, a while
@@ -114,7 +115,7 @@ func (l *Lookups[T]) dueInstances(instances map[string]Listed, now time.Time) (d
 	for id, is := range instances {
 		k, asked := l.known[id]
 		if k.changes = is.Changes; is.Changes && k.since.IsZero() {
-			k.since, k.at = now, now
+			k.since, k.at, k.pause = now, now, l.pause
 		}
 		if !is.Changes && !is.Since.IsZero() {
 			k.since, k.settled = time.Time{}, is.Since
@@ -134,7 +135,7 @@ func (l *Lookups[T]) dueInstances(instances map[string]Listed, now time.Time) (d
 			if is.Ends {
 				turns[id]++ // the other settled ones have 1 at most
 			}
-		case asked && now.Sub(k.at) < min(max(lasts/patience, l.pause), slowest):
+		case asked && now.Sub(k.at) < min(max(lasts/patience, k.pause), slowest):
 		case is.Optional:
 			others = append(others, id)
 			turns[id] = 3 // settled instances have 2 at most
@@ -167,7 +168,7 @@ func (l *Lookups[T]) Ask(ctx context.Context, id string) (answer T, err error) {
 	if k.at.After(asked) { // another lookup was faster
 		return k.answer, nil
 	}
-	k.answer, k.at = answer, asked
+	k.answer, k.at, k.pause = answer, asked, l.pause
 	switch {
 	case !settled:
 		k.settled = time.Time{}

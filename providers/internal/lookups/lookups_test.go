@@ -47,7 +47,7 @@ func TestOthersShareTheBudget(t *testing.T) {
 		for id := range all {
 			a.settled[id] = true
 		}
-		l := New(60, time.Second, a.ask)
+		l := New(60, time.Second, time.Second, a.ask)
 		round := func() {
 			t.Helper()
 			if err := l.Refresh(t.Context(), all); err != nil {
@@ -88,7 +88,7 @@ func TestWhatMayEndIsAskedAboutFirst(t *testing.T) {
 			id := fmt.Sprint("old-", i)
 			a.settled[id], all[id] = true, Listed{Since: time.Now().Add(-time.Duration(i+1) * time.Hour)}
 		}
-		l := New(60, time.Second, a.ask)
+		l := New(60, time.Second, time.Second, a.ask)
 		for round := range 36 { // three minutes
 			if round == 24 {
 				all["young"], all["job"] = Listed{Since: time.Now()}, Listed{Since: time.Now(), Ends: true}
@@ -115,7 +115,7 @@ func TestWhatMayEndIsAskedAboutFirst(t *testing.T) {
 func TestWhatEndsGoesBeforeWhatDoesNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{}}
-		l, since := New(60, 0, a.ask), time.Now().Add(-time.Hour)
+		l, since := New(60, 0, 0, a.ask), time.Now().Add(-time.Hour)
 		all := map[string]Listed{"job-0": {Since: since, Ends: true}, "job-1": {Since: since, Ends: true}}
 		for i := range 1000 {
 			all[fmt.Sprint("web-", i)] = Listed{Since: since}
@@ -147,7 +147,7 @@ func TestWhatEndsGoesBeforeWhatDoesNot(t *testing.T) {
 func TestChangesTakeFromTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{"rests": true}}
-		l, all := New(60, 0, a.ask), map[string]Listed{"rests": {Since: time.Now().Add(-time.Hour)}}
+		l, all := New(60, 0, 0, a.ask), map[string]Listed{"rests": {Since: time.Now().Add(-time.Hour)}}
 		for i := range 10 {
 			all[fmt.Sprint("stops-", i)] = Listed{Changes: true}
 		}
@@ -168,7 +168,7 @@ func TestChangesTakeFromTheBudget(t *testing.T) {
 func TestOptionalChangesStayWithinTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{"rests": true}}
-		l, all := New(60, 0, a.ask), map[string]Listed{"rests": {Since: time.Now().Add(-time.Hour), Ends: true}}
+		l, all := New(60, 0, 0, a.ask), map[string]Listed{"rests": {Since: time.Now().Add(-time.Hour), Ends: true}}
 		for i := range 100 {
 			all[fmt.Sprint("stops-", i)] = Listed{Changes: true, Optional: true}
 		}
@@ -192,7 +192,7 @@ func TestOptionalChangesStayWithinTheBudget(t *testing.T) {
 func TestFirstRequestAboutAChangeWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{"a": true}}
-		l := New(60, 4*time.Second, a.ask)
+		l := New(60, 4*time.Second, 4*time.Second, a.ask)
 		for round, is := range []Listed{{}, {Changes: true}, {Changes: true}, {Changes: true}} { // each 2 s
 			if err := l.Refresh(t.Context(), map[string]Listed{"a": is}); err != nil {
 				t.Fatal(err)
@@ -210,7 +210,7 @@ func TestFirstRequestAboutAChangeWaits(t *testing.T) {
 func TestHasteWearsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{"stops": true}}
-		l := New(1, time.Second, a.ask)
+		l := New(1, time.Second, time.Second, a.ask)
 		all := map[string]Listed{"waits": {}, "stops": {}}
 		if err := l.Refresh(t.Context(), all); err != nil {
 			t.Fatal(err)
@@ -239,14 +239,14 @@ func TestHasteWearsOff(t *testing.T) {
 	})
 }
 
-// TestPauseAfterACreate checks that a new instance is not requested before the pause is over, and not more often
-// than once in a pause afterwards.
+// TestPauseAfterACreate checks that a new instance is not requested while it starts, and not more often than once in a
+// pause afterwards.
 func TestPauseAfterACreate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{}}
-		l := New(60, 3*time.Second, a.ask)
+		l := New(60, 5*time.Second, 2*time.Second, a.ask)
 		l.Made("a")
-		for i, want := range []int{0, 0, 0, 1, 1, 1, 2} { // a round each second
+		for i, want := range []int{0, 0, 0, 0, 0, 1, 1, 2, 2, 3} { // a round each second
 			if err := l.Refresh(t.Context(), map[string]Listed{"a": {}}); err != nil {
 				t.Fatal(err)
 			}
@@ -263,7 +263,7 @@ func TestPauseAfterACreate(t *testing.T) {
 func TestWhatIsNotNamedIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{"a": true}}
-		l := New(60, time.Second, a.ask)
+		l := New(60, time.Second, time.Second, a.ask)
 		for _, want := range []int{1, 1, 0} {
 			all := map[string]Listed{}
 			if len(a.times) == 0 {
@@ -284,7 +284,7 @@ func TestWhatIsNotNamedIsForgotten(t *testing.T) {
 // states stay.
 func TestErrorOfOneIsThatOfTheRound(t *testing.T) {
 	a := &asked{times: map[string]int{}, settled: map[string]bool{}}
-	l := New(60, 0, a.ask)
+	l := New(60, 0, 0, a.ask)
 	all := map[string]Listed{"a": {}, "b": {}}
 	if err := l.Refresh(t.Context(), all); err != nil {
 		t.Fatal(err)
