@@ -134,9 +134,7 @@ func (c Config) complete() (Config, error) {
 	if !poolID.MatchString(c.Pool) {
 		problem("pool: %q: want the ID of a pool of the Batch account", c.Pool)
 	}
-	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
-		problem("clusterName: %q: want a name for the home cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_AZUREBATCH_CLUSTER_NAME", c.ClusterName)
-	}
+	problems.ClusterName(c.ClusterName, "VKUBELET_AZUREBATCH_CLUSTER_NAME")
 	if !azlogin.IdentityID.MatchString(c.Storage.Identity) {
 		problem("storage.identity: %q: want the resource ID of a user-assigned identity of the pool, /subscriptions/…/userAssignedIdentities/NAME", c.Storage.Identity)
 	}

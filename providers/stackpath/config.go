@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sshexec"
@@ -80,9 +79,7 @@ func (c Config) complete() (Config, error) {
 		}
 	}
 	c.Endpoint, c.CityCode, c.InstanceRequests = strings.TrimSuffix(c.Endpoint, "/"), strings.ToUpper(c.CityCode), max(1, cmp.Or(c.InstanceRequests, 60))
-	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
-		problems.Add("clusterName: %q: want a name for the home cluster, such as home-1", c.ClusterName)
-	}
+	problems.ClusterName(c.ClusterName, "VKUBELET_STACKPATH_CLUSTER_NAME")
 	if err := c.Console.Check(); c.Console.IsSet() && err != nil {
 		problems.Add("console: %w: it is shown the client secret", err)
 	}

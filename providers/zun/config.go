@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/oldfile"
@@ -130,9 +129,7 @@ func (c Config) complete() (Config, error) {
 	case !app && i.ProjectID == "" && i.ProjectName == "":
 		problem("identity: a user needs a projectID or a projectName")
 	}
-	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
-		problem("clusterName: %q: want a name for the home cluster, such as home-1", c.ClusterName)
-	}
+	problems.ClusterName(c.ClusterName, "VKUBELET_ZUN_CLUSTER_NAME")
 	if c.StatusRequests < 0 || c.EmptyDirGiB < 0 {
 		problem("statusRequests and emptyDirGiB: want 0 or more")
 	}
