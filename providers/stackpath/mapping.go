@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonobject"
 )
 
 // sizes are SP-1 to SP-8, by the README of virtual-kubelet-stackpath at 0dfe8f5 of 2023-11-18. Each container
@@ -28,18 +28,8 @@ var sizes = []sizing.Row{
 	sizing.At(8000, sizing.One(32*sizing.Gi)), sizing.At(16000, sizing.One(64*sizing.Gi)), sizing.At(32000, sizing.One(128*sizing.Gi)), sizing.At(48000, sizing.One(256*sizing.Gi)),
 }
 
-// object is a part of a request: names and values by the description of the API. Numbers of 64 bits are texts
-// there.
-type object map[string]any
-
-// withoutEmpty returns o without zero and empty values. A pointer to zero stays.
-func (o object) withoutEmpty() object {
-	maps.DeleteFunc(o, func(_ string, value any) bool {
-		v := reflect.ValueOf(value)
-		return !v.IsValid() || v.IsZero() || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.Len() == 0
-	})
-	return o
-}
+// object is a part of a request, by the description of the API. Numbers of 64 bits are texts there.
+type object = jsonobject.Object
 
 // numberText is a number of 64 bits; nothing for nil.
 func numberText(n *int64) string {
@@ -88,7 +78,7 @@ func (m mapping) workloadRequest(in *service.Inputs) ([]byte, error) {
 		"spec": object{
 			"networkInterfaces": []object{{"network": "default"}}, "initContainers": containers[true], "containers": containers[false],
 			"imagePullCredentials": logins, "runtime": object{"containers": runtimeSettings(&in.Pod.Spec)},
-		}.withoutEmpty(),
+		}.WithoutEmpty(),
 		"targets": object{"node": object{"spec": object{"deploymentScope": "cityCode", "deployments": deployments}}},
 	}})
 }
@@ -117,8 +107,8 @@ func runtimeSettings(s *corev1.PodSpec) object {
 		"terminationGracePeriodSeconds": numberText(s.TerminationGracePeriodSeconds), "shareProcessNamespace": s.ShareProcessNamespace, "hostAliases": s.HostAliases, "dnsConfig": s.DNSConfig,
 		"securityContext": object{
 			"runAsUser": numberText(c.RunAsUser), "runAsGroup": numberText(c.RunAsGroup), "runAsNonRoot": c.RunAsNonRoot, "supplementalGroups": groups,
-		}.withoutEmpty(),
-	}.withoutEmpty()
+		}.WithoutEmpty(),
+	}.WithoutEmpty()
 }
 
 // mapContainer maps one container of the spec; full is the same container with its environment.
@@ -151,7 +141,7 @@ func (m mapping) mapContainer(c, full *corev1.Container, at *field.Path) (object
 			return nil, errdefs.InvalidInputf("%s: SCTP: a workload has ports of TCP and UDP", at.Child("ports").Index(i).Child("protocol"))
 		}
 		name := cmp.Or(p.Name, strings.ToLower(string(protocol))+"-"+strconv.Itoa(int(p.ContainerPort)))
-		ports[name] = object{"port": p.ContainerPort, "protocol": protocol, "enableImplicitNetworkPolicy": m.config.OpenPorts}.withoutEmpty()
+		ports[name] = object{"port": p.ContainerPort, "protocol": protocol, "enableImplicitNetworkPolicy": m.config.OpenPorts}.WithoutEmpty()
 	}
 	out["ports"] = ports
 	for name, p := range map[string]*corev1.Probe{"livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe, "startupProbe": c.StartupProbe} {
@@ -166,18 +156,18 @@ func (m mapping) mapContainer(c, full *corev1.Container, at *field.Path) (object
 		}
 		does["initialDelaySeconds"], does["timeoutSeconds"], does["periodSeconds"] = p.InitialDelaySeconds, p.TimeoutSeconds, p.PeriodSeconds
 		does["successThreshold"], does["failureThreshold"] = p.SuccessThreshold, p.FailureThreshold
-		out[name] = does.withoutEmpty()
+		out[name] = does.WithoutEmpty()
 	}
 	hooks := cmp.Or(c.Lifecycle, &corev1.Lifecycle{})
 	start, err := actionOf(hooks.PostStart, c, at.Child("lifecycle", "postStart"))
 	stop, failed := actionOf(hooks.PreStop, c, at.Child("lifecycle", "preStop"))
-	out["lifecycle"] = object{"postStart": start, "preStop": stop}.withoutEmpty()
+	out["lifecycle"] = object{"postStart": start, "preStop": stop}.WithoutEmpty()
 	s := cmp.Or(c.SecurityContext, &corev1.SecurityContext{})
 	out["securityContext"] = object{
 		"runAsUser": numberText(s.RunAsUser), "runAsGroup": numberText(s.RunAsGroup), "runAsNonRoot": s.RunAsNonRoot,
 		"readOnlyRootFilesystem": s.ReadOnlyRootFilesystem, "allowPrivilegeEscalation": s.AllowPrivilegeEscalation,
-	}.withoutEmpty()
-	return out.withoutEmpty(), cmp.Or(err, failed)
+	}.WithoutEmpty()
+	return out.WithoutEmpty(), cmp.Or(err, failed)
 }
 
 // sizeOf returns the smallest size with room for a container. A limit goes before a request.
@@ -243,7 +233,7 @@ func actionOf(h *corev1.LifecycleHandler, c *corev1.Container, at *field.Path) (
 			headers[k.Name] = strings.TrimPrefix(headers[k.Name]+", "+k.Value, ", ")
 		}
 		port, err := podspec.Port(h.HTTPGet.Port, c, at.Child("httpGet", "port"))
-		return object{"httpGet": object{"path": cmp.Or(h.HTTPGet.Path, "/"), "port": port, "scheme": cmp.Or(h.HTTPGet.Scheme, corev1.URISchemeHTTP), "httpHeaders": headers}.withoutEmpty()}, err
+		return object{"httpGet": object{"path": cmp.Or(h.HTTPGet.Path, "/"), "port": port, "scheme": cmp.Or(h.HTTPGet.Scheme, corev1.URISchemeHTTP), "httpHeaders": headers}.WithoutEmpty()}, err
 	case h.TCPSocket != nil && h.TCPSocket.Host == "":
 		port, err := podspec.Port(h.TCPSocket.Port, c, at.Child("tcpSocket", "port"))
 		return object{"tcpSocket": object{"port": port}}, err

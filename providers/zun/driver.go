@@ -177,24 +177,20 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (found instance, is 
 
 // Create implements service.Driver.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (made instance, err error) {
-	collection, query := capsules, url.Values(nil)
-	var body any
-	if isCapsule(in.Pod) {
-		template, err := d.mapping.capsuleTemplate(in)
+	collection, body, err := d.mapping.createRequest(in)
+	if err != nil {
+		return made, err
+	}
+	query := url.Values{}
+	if collection == containers {
+		registry, err := d.logins.useRegistry(ctx, in)
 		if err != nil {
-			return made, err
-		}
-		body = map[string]any{"template": template}
-	} else {
-		request, err := d.mapping.containerRequest(in)
-		if err != nil {
-			return made, err
-		}
-		if request.Registry, err = d.logins.useRegistry(ctx, in); err != nil {
 			return made, service.NotMade(err)
 		}
-		defer d.logins.releaseRegistry(request.Registry)
-		collection, query, body = containers, url.Values{"run": {"true"}}, request
+		defer d.logins.releaseRegistry(registry)
+		if query.Set("run", "true"); registry != "" {
+			body["registry"] = registry
+		}
 	}
 	at, answer := time.Now(), container{}
 	_, err = d.client.call(ctx, "create", http.MethodPost, collection, query, body, &answer)

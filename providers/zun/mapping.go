@@ -19,41 +19,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonobject"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// request is the create of a container.
-type request struct {
-	Name             string            `json:"name"`
-	Image            string            `json:"image"`
-	Entrypoint       []string          `json:"entrypoint,omitempty"`
-	Command          []string          `json:"command,omitempty"`
-	Workdir          string            `json:"workdir,omitempty"`
-	Environment      map[string]string `json:"environment,omitempty"`
-	Labels           map[string]string `json:"labels"`
-	CPU              float64           `json:"cpu,omitempty"`
-	Memory           string            `json:"memory,omitempty"`
-	RestartPolicy    map[string]string `json:"restart_policy"`
-	Interactive      bool              `json:"interactive"`
-	TTY              bool              `json:"tty"`
-	Hostname         string            `json:"hostname,omitempty"`
-	AvailabilityZone string            `json:"availability_zone,omitempty"`
-	SecurityGroups   []string          `json:"security_groups,omitempty"`
-	Nets             []network         `json:"nets,omitempty"`
-	Mounts           []mount           `json:"mounts,omitempty"`
-	Registry         string            `json:"registry,omitempty"`
-}
-
-type network struct {
-	Network string `json:"network"`
-}
-
-type mount struct {
-	Type        string `json:"type"`
-	Source      string `json:"source,omitempty"`
-	Size        string `json:"size,omitempty"`
-	Destination string `json:"destination"`
-}
+// object is a part of a request.
+type object = jsonobject.Object
 
 const (
 	// leastMemory and leastCPU are the minimum of a container: [DEFAULT] minimum_memory and minimum_cpus of Zun.
@@ -77,13 +48,8 @@ func (m mapping) checkPod(pod *corev1.Pod) error {
 		return err
 	}
 	in, err := service.Unread(m.owner, pod)
-	switch {
-	case err != nil:
-		return err
-	case isCapsule(pod):
-		_, err = m.capsuleTemplate(in)
-	default:
-		_, err = m.containerRequest(in)
+	if err == nil {
+		_, _, err = m.createRequest(in)
 	}
 	return err
 }
@@ -126,34 +92,45 @@ type refusal struct {
 	why  string
 }
 
-// containerRequest returns the request for the container of a pod. The same pod always gives the same request. Errors
-// are of the kind invalid-input.
-func (m mapping) containerRequest(in *service.Inputs) (out request, err error) {
+// createRequest returns the request for a pod, and its collection. The same pod always gives the same request. Errors are of
+// the kind invalid-input.
+func (m mapping) createRequest(in *service.Inputs) (collection string, body object, err error) {
+	if isCapsule(in.Pod) {
+		template, err := m.capsuleTemplate(in)
+		return capsules, object{"template": template}, err
+	}
+	body, err = m.containerRequest(in)
+	return containers, body, err
+}
+
+func (m mapping) containerRequest(in *service.Inputs) (object, error) {
 	spec, at := &in.Pod.Spec.Containers[0], field.NewPath("spec", "containers").Index(0)
 	c := in.Containers[spec.Name]
-	out = request{
-		Name: in.Name, Image: c.Image, Workdir: c.WorkingDir, Labels: in.Tags, Interactive: c.Stdin, TTY: c.TTY, Hostname: hostnameOf(in.Pod),
-		// Docker must not restart containers: while such a container waits for its restart, its owner can
-		// neither stop nor delete it. And Zun does not report the number of restarts.
-		RestartPolicy:    map[string]string{"Name": "no"},
-		AvailabilityZone: m.config.AvailabilityZone, SecurityGroups: m.config.SecurityGroups, Environment: environmentOf(c),
-	}
-	out.Entrypoint, out.Command = commandWords(c.Command, c.Args)
-	for _, name := range m.config.Networks {
-		out.Nets = append(out.Nets, network{name})
-	}
 	cpu, memory, err := m.sizeOf(spec, at)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
-	if cpu > 0 {
-		out.CPU = float64(cpu) / 1000
+	mounts, err := m.mapMounts(in, c, at.Child("volumeMounts"))
+	if err != nil {
+		return nil, err
+	}
+	var networks []object
+	for _, name := range m.config.Networks {
+		networks = append(networks, object{"network": name})
+	}
+	entrypoint, command := commandWords(c.Command, c.Args)
+	out := object{
+		"name": in.Name, "image": c.Image, "entrypoint": entrypoint, "command": command, "workdir": c.WorkingDir, "environment": environmentOf(c),
+		"labels": in.Tags, "cpu": cpu, "interactive": &c.Stdin, "tty": &c.TTY, "hostname": hostnameOf(in.Pod),
+		// Docker must not restart containers: while such a container waits for its restart, its owner can
+		// neither stop nor delete it. And Zun does not report the number of restarts.
+		"restart_policy":    object{"Name": "no"},
+		"availability_zone": m.config.AvailabilityZone, "security_groups": m.config.SecurityGroups, "nets": networks, "mounts": mounts,
 	}
 	if memory > 0 {
-		out.Memory = strconv.FormatInt(memory/sizing.Mi, 10)
+		out["memory"] = strconv.FormatInt(memory, 10)
 	}
-	out.Mounts, err = m.mapMounts(in, c, at.Child("volumeMounts"))
-	return out, err
+	return out.WithoutEmpty(), nil
 }
 
 // commandWords returns entrypoint and command for Zun. Zun fills an empty one from the image, while Kubernetes takes no
@@ -185,9 +162,9 @@ func hostnameOf(pod *corev1.Pod) string {
 	return strings.TrimRight(name[:min(len(name), 63)], "-.")
 }
 
-// sizeOf returns the resources of a container: its limits, or its requests where it has no limit. The units are
-// millicores, and bytes in whole MiB. 0 means none.
-func (m mapping) sizeOf(c *corev1.Container, at *field.Path) (cpu, memory int64, err error) {
+// sizeOf returns the resources of a container: its limits, or its requests where it has no limit. The units are CPUs and
+// MiB. 0 means none.
+func (m mapping) sizeOf(c *corev1.Container, at *field.Path) (cpu float64, memory int64, err error) {
 	asked := corev1.ResourceList{}
 	for _, l := range []corev1.ResourceList{m.config.DefaultResources, c.Resources.Requests, c.Resources.Limits} {
 		maps.Copy(asked, l)
@@ -199,16 +176,16 @@ func (m mapping) sizeOf(c *corev1.Container, at *field.Path) (cpu, memory int64,
 	}
 	size := sizing.Of(asked)
 	if size.MilliCPU > 0 {
-		cpu = max(size.MilliCPU, leastCPU)
+		cpu = float64(max(size.MilliCPU, leastCPU)) / 1000
 	}
 	if size.Memory > 0 {
-		memory = (max(size.Memory, leastMemory) + sizing.Mi - 1) / sizing.Mi * sizing.Mi
+		memory = (max(size.Memory, leastMemory) + sizing.Mi - 1) / sizing.Mi
 	}
 	return cpu, memory, nil
 }
 
 // mapMounts maps the mounts of a container: each file is a separate mount, and an emptyDir is a Cinder volume.
-func (m mapping) mapMounts(in *service.Inputs, c *corev1.Container, at *field.Path) (out []mount, err error) {
+func (m mapping) mapMounts(in *service.Inputs, c *corev1.Container, at *field.Path) (out []object, err error) {
 	volumes := in.Pod.Spec.Volumes
 	for i, vm := range c.VolumeMounts {
 		n := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == vm.Name })
@@ -224,7 +201,7 @@ func (m mapping) mapMounts(in *service.Inputs, c *corev1.Container, at *field.Pa
 	return out, nil
 }
 
-func (m mapping) mapMount(in *service.Inputs, v *corev1.Volume, vm corev1.VolumeMount, at, of *field.Path) (out []mount, err error) {
+func (m mapping) mapMount(in *service.Inputs, v *corev1.Volume, vm corev1.VolumeMount, at, of *field.Path) (out []object, err error) {
 	switch {
 	case vm.SubPathExpr != "":
 		return nil, errdefs.InvalidInputf("%s: Zun has no field for it", at.Child("subPathExpr"))
@@ -233,7 +210,7 @@ func (m mapping) mapMount(in *service.Inputs, v *corev1.Volume, vm corev1.Volume
 	case v.EmptyDir != nil && (v.EmptyDir.Medium != corev1.StorageMediumDefault || vm.SubPath != "" || v.EmptyDir.SizeLimit != nil && v.EmptyDir.SizeLimit.Value() > int64(m.config.EmptyDirGiB)*sizing.Gi):
 		return nil, errdefs.InvalidInputf("%s: it is a Cinder volume of %d GiB: no medium, no subPath, and no larger sizeLimit", of.Child("emptyDir"), m.config.EmptyDirGiB)
 	case v.EmptyDir != nil:
-		return []mount{{Type: "volume", Size: strconv.Itoa(m.config.EmptyDirGiB), Destination: vm.MountPath}}, nil
+		return []object{{"type": "volume", "size": strconv.Itoa(m.config.EmptyDirGiB), "destination": vm.MountPath}}, nil
 	case !podspec.Written(v):
 		return nil, errdefs.InvalidInputf("%s: volume %q: Zun has files and Cinder volumes", of, v.Name)
 	}
@@ -249,69 +226,29 @@ func (m mapping) mapMount(in *service.Inputs, v *corev1.Volume, vm corev1.Volume
 		if f.Mode.Perm() != fileMode {
 			return nil, errdefs.InvalidInputf("%s: volume %q: file %s has mode %04o, and Zun writes files with 0644: leave out defaultMode and mode", of, v.Name, f.Path, f.Mode.Perm())
 		}
-		out = append(out, mount{Type: "bind", Source: base64.StdEncoding.EncodeToString(f.Data), Destination: to})
+		out = append(out, object{"type": "bind", "source": base64.StdEncoding.EncodeToString(f.Data), "destination": to})
 	}
 	return out, nil
 }
 
-// template is a capsule.
-type template struct {
-	Kind             string      `json:"kind"`
-	CapsuleVersion   string      `json:"capsuleVersion"`
-	Metadata         metadata    `json:"metadata"`
-	Spec             capsuleSpec `json:"spec"`
-	AvailabilityZone string      `json:"availabilityZone,omitempty"`
-}
-
-type metadata struct {
-	Name   string            `json:"name"`
-	Labels map[string]string `json:"labels"`
-}
-
-type capsuleSpec struct {
-	RestartPolicy string   `json:"restartPolicy"`
-	Containers    []member `json:"containers"`
-}
-
-// member is a container of a capsule.
-type member struct {
-	Image     string            `json:"image"`
-	Args      []string          `json:"args,omitempty"`
-	WorkDir   string            `json:"workDir,omitempty"`
-	Env       map[string]string `json:"env,omitempty"`
-	Stdin     bool              `json:"stdin,omitempty"`
-	TTY       bool              `json:"tty,omitempty"`
-	Resources *resources        `json:"resources,omitempty"`
-}
-
-// resources are numbers: Zun adds them up, and fails with texts.
-type resources struct {
-	Requests struct {
-		CPU    float64 `json:"cpu,omitempty"`
-		Memory int64   `json:"memory,omitempty"`
-	} `json:"requests"`
-}
-
-// capsuleTemplate returns the capsule of a pod. The same pod always gives the same capsule. Errors are of the kind
-// invalid-input.
-func (m mapping) capsuleTemplate(in *service.Inputs) (template, error) {
-	out := template{
-		Kind: "capsule", CapsuleVersion: "beta", Metadata: metadata{in.Name, in.Tags}, AvailabilityZone: m.config.AvailabilityZone,
-		Spec: capsuleSpec{RestartPolicy: string(corev1.RestartPolicyAlways)},
-	}
+// capsuleTemplate returns the capsule of a pod.
+func (m mapping) capsuleTemplate(in *service.Inputs) (object, error) {
+	var members []object
 	for i := range in.Pod.Spec.Containers {
 		spec, at := &in.Pod.Spec.Containers[i], field.NewPath("spec", "containers").Index(i)
 		c := in.Containers[spec.Name]
 		cpu, memory, err := m.sizeOf(spec, at)
 		if err != nil {
-			return out, err
+			return nil, err
 		}
-		one := member{Image: c.Image, Args: c.Args, WorkDir: c.WorkingDir, Env: environmentOf(c), Stdin: c.Stdin, TTY: c.TTY}
-		if cpu > 0 || memory > 0 {
-			one.Resources = &resources{}
-			one.Resources.Requests.CPU, one.Resources.Requests.Memory = float64(cpu)/1000, memory/sizing.Mi
-		}
-		out.Spec.Containers = append(out.Spec.Containers, one)
+		requests := object{"cpu": cpu, "memory": memory}.WithoutEmpty() // numbers: Zun adds them up, and fails with texts
+		members = append(members, object{
+			"image": c.Image, "args": c.Args, "workDir": c.WorkingDir, "env": environmentOf(c), "stdin": c.Stdin, "tty": c.TTY,
+			"resources": object{"requests": requests}.WithoutEmpty(),
+		}.WithoutEmpty())
 	}
-	return out, nil
+	return object{
+		"kind": "capsule", "capsuleVersion": "beta", "metadata": object{"name": in.Name, "labels": in.Tags}, "availabilityZone": m.config.AvailabilityZone,
+		"spec": object{"restartPolicy": corev1.RestartPolicyAlways, "containers": members},
+	}.WithoutEmpty(), nil
 }

@@ -84,11 +84,11 @@ func TestContainerHasAllOfThePod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"name":"` + in.Name + `","image":"img:1","entrypoint":["run"],"command":["x"],"workdir":"/w","environment":{"A":"b","EMPTY":""},` +
-		`"labels":{"vk-cluster":"home","vk-name":"web","vk-namespace":"default","vk-node":"vk","vk-uid":"uid-1"},"cpu":0.1,"memory":"96","restart_policy":{"Name":"no"},` +
-		`"interactive":true,"tty":true,"hostname":"web","availability_zone":"az-1","security_groups":["web"],"nets":[{"network":"pods"}],` +
-		`"mounts":[{"type":"bind","source":"MQ==","destination":"/keys/a"},{"type":"bind","source":"Mg==","destination":"/keys/dir/b"},` +
-		`{"type":"bind","source":"Mg==","destination":"/one"},{"type":"volume","size":"2","destination":"/data"}]}`
+	want := `{"availability_zone":"az-1","command":["x"],"cpu":0.1,"entrypoint":["run"],"environment":{"A":"b","EMPTY":""},"hostname":"web","image":"img:1","interactive":true,` +
+		`"labels":{"vk-cluster":"home","vk-name":"web","vk-namespace":"default","vk-node":"vk","vk-uid":"uid-1"},"memory":"96",` +
+		`"mounts":[{"destination":"/keys/a","source":"MQ==","type":"bind"},{"destination":"/keys/dir/b","source":"Mg==","type":"bind"},` +
+		`{"destination":"/one","source":"Mg==","type":"bind"},{"destination":"/data","size":"2","type":"volume"}],` +
+		`"name":"` + in.Name + `","nets":[{"network":"pods"}],"restart_policy":{"Name":"no"},"security_groups":["web"],"tty":true,"workdir":"/w"}`
 	if text := fits(t, "containers.post", got); text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
@@ -114,7 +114,8 @@ func TestCommandWithoutArgs(t *testing.T) {
 			t.Fatal(err)
 		}
 		fits(t, "containers.post", got)
-		entrypoint, command := got.Entrypoint, got.Command
+		entrypoint, _ := got["entrypoint"].([]string)
+		command, _ := got["command"].([]string)
 		if len(entrypoint) == 0 {
 			entrypoint = image.Entrypoint
 		}
@@ -214,8 +215,9 @@ func TestCapsuleHasAllOfThePod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"template":{"kind":"capsule","capsuleVersion":"beta","metadata":{"name":"` + in.Name + `","labels":{"vk-cluster":"home","vk-name":"web","vk-namespace":"default","vk-node":"vk","vk-uid":"uid-1"}},` +
-		`"spec":{"restartPolicy":"Always","containers":[{"image":"img:1","args":["x"],"resources":{"requests":{"cpu":1,"memory":1024}}},{"image":"img:1","env":{"A":"b"}}]},"availabilityZone":"az-1"}}`
+	want := `{"template":{"availabilityZone":"az-1","capsuleVersion":"beta","kind":"capsule",` +
+		`"metadata":{"labels":{"vk-cluster":"home","vk-name":"web","vk-namespace":"default","vk-node":"vk","vk-uid":"uid-1"},"name":"` + in.Name + `"},` +
+		`"spec":{"containers":[{"args":["x"],"image":"img:1","resources":{"requests":{"cpu":1,"memory":1024}}},{"env":{"A":"b"},"image":"img:1"}],"restartPolicy":"Always"}}}`
 	if text := fits(t, "capsules.post", map[string]any{"template": got}); text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
