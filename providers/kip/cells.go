@@ -122,14 +122,6 @@ func (c *cellState) begun() time.Time {
 	return c.began
 }
 
-// fail ends a pod whose own final status is missing. The caller holds d.mu.
-func (d *driver) fail(ctx context.Context, c *cellState, reason, message string) {
-	c.reason, c.message, c.bundle = reason, message, nil
-	log.G(ctx).WithField("machine", c.id).WithField("pod", c.pod.Namespace+"/"+c.pod.Name).Warn(message)
-	d.untold = append(d.untold, c)
-	d.nudge()
-}
-
 // follow maintains the connection with the agent of a machine until ctx ends.
 func (d *driver) follow(ctx context.Context, c *cellState) {
 	d.mu.Lock()

@@ -313,6 +313,14 @@ func (d *driver) leave(c *cellState) {
 	d.kit.Leave(c.id)
 }
 
+// fail ends a pod whose own final status is missing. The caller holds d.mu.
+func (d *driver) fail(ctx context.Context, c *cellState, reason, message string) {
+	c.reason, c.message, c.bundle = reason, message, nil
+	log.G(ctx).WithField("machine", c.id).WithField("pod", c.pod.Namespace+"/"+c.pod.Name).Warn(message)
+	d.untold = append(d.untold, c)
+	d.nudge()
+}
+
 // Remove implements service.Remover: it stops a machine.
 func (d *driver) Remove(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
