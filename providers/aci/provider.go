@@ -19,7 +19,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/configured"
 )
 
 //go:embed README.md
@@ -27,28 +27,17 @@ var readme string
 
 // Provider returns the provider aci.
 func Provider() cli.Provider {
-	return cli.Provider{
-		Name: "aci", Aliases: []string{"azure"},
-		Readme: readme,
-		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
-			config, err := LoadConfig(in.ConfigPath)
-			if err == nil {
-				config, err = config.complete()
-			}
-			if err != nil {
-				return nil, err
-			}
+	return configured.Provider(cli.Provider{Name: "aci", Readme: readme, Aliases: []string{"azure"}}, configured.Steps[Config]{
+		Load: LoadConfig, Complete: Config.complete, Capabilities: Config.Capabilities,
+		New: func(_ context.Context, in cli.ProviderInput, config Config) (nodeutil.Provider, error) {
 			d, err := newDriver(in, config, pace{})
 			if err != nil {
 				return nil, err
 			}
 			return d.kit, nil
 		},
-		Capabilities: service.CapabilitiesOf(LoadConfig),
-		Check: func(path string) (func(*corev1.Pod) error, error) {
-			config, err := LoadConfig(path)
-			config, _ = config.complete() // the node reports missing settings
-			return (&driver{config: config, mapping: mapping{config: config}}).check, err
+		Check: func(config Config) func(*corev1.Pod) error {
+			return (&driver{config: config, mapping: mapping{config: config}}).check
 		},
-	}
+	})
 }

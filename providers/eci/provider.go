@@ -27,6 +27,7 @@ import (
 	kitconfig "github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/configured"
 )
 
 //go:embed README.md
@@ -34,17 +35,9 @@ var readme string
 
 // Provider returns the provider eci.
 func Provider() cli.Provider {
-	return cli.Provider{
-		Name: "eci", Aliases: []string{"alibabacloud", "alicloud"},
-		Readme: readme,
-		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
-			config, err := LoadConfig(in.ConfigPath)
-			if err != nil {
-				return nil, err
-			}
-			if config, err = config.complete(); err != nil {
-				return nil, err
-			}
+	return configured.Provider(cli.Provider{Name: "eci", Readme: readme, Aliases: []string{"alibabacloud", "alicloud"}}, configured.Steps[Config]{
+		Load: LoadConfig, Complete: Config.complete, Capabilities: Config.Capabilities,
+		New: func(_ context.Context, in cli.ProviderInput, config Config) (nodeutil.Provider, error) {
 			next, err := kitconfig.Transport(config.CAFile)
 			if err != nil {
 				return nil, fmt.Errorf("eci provider: caFile: %w", err)
@@ -52,13 +45,8 @@ func Provider() cli.Provider {
 			p, _ := newProvider(in, config, next)
 			return p, nil
 		},
-		Capabilities: service.CapabilitiesOf(LoadConfig),
-		Check: func(path string) (func(*corev1.Pod) error, error) {
-			config, err := LoadConfig(path)
-			config, _ = config.complete() // the node reports missing settings
-			return mapping{config: config}.check, err
-		},
-	}
+		Check: func(config Config) func(*corev1.Pod) error { return mapping{config: config}.check },
+	})
 }
 
 // seenWithin is how long ECI may take until its lists show a group.

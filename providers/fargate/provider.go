@@ -21,6 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/configured"
 )
 
 //go:embed README.md
@@ -28,30 +29,17 @@ var readme string
 
 // Provider returns the provider fargate.
 func Provider() cli.Provider {
-	return cli.Provider{
-		Name: "fargate", Aliases: []string{"aws"},
-		Readme: readme,
-		New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
-			config, err := LoadConfig(in.ConfigPath)
-			if err != nil {
-				return nil, err
-			}
-			if config, err = config.complete(); err != nil {
-				return nil, err
-			}
+	return configured.Provider(cli.Provider{Name: "fargate", Readme: readme, Aliases: []string{"aws"}}, configured.Steps[Config]{
+		Load: LoadConfig, Complete: Config.complete, Capabilities: Config.Capabilities,
+		New: func(ctx context.Context, in cli.ProviderInput, config Config) (nodeutil.Provider, error) {
 			d, err := newDriver(ctx, in, config, service.Config{})
 			if err != nil {
 				return nil, err
 			}
 			return advised{d.kit, d}, nil
 		},
-		Capabilities: service.CapabilitiesOf(LoadConfig),
-		Check: func(path string) (func(*corev1.Pod) error, error) {
-			config, err := LoadConfig(path)
-			config, _ = config.complete() // the node reports missing settings
-			return mapping{config: config}.check, err
-		},
-	}
+		Check: func(config Config) func(*corev1.Pod) error { return mapping{config: config}.check },
+	})
 }
 
 // advised is the provider with advice for the command doctor.
