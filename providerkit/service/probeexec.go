@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
 const (
@@ -30,6 +31,16 @@ func Begun(attach api.AttachIO) {
 	if s, ok := attach.(*probeSession); ok {
 		s.begin()
 	}
+}
+
+// Shell returns a command in a shell for Exec of a driver. o has the settings of the service, and attach is the
+// session of the caller. Write calls Begun.
+func Shell(attach api.AttachIO, o shellexec.Options) *shellexec.Exec {
+	o.TTY, o.Input, o.Begun = attach.TTY(), attach.Stdin() != nil, func() { Begun(attach) }
+	if w := attach.Stdout(); w != nil {
+		o.Stdout = w
+	}
+	return shellexec.New(o)
 }
 
 // exec runs the command of a probe. An error other than an exit code or the timeout of the command says nothing

@@ -166,6 +166,9 @@ func (e *Exec) begin(word string) error {
 	}
 	e.started = true
 	close(e.begun)
+	if e.o.Begun != nil {
+		e.o.Begun()
+	}
 	return nil
 }
 

@@ -36,4 +36,6 @@ type Options struct {
 	Rows, Columns uint16
 	// Stdout gets the output of the command. Nil discards it.
 	Stdout io.Writer
+	// Begun is called by Write when the command begins. Nil is no call.
+	Begun func()
 }

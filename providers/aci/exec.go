@@ -50,11 +50,7 @@ func (s *session) run(ctx context.Context, password string, command []string) er
 	if err := s.conn.WriteMessage(websocket.TextMessage, []byte(password)); err != nil {
 		return err
 	}
-	o := shellexec.Options{Command: command, By: shellexec.Typing, TTY: s.attach.TTY(), Terminal: true, Input: s.attach.Stdin() != nil}
-	if w := s.attach.Stdout(); w != nil {
-		o.Stdout = w
-	}
-	e := shellexec.New(o)
+	e := service.Shell(s.attach, shellexec.Options{Command: command, By: shellexec.Typing, Terminal: true})
 	go func() { // ends with the session
 		_ = e.Send(ctx, s.attach.Stdin(), s.conn.Send)
 	}()
@@ -89,7 +85,6 @@ func (s *session) receive(ctx context.Context, e *shellexec.Exec) error {
 		select {
 		case <-begun:
 			limit, begun = time.Time{}, nil
-			service.Begun(s.attach)
 		default:
 		}
 	}

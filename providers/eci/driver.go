@@ -16,6 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
 // driver is ECI as the kit asks it.
@@ -24,8 +25,8 @@ type driver struct {
 	client  *client
 	groups  *groups
 	mapping mapping
-	shells  shells
-	roots   *x509.CertPool // also for sessions; nil means the roots of this machine
+	shells  shellexec.Shells // containers with a shell
+	roots   *x509.CertPool   // also for sessions; nil means the roots of this machine
 	pods    corev1listers.PodLister
 	kit     *service.Provider[instance]
 }

@@ -5,8 +5,10 @@ package eci
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
@@ -18,9 +20,8 @@ import (
 // so a shell of the image does. Without a shell there is only the output, and the end of the command is an
 // error.
 func (d *driver) Exec(ctx context.Context, in service.Target[instance], command []string, attach api.AttachIO) error {
-	s := session{attach: attach, container: in.Container}
-	group := in.Instance.status.ContainerGroupID
-	shell, err := d.shells.has(ctx, d.client, group, in.Container, in.State.ContainerID)
+	s, group := newSession(attach), in.Instance.status.ContainerGroupID
+	shell, err := d.hasShell(ctx, group, in.Container, in.State.ContainerID)
 	if err != nil {
 		return err
 	}
@@ -46,6 +47,26 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	conn.SetPongHandler(func(string) error { return s.heard() })
 	go s.send(ctx) // ends with the input, or with the first write after the end of conn
 	return s.receive(ctx)
+}
+
+// hasShell asks a container to run a shell, by the request of ECI that returns the output. It does not ask again
+// about a run with a shell. A run without a shell may only not have been ready.
+func (d *driver) hasShell(ctx context.Context, group, container, run string) (bool, error) {
+	return d.shells.Has(run, func(command []string) (string, error) {
+		words, err := json.Marshal(command)
+		if err != nil {
+			return "", err
+		}
+		var answer execAnswer
+		err = d.client.call(ctx, "ExecContainerCommand", execRequest{
+			ContainerGroupID: group, ContainerName: container, Command: string(words), Stdin: new(false), Sync: true,
+		}, &answer)
+		var said *apiError
+		if errors.As(err, &said) && said.status == http.StatusBadRequest && !said.throttled() { // the answer of ECI for a missing shell is not documented
+			return "", nil
+		}
+		return answer.SyncResponse, err
+	})
 }
 
 // open asks for a session, and opens it until ctx ends. Its address is valid for 30 s.

@@ -77,7 +77,7 @@ func TestWordsOfECI(t *testing.T) {
 	long := strings.Repeat("x", longestWord+1)
 	many := strings.Split(strings.Repeat("a ", mostWords), " ")
 	text := func(c *caller, shell bool, command []string) (string, error) {
-		s := &session{attach: c}
+		s := newSession(c)
 		if shell {
 			s.useShell(command, 50, 132)
 		}
@@ -117,9 +117,9 @@ func TestNoShellIsNotRemembered(t *testing.T) {
 		}
 		return object{"SyncResponse": f.Get("Command")}
 	}}}
-	c, known := r.client(), shells{}
+	d := &driver{client: r.client()}
 	for _, want := range []bool{false, true, true} {
-		if got, err := known.has(t.Context(), c, "eci-1", "a", "run"); got != want || err != nil {
+		if got, err := d.hasShell(t.Context(), "eci-1", "a", "run"); got != want || err != nil {
 			t.Errorf("got %t, %v, want %t", got, err, want)
 		}
 		ready = true
@@ -178,7 +178,8 @@ func TestSessionsWithAndWithoutChannels(t *testing.T) {
 			answer.Body.Close()
 			defer conn.Close()
 			who := &caller{in: strings.NewReader("typed"), errs: &bytes.Buffer{}}
-			s := &session{attach: who, conn: websession.Keep(t.Context(), conn)}
+			s := newSession(who)
+			s.conn = websession.Keep(t.Context(), conn)
 			go s.send(t.Context())
 			err = s.receive(t.Context())
 			code := 0
@@ -199,7 +200,7 @@ func TestSessionsWithAndWithoutChannels(t *testing.T) {
 // corrects that.
 func TestSessionThatWaitsForInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var f framing
+		f := newFraming()
 		if err := f.wait(t.Context()); err != nil || !f.hasChannels() {
 			t.Errorf("got channels %t, %v", f.hasChannels(), err)
 		}
@@ -246,7 +247,8 @@ func TestSessionThatIsSilent(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer.Body.Close()
-		s := &session{attach: &caller{}, conn: websession.Keep(t.Context(), conn)}
+		s := newSession(&caller{})
+		s.conn = websession.Keep(t.Context(), conn)
 		ended := make(chan error, 1)
 		go func() { ended <- s.receive(t.Context()) }()
 		select {

@@ -33,16 +33,10 @@ type framing struct {
 	mu       sync.Mutex
 	channels bool          // guarded by mu
 	told     bool          // guarded by mu; the first message came
-	first    chan struct{} // guarded by mu; closed by the first message; nil until the first caller waits
+	first    chan struct{} // closed by the first message
 }
 
-// came returns a channel that is closed by the first message. The caller holds mu.
-func (f *framing) came() chan struct{} {
-	if f.first == nil {
-		f.first = make(chan struct{})
-	}
-	return f.first
-}
+func newFraming() *framing { return &framing{first: make(chan struct{})} }
 
 // open returns the channel and the bytes of a message. A text message, and a message without channels, is
 // output.
@@ -55,7 +49,7 @@ func (f *framing) open(kind int, data []byte) (byte, []byte) {
 	if !f.told {
 		f.told = true
 		f.channels = kind == websocket.BinaryMessage && (data[0] == channelOutput || data[0] == channelErrors || data[0] == channelExit)
-		close(f.came())
+		close(f.first)
 	}
 	if !f.channels || kind != websocket.BinaryMessage {
 		return channelOutput, data
@@ -72,13 +66,10 @@ func (f *framing) hasChannels() bool {
 
 // wait waits for the first message, and guesses if there is none.
 func (f *framing) wait(ctx context.Context) error {
-	f.mu.Lock()
-	first := f.came()
-	f.mu.Unlock()
 	patience := time.NewTimer(guessAfter)
 	defer patience.Stop()
 	select {
-	case <-first:
+	case <-f.first:
 	case <-patience.C:
 		f.mu.Lock()
 		f.channels = f.channels || !f.told

@@ -35,18 +35,30 @@ type session struct {
 	conn      *websession.Session
 	attach    api.AttachIO
 	shell     *shellexec.Exec // nil for an image without a shell
-	container string
-	framing   framing
+	out, errs io.Writer
+	framing   *framing
+}
+
+// newSession returns the session of a command that runs without a shell.
+func newSession(attach api.AttachIO) *session {
+	s := &session{attach: attach, out: io.Discard, framing: newFraming()}
+	if to := attach.Stdout(); to != nil {
+		s.out = to
+	}
+	if s.errs = s.out; attach.Stderr() != nil {
+		s.errs = attach.Stderr()
+	}
+	return s
 }
 
 // useShell runs a command through a shell of the container. ECI limits the words of a command, so the shell
-// reads the script from its input.
+// reads the script from its input. Its output has the standard error of the command. The standard error has only the
+// messages of the shell itself, which could split the end mark of the shell in the output.
 func (s *session) useShell(command []string, rows, columns uint16) {
-	o := shellexec.Options{Command: command, By: shellexec.Reading, TTY: s.attach.TTY(), Input: s.attach.Stdin() != nil, Rows: rows, Columns: columns}
-	if w := s.attach.Stdout(); w != nil {
-		o.Stdout = w
+	s.shell = service.Shell(s.attach, shellexec.Options{Command: command, By: shellexec.Reading, Rows: rows, Columns: columns})
+	if s.out = s.shell; s.attach.Stderr() == nil {
+		s.errs = io.Discard
 	}
-	s.shell = shellexec.New(o)
 }
 
 // hasInput reports whether ECI must pass input on. A script is input too.
@@ -95,15 +107,8 @@ func (s *session) send(ctx context.Context) {
 		_ = s.shell.Send(ctx, in, s.write) // ends with the session
 		return
 	}
-	if in == nil || s.framing.wait(ctx) != nil {
-		return
-	}
-	buffer := make([]byte, 8<<10)
-	for {
-		n, err := in.Read(buffer)
-		if n > 0 && s.write(buffer[:n]) != nil || err != nil {
-			return
-		}
+	if in != nil && s.framing.wait(ctx) == nil {
+		websession.CopyInput(in, s.write)
 	}
 }
 
@@ -131,9 +136,9 @@ func (s *session) receive(ctx context.Context) error {
 		channel, data := s.framing.open(kind, data)
 		switch channel {
 		case channelOutput:
-			_, err = s.output().Write(data)
+			_, err = s.out.Write(data)
 		case channelErrors:
-			_, err = s.errors().Write(data)
+			_, err = s.errs.Write(data)
 		case channelExit:
 			if code, ok := readExit(data); ok {
 				return s.ended(code)
@@ -145,38 +150,10 @@ func (s *session) receive(ctx context.Context) error {
 		if s.shell == nil {
 			continue
 		}
-		select {
-		case <-s.shell.Begun():
-			service.Begun(s.attach)
-		default:
-		}
 		if ended, err := s.shell.Ended(); ended {
 			return err
 		}
 	}
-}
-
-// output is where the output goes.
-func (s *session) output() io.Writer {
-	if s.shell != nil {
-		return s.shell
-	}
-	if to := s.attach.Stdout(); to != nil {
-		return to
-	}
-	return io.Discard
-}
-
-// errors returns the destination of the standard error. With a shell, the standard error has only the messages
-// of the shell itself; the output has the standard error of the command.
-func (s *session) errors() io.Writer {
-	if to := s.attach.Stderr(); to != nil {
-		return to
-	}
-	if s.shell != nil {
-		return io.Discard // in the output, these bytes could split the end mark of the shell
-	}
-	return s.output()
 }
 
 // ended returns how the command ended, as ECI has reported it.

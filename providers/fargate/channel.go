@@ -17,7 +17,6 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
@@ -185,11 +184,6 @@ func (c *channel) payload(f frame) (over bool, err error) {
 		close(c.ready)
 	case payloadOutput:
 		_, err := c.shell.Write(f.data)
-		select {
-		case <-c.shell.Begun():
-			service.Begun(c.attach)
-		default:
-		}
 		ended, _ := c.shell.Ended()
 		return ended, err
 	case payloadStderr:

@@ -31,11 +31,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[types.Task], comman
 	if !in.Instance.EnableExecuteCommand {
 		return errdefs.InvalidInput("its task was run without ECS Exec: name a role with the rights for it in execRole of this node's configuration, and make the pod again")
 	}
-	o := shellexec.Options{Command: command, TTY: attach.TTY(), Terminal: true, Input: attach.Stdin() != nil}
-	if w := attach.Stdout(); w != nil {
-		o.Stdout = w
-	}
-	shell := shellexec.New(o)
+	shell := service.Shell(attach, shellexec.Options{Command: command, Terminal: true})
 	conn, err := d.client.session(ctx, *in.Instance.TaskArn, in.Container, shellexec.Line(shell.Command()))
 	if err != nil {
 		return err

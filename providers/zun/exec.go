@@ -37,11 +37,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	if !has {
 		return d.runShort(ctx, uuid, command, attach)
 	}
-	o := shellexec.Options{Command: command, By: shellexec.Reading, TTY: attach.TTY(), Terminal: true, Input: attach.Stdin() != nil}
-	if w := attach.Stdout(); w != nil {
-		o.Stdout = w
-	}
-	e := shellexec.New(o)
+	e := service.Shell(attach, shellexec.Options{Command: command, By: shellexec.Reading, Terminal: true})
 	answer, err := d.client.executeCommand(ctx, uuid, e.Command(), true)
 	if err != nil {
 		return err
@@ -68,11 +64,6 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 		}
 		if _, err := e.Write(data); err != nil {
 			return err
-		}
-		select {
-		case <-e.Begun():
-			service.Begun(attach)
-		default:
 		}
 		if ended, err := e.Ended(); ended {
 			return err

@@ -84,7 +84,7 @@ var directions = []repocheck.Direction{
 		Why: "the conditions of a node that is well are constants"},
 	{Packages: "providerkit/probing", May: nil, Outside: []string{"k8s.io/api", "k8s.io/apimachinery", "github.com/prometheus/client_model"},
 		Why: "what is told to who probes containers, and by it, is data"},
-	{Packages: "providerkit/service", May: []string{"capability", "node", "node/api", "errdefs", "log", "providerkit/identity", "providerkit/nodehealth", "providerkit/podspec", "providerkit/podstatus", "providerkit/poll", "providerkit/probing"},
+	{Packages: "providerkit/service", May: []string{"capability", "node", "node/api", "errdefs", "log", "providerkit/identity", "providerkit/nodehealth", "providerkit/podspec", "providerkit/podstatus", "providerkit/poll", "providerkit/probing", "providerkit/shellexec"},
 		Why: "it knows pods and a driver, and no service, no HTTP server and no program"},
 	{Packages: "providerrpc/...", May: []string{"capability", "node/...", "errdefs", "log", "trace"},
 		Why: "a plugin of anybody imports it and pays for the wire only"},
