@@ -16,7 +16,7 @@ func TestProvidersHaveAliases(t *testing.T) {
 		want string
 	}{
 		{[]string{"providers", "k8s"}, 0, "# Provider tensilekube.\n"},
-		{[]string{"providers", "mock"}, 0, "# Provider mock.\n"}, // a name goes before an alias
+		{[]string{"providers", "mock"}, 0, "# Provider mock.\n"}, // the name of a provider takes precedence over an alias
 		{[]string{"providers"}, 0, "mock\ntensilekube\n"},
 		{[]string{"providers", "k9s"}, 1, "vk: no such provider \"k9s\": there are: mock, tensilekube (or k8s, mock); did you mean k8s?\n"},
 		{[]string{"--disable-kubelet-api"}, 1, "vk: no provider chosen: set --provider to one of: mock, tensilekube (or k8s, mock)\n"},

@@ -22,12 +22,12 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// apiServer is as much of an API server as a node without pods needs: it keeps what is
-// created, and lets everybody in who has the token "good".
+// apiServer is as much of an API server as a node without pods needs: it stores created objects, and accepts every client with the token
+// "good".
 type apiServer struct {
 	mu      sync.Mutex
 	objects map[string]runtime.Object // by path; guarded by mu
-	node    *corev1.Node              // as it was created; guarded by mu
+	node    *corev1.Node              // as the program created it; guarded by mu
 }
 
 // startAPIServer returns a kubeconfig file for the server.
@@ -48,7 +48,7 @@ func startAPIServer(t *testing.T, h http.Handler) string {
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.URL.Query().Get("sendInitialEvents") != "" {
-		// The client then lists first, as it does with older servers.
+		// After this answer the client lists first, as with older servers.
 		s.answer(w, http.StatusUnprocessableEntity, &metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity,
 		})
@@ -82,7 +82,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		})
 	case http.MethodPost, http.MethodPut:
 		s.create(w, req, path)
-	default: // patches are taken and forgotten
+	default: // patches are accepted and ignored
 		s.answer(w, http.StatusOK, s.objects[path])
 	}
 }
@@ -90,7 +90,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func (s *apiServer) create(w http.ResponseWriter, req *http.Request, path string) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
-		return // the client is gone
+		return // the client has disconnected
 	}
 	obj, kind, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *apiServer) answer(w http.ResponseWriter, status int, obj any) {
 	_ = json.NewEncoder(w).Encode(obj)
 }
 
-// nodeCalled returns a node as it was created.
+// nodeCalled returns a node as the program created it.
 func (s *apiServer) nodeCalled(name string) *corev1.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()

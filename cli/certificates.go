@@ -21,14 +21,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// lookAtCertificates is the longest interval of checks of the files. Between two checks a certificate may be
-// replaced.
+// lookAtCertificates is the longest interval between two checks of the files, because a certificate may be replaced at any time.
 const lookAtCertificates = time.Hour
 
 // ownCertificate is a certificate file of the node that another program renews.
 type ownCertificate struct {
 	what, fix string
-	read      func() ([]byte, error) // PEM; nil: there is none
+	read      func() ([]byte, error) // PEM; nil: no certificate
 	said      string                 // the last problem; "": none
 }
 
@@ -73,7 +72,7 @@ func (o *options) checkIdentity() error {
 	}
 	certs, err := cert.ParseCertsPEM(pem)
 	if err != nil {
-		return nil // as before
+		return nil // like the error above
 	}
 	if of := doctor.NodeOf(certs[0]); of != "" && of != o.NodeName {
 		problem, fix := doctor.OtherNode(of, o.NodeName)
@@ -82,7 +81,7 @@ func (o *options) checkIdentity() error {
 	return nil
 }
 
-// identity returns the name that the credentials of the node have in the cluster, as far as the credentials tell.
+// identity returns the name under which the cluster knows the credentials of the node, or "unknown".
 func (o *options) identity() string {
 	if o.BootstrapKubeconfig != "" {
 		return "system:node:" + o.NodeName
@@ -135,12 +134,12 @@ func (o *options) watchCertificates(ctx context.Context) error {
 	return nil
 }
 
-// look logs a change of the certificate, and returns the time until its state may change by itself.
+// look logs a change in the state of the certificate, and returns the time until its state may change without a change of the file.
 func (c *ownCertificate) look(ctx context.Context, now time.Time) time.Duration {
 	wait := lookAtCertificates
 	pem, err := c.read()
 	if err != nil || pem == nil {
-		return wait // the users of the file report its errors
+		return wait // the code that uses the file reports this error
 	}
 	certs, err := cert.ParseCertsPEM(pem)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// kubeconfigOf returns a kubeconfig with a client certificate for name, and the path of that.
+// kubeconfigOf returns a kubeconfig with a client certificate for name, and the path of the certificate.
 func kubeconfigOf(t *testing.T, name string) (kubeconfig, certPath string) {
 	t.Helper()
 	certPath, keyPath := testpki.New(t).Issue(t, name)
@@ -40,7 +40,8 @@ func kubeconfigOf(t *testing.T, name string) (kubeconfig, certPath string) {
 	return file, certPath
 }
 
-// TestCredentialsOfAnotherNodeEndTheProgram at once, in the words of the doctor: the API server would refuse every request.
+// TestCredentialsOfAnotherNodeEndTheProgram holds that the program fails at once, with the doctor's message: the API server would refuse
+// every request.
 func TestCredentialsOfAnotherNodeEndTheProgram(t *testing.T) {
 	kubeconfig, _ := kubeconfigOf(t, "system:node:other")
 	var stdout, stderr bytes.Buffer
@@ -57,7 +58,7 @@ func TestCredentialsOfAnotherNodeEndTheProgram(t *testing.T) {
 	}
 }
 
-// TestStartHasOneLine holds that the log of a good start has one line, and then tells that the node is ready.
+// TestStartHasOneLine holds that a successful start logs one line, and a second line when the node is ready.
 func TestStartHasOneLine(t *testing.T) {
 	kubeconfig := startAPIServer(t, &apiServer{objects: map[string]runtime.Object{}})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -107,7 +108,8 @@ func TestIdentityIsReadFromTheCredentials(t *testing.T) {
 	}
 }
 
-// TestEndingCertificatesAreTold once each, with the time and what to do: the client certificate, that of the kubelet API and its authorities.
+// TestEndingCertificatesAreTold holds that each certificate that ends soon is logged once, with the time and the action to take: the client
+// certificate, the serving certificate and the client CA.
 func TestEndingCertificatesAreTold(t *testing.T) {
 	defer func(l log.Logger) { log.L = l }(log.L)
 	r, err := resolveWith(t, []string{"--disable-kubelet-api"}, nil, "")
@@ -142,7 +144,7 @@ func testLifeOf(t *testing.T, c *ownCertificate, one *x509.Certificate, out *byt
 	end := one.NotAfter.Format(time.RFC3339)
 	for _, tc := range []struct {
 		at   time.Time
-		want []string // parts of the one line; none: nothing is said
+		want []string // parts of the one line; none: nothing is logged
 	}{
 		{one.NotBefore.Add(-time.Second), []string{"level=ERROR", c.what, "is not valid before"}},
 		{one.NotBefore, []string{"level=INFO", "was renewed"}},

@@ -51,8 +51,8 @@ func (p Program) checkCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// refuser returns a function that reports why the node would not run a pod, or without which features the pod
-// would run. It uses the chosen provider and its configuration.
+// refuser returns a function that reports why the node would refuse a pod, or which features the pod would lack. It uses the chosen
+// provider and its configuration.
 func (p Program) refuser(o *options, cmd *cobra.Command) (func(*corev1.Pod) (without []capability.Unsupported, err error), error) {
 	if r, err := o.resolve(cmd.Root().PersistentFlags(), os.Getenv); r == nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (p Program) refuser(o *options, cmd *cobra.Command) (func(*corev1.Pod) (wit
 	}, nil
 }
 
-// title names an object as users do.
+// title returns the name of an object for messages.
 func title(object runtime.Object) string {
 	kind, name := object.GetObjectKind().GroupVersionKind().Kind, ""
 	if m, err := meta.Accessor(object); err == nil {

@@ -37,7 +37,7 @@ type podChecker struct {
 	fails bool // a pod cannot run
 }
 
-// checkFiles reads files, folders and, for -, standard input, and reports whether all pods can run.
+// checkFiles reads files, folders and, for -, standard input, and returns whether all pods can run.
 func (c *podChecker) checkFiles(names []string) (fine bool, err error) {
 	for _, name := range names {
 		files := []string{name}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// podOf returns the object as a pod, or the first pod that its controller would make; nil without a pod.
+// podOf returns the object as a pod, or the first pod that its controller would make; nil for other objects.
 func podOf(object runtime.Object) *corev1.Pod {
 	template := templateOf(object)
 	if template == nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Command returns the command with all its subcommands, for programs with commands of their own. The end of its
-// context ends the node.
+// Command returns the command with all its subcommands, for programs with commands of their own. The node stops when its context ends.
 func (p Program) Command() *cobra.Command {
 	o := &options{}
 	var showVersion *bool
@@ -26,7 +25,7 @@ func (p Program) Command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if *showVersion { // not by the template of cobra: a template makes the linker keep the methods of all types, and the program half as large again
+			if *showVersion { // not cobra's template: with a template, the linker keeps the methods of all types, and the program grows by half
 				_, err := fmt.Fprint(cmd.OutOrStdout(), p.build())
 				return err
 			}

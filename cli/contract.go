@@ -128,7 +128,7 @@ func (p Program) contract(o *options, f *contractFlags, cmd *cobra.Command) erro
 	if r == nil {
 		return err
 	}
-	if r.unread != nil { // other errors matter only for a node, which does not run here
+	if r.unread != nil { // the remaining errors concern only a running node
 		return r.unread
 	}
 	chosen, err := choose(p.Providers, o.Provider)

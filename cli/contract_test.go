@@ -23,12 +23,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// account is a service whose containers are goroutines, and what a test does to it.
+// account is a service that runs containers as goroutines; the fields let a test influence it.
 type account struct {
 	cloud   *inprocess.Cloud
-	created func(*corev1.Pod) // after a pod was made
-	begin   func(*corev1.Pod) // before a pod is made
-	refuse  error             // what DeletePod is answered
+	created func(*corev1.Pod) // called after a pod was created
+	begin   func(*corev1.Pod) // called before a pod is created
+	refuse  error             // the error of DeletePod
 
 	mu   sync.Mutex
 	made int // guarded by mu
@@ -38,7 +38,7 @@ func newAccount(t *testing.T) *account {
 	return &account{cloud: inprocess.New(t.Context()), created: func(*corev1.Pod) {}, begin: func(*corev1.Pod) {}}
 }
 
-// customer is a provider on an account.
+// customer is a provider that uses an account.
 type customer struct {
 	*inprocess.Provider
 	*account
@@ -61,7 +61,7 @@ func (c customer) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return c.Provider.DeletePod(ctx, pod)
 }
 
-// contractProgramOf is a program with the provider of an account.
+// contractProgramOf returns a program with a provider for the account.
 func contractProgramOf(a *account) Program {
 	return Program{Name: "vk", Version: "v9", Providers: []Provider{
 		{Name: "cloud", New: func(_ context.Context, in ProviderInput) (nodeutil.Provider, error) {
@@ -81,7 +81,7 @@ func contractProgramOf(a *account) Program {
 	}}
 }
 
-// ran is what came of the command contract.
+// ran is the result of the command contract.
 type ran struct {
 	code     int
 	out, err string
@@ -107,7 +107,7 @@ func runContract(ctx context.Context, t *testing.T, a *account, in io.Reader, ar
 	return r
 }
 
-// runs are the pods that the account pays for.
+// runs returns the pods that the account pays for.
 func (a *account) runs(t *testing.T) (names []string) {
 	t.Helper()
 	pods, err := inprocess.Open(a.cloud, inprocess.Objects{}).GetPods(t.Context())
@@ -122,7 +122,7 @@ func (a *account) runs(t *testing.T) (names []string) {
 	return names
 }
 
-// TestContractOfAnAccount runs the whole contract, as a user does.
+// TestContractOfAnAccount runs the whole contract as a user does.
 func TestContractOfAnAccount(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cloud.yaml")
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestContractOfAnAccount(t *testing.T) {
 	})
 }
 
-// TestContractAsksFirst: nothing is made before somebody has agreed to it.
+// TestContractAsksFirst holds that no pod is created before the user has agreed.
 func TestContractAsksFirst(t *testing.T) {
 	for answer, made := range map[string]bool{"yes\n": true, "YES": true, "y\n": false, "\n": false, "": false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -187,14 +187,14 @@ func TestContractAsksFirst(t *testing.T) {
 	})
 }
 
-// TestContractInterrupted is Ctrl-C in the middle.
+// TestContractInterrupted interrupts a run with Ctrl-C.
 func TestContractInterrupted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cloud.json")
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t)
 		ctx, interrupt := context.WithCancel(t.Context())
 		a.created = func(*corev1.Pod) {
-			if len(a.runs(t)) == 3 { // in the middle of a check of many pods
+			if len(a.runs(t)) == 3 { // during a check of many pods
 				interrupt()
 			}
 		}
@@ -211,7 +211,8 @@ func TestContractInterrupted(t *testing.T) {
 	})
 }
 
-// TestContractThatCannotRemove says what somebody has to remove, and the next run begins with it.
+// TestContractThatCannotRemove holds that the command names the pods that the user must remove, and that the next run begins with these
+// pods.
 func TestContractThatCannotRemove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t)
@@ -242,7 +243,7 @@ func TestContractThatCannotRemove(t *testing.T) {
 	})
 }
 
-// TestContractCleansUpWhatHasEnded: the backend has pods that have ended too, and may ask money for them.
+// TestContractCleansUpWhatHasEnded holds that ended pods are removed too, because the backend may charge for them.
 func TestContractCleansUpWhatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t)
@@ -266,7 +267,7 @@ func TestContractCleansUpWhatHasEnded(t *testing.T) {
 	})
 }
 
-// TestContractThatCannotKeep: that the results are not kept changes nothing of what is said of pods that are left.
+// TestContractThatCannotKeep holds that leftover pods are still reported if the results cannot be written.
 func TestContractThatCannotKeep(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cloud.json")
 	synctest.Test(t, func(t *testing.T) {
@@ -284,7 +285,8 @@ func TestContractThatCannotKeep(t *testing.T) {
 	})
 }
 
-// TestContractThatCannotLook: where the last list fails nobody says that all is removed, and what came of the checks is said all the same.
+// TestContractThatCannotLook holds that the command does not report complete removal if the last list fails, but still reports the results
+// of the checks.
 func TestContractThatCannotLook(t *testing.T) {
 	for name, interrupted := range map[string]bool{"at the end": false, "after Ctrl-C": true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -308,7 +310,7 @@ func TestContractThatCannotLook(t *testing.T) {
 	}
 }
 
-// TestContractOfACallThatHangs: a pod that a call may make after the run is not forgotten.
+// TestContractOfACallThatHangs holds that a pod is reported if a hanging call may still create it after the run.
 func TestContractOfACallThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t)
@@ -323,7 +325,7 @@ func TestContractOfACallThatHangs(t *testing.T) {
 	})
 }
 
-// TestContractThatCannotBegin: each mistake is named, and leaves neither pods nor files.
+// TestContractThatCannotBegin holds that each mistake is named, and that no pods and no files are left.
 func TestContractThatCannotBegin(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args   []string
@@ -380,7 +382,7 @@ func TestContractThatCannotBegin(t *testing.T) {
 	}
 }
 
-// TestContractThatFails says what does not hold and why that matters, in the file too.
+// TestContractThatFails holds that the output and the file name the failed checks and the reason for each.
 func TestContractThatFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cloud.json")
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// contractHarness opens the provider as for a node, with the cluster of the check.
+// contractHarness returns the harness, which opens the provider as a node does, with the cluster of the check.
 func (o *options) contractHarness(p Provider, f *contractFlags, version string) providertest.Harness {
 	h := providertest.Harness{
 		Subject: providertest.Subject{Provider: p.Name, Version: version, Backend: f.backend, Image: f.image},

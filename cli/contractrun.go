@@ -18,8 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
 )
 
-// contractEvery is the interval at which a check asks a backend for an expected change: services limit their
-// requests.
+// contractEvery is the interval at which a check polls the backend for an expected change. It is long because services limit requests.
 const contractEvery = 500 * time.Millisecond
 
 // contractRun is one run of the contract.
@@ -33,7 +32,7 @@ type contractRun struct {
 	harness     providertest.Harness
 }
 
-// run announces the pods, asks for confirmation, runs the checks, removes leftovers, and writes the results.
+// run announces the pods, asks for confirmation, runs the checks, removes leftovers and writes the results.
 func (c *contractRun) run(ctx context.Context) error {
 	file, err := c.reserve()
 	if err != nil {
@@ -90,7 +89,7 @@ func endError(report providertest.Report, left []string, unknown error, failed b
 	return nil
 }
 
-// alsoWith adds err to the error of the command, and keeps its exit code.
+// alsoWith joins err to the error of the command, and keeps the exit code of the command.
 func alsoWith(said, err error) error {
 	code := exitError{}
 	if err != nil && errors.As(said, &code) {
@@ -139,13 +138,12 @@ func (c *contractRun) announce() {
 	}
 }
 
-// about returns the time of a run, if a pod needs start to start. Pods of the checks of many start together.
+// about returns the estimated time of a run if a pod needs start to start. Pods that one check creates together start at the same time.
 func (c *contractRun) about(p providertest.Plan, start time.Duration) time.Duration {
 	return max(time.Minute, (p.Programs + time.Duration(p.Pods)*start).Round(time.Minute))
 }
 
-// confirm returns nil if the user agrees. A read of the terminal cannot be interrupted: after ctx the program
-// has to end.
+// confirm returns nil if the user agrees. A read of the terminal cannot be interrupted, so the program must exit after the end of ctx.
 func (c *contractRun) confirm(ctx context.Context, question string) error {
 	if c.yes {
 		return nil
@@ -187,7 +185,7 @@ func (c *contractRun) sweep(ctx context.Context, r providertest.Report) ([]strin
 	var before, late []string
 	for _, k := range r.Results {
 		before = append(before, k.Left...)
-		if k.GivenUp { // its call may make the pod when the list has been read
+		if k.GivenUp { // the call may still create the pod after the list was read
 			late = append(late, k.Left...)
 		}
 	}
@@ -204,7 +202,7 @@ func (c *contractRun) sweep(ctx context.Context, r providertest.Report) ([]strin
 	return left, nil
 }
 
-// summarize prints the sums and the failures, and reports whether a check failed.
+// summarize prints the totals and the failures, and returns whether a check failed.
 func (c *contractRun) summarize(r providertest.Report) (failed bool) {
 	proven := 0
 	for _, f := range r.Features {
@@ -223,8 +221,8 @@ func (c *contractRun) summarize(r providertest.Report) (failed bool) {
 	return len(names) > 0
 }
 
-// resultFile is the place for results, checked to be writable before any pod is made. Nil: the user wants no
-// results.
+// resultFile is the file for the results. It is opened before any pod is created, so that an unwritable path fails early. Nil: the user
+// wants no results.
 type resultFile struct {
 	*os.File
 	name string
@@ -245,7 +243,7 @@ func (c *contractRun) reserve() (*resultFile, error) {
 	return &resultFile{f, c.result}, nil
 }
 
-// discard removes the file if it has no results.
+// discard removes the file if no results were written.
 func (f *resultFile) discard() {
 	if f != nil {
 		f.Close()
@@ -253,7 +251,7 @@ func (f *resultFile) discard() {
 	}
 }
 
-// keep writes the results, completely or not at all.
+// keep writes the results, atomically.
 func (f *resultFile) keep(r providertest.ResultFile) error {
 	if f == nil {
 		return nil

@@ -12,14 +12,15 @@ import (
 	"testing"
 )
 
-// The first call starts a goroutine of package os/signal that never ends, which must not be in a bubble of testing/synctest.
+// The first call of signal.Notify starts a goroutine of package os/signal that never ends, which must not be in a bubble of
+// testing/synctest.
 func init() {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGPIPE)
 	signal.Stop(c)
 }
 
-// hangup is an input whose terminal closes while the command waits for an answer.
+// hangup is an input whose terminal closes while the command waits for a reply.
 type hangup struct{ t *testing.T }
 
 func (h hangup) Read([]byte) (int, error) {
@@ -27,11 +28,11 @@ func (h hangup) Read([]byte) (int, error) {
 	if err = errors.Join(err, self.Signal(syscall.SIGHUP)); err != nil {
 		h.t.Error(err)
 	}
-	<-h.t.Context().Done() // as a read of a terminal, it does not end
+	<-h.t.Context().Done() // like a read of a terminal, it does not end
 	return 0, errors.New("closed")
 }
 
-// TestContractOfATerminalThatIsClosed is interrupted.
+// TestContractOfATerminalThatIsClosed holds that a closed terminal interrupts the run.
 func TestContractOfATerminalThatIsClosed(t *testing.T) {
 	if runtime.GOOS == "windows" || signal.Ignored(syscall.SIGHUP) {
 		t.Skip("there is no SIGHUP")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestProgramsHaveNoPackageTesting: programs check the contract of providers without what only tests need.
+// TestProgramsHaveNoPackageTesting holds that programs check the contract of providers without importing package testing.
 func TestProgramsHaveNoPackageTesting(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").CombinedOutput()
 	if err != nil {

@@ -60,9 +60,9 @@ func (p Program) doctorCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// examine returns the configuration of the doctor. It includes wrong settings as far as possible.
+// examine returns the configuration of the doctor. If settings are wrong, it has the valid ones.
 func (p Program) examine(o *options, cmd *cobra.Command) doctor.Config {
-	setKlogHandler(stdslog.DiscardHandler) // the report has the failed requests of the Kubernetes libraries
+	setKlogHandler(stdslog.DiscardHandler) // the report already has the failed requests of the Kubernetes libraries
 	r, err := o.resolve(cmd.Root().PersistentFlags(), os.Getenv)
 	c := doctor.Config{Problems: r.problems(err)}
 	if r == nil {
@@ -95,14 +95,14 @@ func (p Program) examine(o *options, cmd *cobra.Command) doctor.Config {
 	return c
 }
 
-// examined asks an Examiner.
+// examined is a Pinger that calls an Examiner.
 type examined struct{ Examiner }
 
 // Ping implements doctor.Pinger.
 func (e examined) Ping(ctx context.Context) error { return e.Examine(ctx) }
 
-// pinger makes the provider as for a run. The provider sees an empty cluster, and only learns which cluster it
-// is.
+// pinger makes the provider as for a run. The provider sees an empty cluster that has only the Service of the API server, which identifies
+// the cluster.
 func (o *options) pinger(ctx context.Context, client kubernetes.Interface, p Provider, name, version string) (doctor.Pinger, error) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
 	o.describe(n, p.Name, version)
@@ -129,7 +129,7 @@ func (o *options) pinger(ctx context.Context, client kubernetes.Interface, p Pro
 	return asked, nil
 }
 
-// advised asks an Adviser too.
+// advised is a Pinger that is also an Adviser.
 type advised struct {
 	doctor.Pinger // nil if the provider has no Ping
 	adviser       Adviser
@@ -152,8 +152,8 @@ func (a advised) Advise(ctx context.Context) (versions []string, advice []doctor
 	return versions, advice
 }
 
-// servicesOfAPI has the Service of the API server; a provider tells this cluster from others by its UID. It is
-// empty if the API server does not answer.
+// servicesOfAPI returns an indexer with only the Service of the API server; providers identify the cluster by the UID of this Service. It
+// is empty if the API server does not answer.
 func servicesOfAPI(ctx context.Context, client kubernetes.Interface) cache.Indexer {
 	found := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	if client == nil {
@@ -164,14 +164,14 @@ func servicesOfAPI(ctx context.Context, client kubernetes.Interface) cache.Index
 		return found
 	}
 	for i := range list.Items {
-		_ = found.Add(&list.Items[i]) // of an object with a name: never fails
+		_ = found.Add(&list.Items[i]) // cannot fail: the object has a name
 	}
 	return found
 }
 
 var flagInError = regexp.MustCompile(`^--([a-z0-9.-]+)`)
 
-// problems splits the joined errors of the settings.
+// problems splits the joined errors of the settings into single problems.
 func (r *resolved) problems(err error) (list []doctor.Problem) {
 	if err == nil {
 		return nil

@@ -9,13 +9,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// drainer is a node, or many, whose pods are drained.
+// drainer is a node or a fleet of nodes.
 type drainer interface {
 	Drain(ctx context.Context, groups ...node.DrainGroup) error
 }
 
-// drain stops the pods of the drainer if the settings ask for it, and returns within --drain-timeout and a few
-// seconds for the last statuses. A drainer that is not made yet has no pods.
+// drain stops the pods of the drainer if the settings ask for it, and returns within --drain-timeout and a few seconds for the last
+// statuses. If no drainer was sent to made yet, there are no pods to stop.
 func (o *options) drain(ctx context.Context, made <-chan drainer) {
 	if !o.DrainOnExit {
 		return

@@ -9,15 +9,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// newBackend stands for what makes your provider.
+// newBackend stands for the function that creates your provider.
 func newBackend(context.Context, cli.ProviderInput) (nodeutil.Provider, error) { return nil, nil }
 
-// The whole main of a provider's program.
+// Example is the whole main function of a provider's program.
 func Example() {
 	cli.Main(cli.Provider{Name: "backend", New: newBackend})
 }
 
-// A program with several providers, whose version the linker sets.
+// ExampleProgram is a program with several providers, with a version from the linker.
 func ExampleProgram() {
 	var version string // -X main.version=v1.2.3
 	cli.Program{Version: version, Providers: []cli.Provider{

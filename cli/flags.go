@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The headings of the reference, in order.
+// The headings of the reference, in their order there.
 var groups = []string{groupCluster, groupNode, groupPods, groupAPI, groupLogs, groupTraces}
 
 const (
@@ -22,8 +22,8 @@ const (
 	groupTraces  = "Traces"
 )
 
-// settings returns the table, in the order of `config print` and the reference. CONTRIBUTING.md lists the other
-// changes for a new row.
+// settings returns the table, in the order of `config print` and the reference. CONTRIBUTING.md lists the other changes that a new row
+// needs.
 func settings() []setting {
 	return []setting{
 		{flag: "config", usage: "configuration `file`", bind: text(func(o *options) *string { return &o.ConfigFile }, "")},

@@ -10,8 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Whatever a file and the environment say is refused, or makes settings that the program would write as the
-// same file again.
+// FuzzSettings holds that a file and an environment are either refused, or yield settings that the program would print as the same file.
 func FuzzSettings(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"", ""}, {fileHead + "disableKubeletAPI: true\n", "node-1"}, {fileHead + "port: many\nnodeNmae: x\n", "A_b"},

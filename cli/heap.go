@@ -10,17 +10,15 @@ import (
 )
 
 const (
-	// heapRoom is the allocation between two collections while the heap is small. By default this equals the
-	// live heap, so a node with few pods would collect all the time. A larger heapRoom would be most of the
-	// memory of such a node.
+	// heapRoom is the number of bytes allocated between two collections while the heap is small. By default this equals the live heap, so a
+	// node with few pods would collect all the time. A larger heapRoom would be most of the memory of such a node.
 	heapRoom = 8 << 20
 	// leastGrowth and mostGrowth bound the resulting growth, in percent of the live heap.
 	leastGrowth, mostGrowth = 60, 800
 )
 
-// tuneHeap makes the heap of the process grow by about the same amount between two collections: a small heap is
-// collected seldom, and a large heap is kept tighter than by default. GOGC, if the user sets it, disables this;
-// GOMEMLIMIT still applies.
+// tuneHeap makes the heap of the process grow by about the same amount between two collections: a small heap is collected less often, and a
+// large heap more often, than by default. GOGC, if the user sets it, disables this; GOMEMLIMIT still applies.
 func tuneHeap() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -28,7 +26,7 @@ func tuneHeap() {
 	set := growth(0)
 	debug.SetGCPercent(set)
 	afterEachCollection(func(live uint64) {
-		if want := growth(live); want < set*9/10 || want > set*11/10 { // setting it stops the world
+		if want := growth(live); want < set*9/10 || want > set*11/10 { // SetGCPercent stops the world
 			set = want
 			debug.SetGCPercent(set)
 		}
@@ -43,8 +41,8 @@ func growth(live uint64) int {
 	return int(min(max(heapRoom*100/live, leastGrowth), mostGrowth))
 }
 
-// sentinel is garbage at once: its cleanup runs after each collection. It holds a pointer, so that the runtime
-// does not put it into a block with others.
+// sentinel is garbage at once, so its cleanup runs after each collection. It holds a pointer, so that the runtime does not allocate it in a
+// block with other objects.
 type sentinel struct{ _ *sentinel }
 
 // afterEachCollection calls do with the live bytes after each collection.

@@ -27,18 +27,18 @@ func TestEachCollectionIsNoticed(t *testing.T) {
 	ended := make(chan struct{})
 	afterEachCollection(func(live uint64) {
 		select {
-		case <-ended: // it goes on for as long as the process lives
+		case <-ended: // the loop runs for as long as the process lives
 		case seen <- live:
 		default:
 		}
 	})
 	defer close(ended)
-	<-seen // at once
+	<-seen // the first call comes immediately
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	for range 3 {
 		for noticed := false; !noticed; {
-			runtime.GC() // one that comes before the next is awaited is missed
+			runtime.GC() // repeated, because a collection before the wait goes unnoticed
 			select {
 			case live := <-seen:
 				if noticed = true; live == 0 {

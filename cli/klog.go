@@ -46,8 +46,8 @@ func (k *klogFlags) warnings(fs *pflag.FlagSet) []string {
 	return warnings
 }
 
-// current is the output of klog. Its logger is set once in a process, and only the handler behind it changes:
-// goroutines of the Kubernetes libraries that outlive a node for a moment read the logger without a lock.
+// current is the output of klog. The logger of klog is set once in a process, and only its handler changes: goroutines of the Kubernetes
+// libraries may outlive a node for a moment, and read the logger without a lock.
 var (
 	current       atomic.Pointer[stdslog.Handler]
 	setKlogLogger = sync.OnceFunc(func() { klog.SetSlogLogger(stdslog.New(currentHandler{})) })

@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log/slog"
 )
 
-// parseLevel accepts the levels of slog, and the names of logrus for other levels.
+// parseLevel accepts the level names of slog, and the other level names of logrus.
 func parseLevel(name string) (stdslog.Level, error) {
 	switch strings.ToLower(name) {
 	case "trace", "debug":
@@ -32,8 +32,8 @@ func parseLevel(name string) (stdslog.Level, error) {
 // and answers, including Secrets and tokens.
 const klogMost = 7
 
-// debugVerbosity is the least --klog.v for debugging, by the conventions of Kubernetes. If it is set at run
-// time, our own debug lines are shown too.
+// debugVerbosity is the lowest --klog.v for debugging, by the conventions of Kubernetes. If it is set at run time, the debug lines of this
+// program are shown too.
 const debugVerbosity = 4
 
 // startLogging sends all logs of this process, including the logs of the Kubernetes libraries, to w.
@@ -45,7 +45,7 @@ func (o *options) startLogging(w io.Writer) error {
 	o.ownLevel, o.klogLevel = &stdslog.LevelVar{}, &stdslog.LevelVar{}
 	o.ownLevel.Set(level)
 	log.L = slog.FromSlog(stdslog.New(o.handler(w, o.ownLevel)))
-	// --log-level=debug is about this program: --klog.v sets the verbosity of the Kubernetes libraries beyond info.
+	// --log-level=debug applies only to this program: --klog.v sets the verbosity of the Kubernetes libraries beyond info.
 	if err := o.setKlogLevel(level, o.klog.value("v")); err != nil {
 		return fmt.Errorf("--klog.v: %w", err)
 	}
@@ -53,8 +53,7 @@ func (o *options) startLogging(w io.Writer) error {
 	return nil
 }
 
-// setKlogLevel sets the logging of the Kubernetes libraries to level and the verbosity: their V(n) arrives at
-// level -n.
+// setKlogLevel sets the level and the verbosity for the Kubernetes libraries: slog sees their V(n) as level -n.
 func (o *options) setKlogLevel(level stdslog.Level, verbosity string) error {
 	v, err := strconv.Atoi(verbosity)
 	if err != nil || v < 0 {
@@ -68,7 +67,7 @@ func (o *options) setKlogLevel(level stdslog.Level, verbosity string) error {
 	return nil
 }
 
-// setVerbosity changes the settings of startLogging at run time, and restores them with 0.
+// setVerbosity changes the log levels at run time; 0 restores the levels of startLogging.
 func (o *options) setVerbosity(verbosity string) error {
 	level, err := parseLevel(o.LogLevel)
 	if err != nil {

@@ -56,7 +56,7 @@ func TestLogging(t *testing.T) {
 	}
 }
 
-// TestSecurityD1KubernetesLibrariesDoNotLogBodies asks for more than 7, where client-go shows what it reads.
+// TestSecurityD1KubernetesLibrariesDoNotLogBodies asks for more than 7, because client-go then logs response bodies.
 func TestSecurityD1KubernetesLibrariesDoNotLogBodies(t *testing.T) {
 	defer func(l log.Logger) { log.L = l }(log.L)
 	r, err := resolveWith(t, []string{"--klog.v=10", "--disable-kubelet-api", "--log-level=debug"}, nil, "")
@@ -76,7 +76,8 @@ func TestSecurityD1KubernetesLibrariesDoNotLogBodies(t *testing.T) {
 	}
 }
 
-// TestVerbosityChangesAtRunTime: from 4 on our own debug lines come too, and 0 takes it all back.
+// TestVerbosityChangesAtRunTime holds that the program's own debug lines appear from verbosity 4 on, and that 0 restores the start
+// settings.
 func TestVerbosityChangesAtRunTime(t *testing.T) {
 	defer func(l log.Logger) { log.L = l }(log.L)
 	r, err := resolveWith(t, []string{"--disable-kubelet-api"}, nil, "")

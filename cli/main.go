@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Program is a program that runs one of its providers as a node.
+// Program is a program that runs a node with one of its providers.
 type Program struct {
 	// Name is the name of the command. Default: the name under which it was called.
 	Name string
@@ -27,7 +27,7 @@ type Program struct {
 	GVisor string
 	// Providers are the providers from which users can choose. At least one is required.
 	Providers []Provider
-	// Commands are further commands of the program, beside its own. They also have the flags of nodes.
+	// Commands are further commands of the program, of the program in addition to its own. They also accept the flags of nodes.
 	Commands []*cobra.Command
 }
 
@@ -41,12 +41,12 @@ func Main(providers ...Provider) { Program{Providers: providers}.Main() }
 func (p Program) Main() {
 	tuneHeap()
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
-	// From then on, a signal has its default effect.
+	// After the first signal, a signal has its default effect.
 	context.AfterFunc(ctx, stop)
 	os.Exit(p.execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// stopSignals returns the signals that end the program in good order.
+// stopSignals returns the signals that stop the program gracefully.
 func stopSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -78,10 +78,10 @@ func (p Program) execute(ctx context.Context, args []string, stdout, stderr io.W
 	return code.code
 }
 
-// exitError ends the program with a code of its own.
+// exitError ends the program with the exit code code.
 type exitError struct {
 	code  int
-	error // nil: everything has been said
+	error // nil: the message was already printed
 }
 
 // Error describes the failure.

@@ -18,7 +18,8 @@ var messageProgram = Program{Name: "vk", Version: "v9", Commit: "abc", BuildTime
 	{Name: "bare", New: newEmpty},
 }}
 
-// TestWrongCommandsSayWhatToDo: whoever types a wrong command reads what is wrong and what to type, in the words that files get.
+// TestWrongCommandsSayWhatToDo holds that a wrong command prints the mistake and the correct command, in the same words as for a wrong
+// file.
 func TestWrongCommandsSayWhatToDo(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
 	t.Setenv("KUBECONFIG", none)
@@ -28,7 +29,7 @@ func TestWrongCommandsSayWhatToDo(t *testing.T) {
 	for _, tc := range []struct {
 		args   string
 		code   int
-		stderr string // all of it
+		stderr string // the complete output
 	}{
 		{"doctr", 1, "vk: unknown command \"doctr\"; did you mean vk doctor?\n"},
 		{"nothing", 1, "vk: unknown command \"nothing\": see vk --help\n"},
@@ -65,7 +66,7 @@ func TestWrongCommandsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestNoArgumentsShowHelp, and that a provider is missing, not that a certificate is.
+// TestNoArgumentsShowHelp holds that a program without arguments reports the missing provider and not a missing certificate.
 func TestNoArgumentsShowHelp(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	code := messageProgram.execute(t.Context(), nil, &stdout, &stderr)
@@ -97,7 +98,7 @@ func TestHelpIsGroupedAndWrapped(t *testing.T) {
 	for _, args := range [][]string{nil, {"doctor"}, {"check"}, {"contract"}, {"version"}, {"providers"}, {"config", "print"}} {
 		text := help(args...)
 		for line := range strings.Lines(text) {
-			// Prose has breaks of its own, and commands to copy stay on a line.
+			// Prose has its own line breaks, and commands to copy stay on one line.
 			if strings.HasPrefix(strings.TrimSpace(line), "--") && len(strings.TrimRight(line, "\n")) > helpColumns {
 				t.Errorf("%q --help has a line of %d columns: %s", args, len(line), line)
 			}

@@ -43,17 +43,17 @@ func metricsHandler() http.Handler {
 	)
 }
 
-// serveMetrics serves /metrics and /livez at --metrics-addr until ctx ends. The process answers /livez for as
-// long as it works; it ends when the node ends.
+// serveMetrics serves /metrics and /livez at --metrics-addr until ctx ends. /livez always succeeds while the process works; the process
+// exits when the node stops.
 func (o *options) serveMetrics(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metricsPath, metricsHandler())
-	mux.HandleFunc("GET "+livezPath, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }) // a client that is gone needs no answer
+	mux.HandleFunc("GET "+livezPath, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }) // the client may have disconnected
 	return serveLoopback(ctx, "metrics", o.MetricsAddr, mux)
 }
 
-// serveDebug serves the page about pods at addr until ctx ends. It answers only requests for a loopback host: a web
-// page in a browser on this machine could otherwise read it by a name of its own that resolves to this address.
+// serveDebug serves the page about pods at addr until ctx ends. It refuses requests whose host is not loopback: otherwise a web page in a
+// browser on this machine could read it through a DNS name that resolves to this address.
 func serveDebug(ctx context.Context, addr string, page http.Handler) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+api.DebugPath, page)
@@ -84,8 +84,8 @@ func serveLoopback(ctx context.Context, thing, addr string, h http.Handler) erro
 	return nil
 }
 
-// livezCommand asks the running program with the same settings whether it is alive. It is for the probe of a pod
-// whose container has no other program.
+// livezCommand returns the command that checks whether the running program with the same settings is alive. It is for the probe of a pod
+// whose image has no other program.
 func (o *options) livezCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -107,11 +107,11 @@ func (o *options) livezCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("ask at --metrics-addr %s: %w", r.MetricsAddr, err)
 			}
-			resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req) // no proxy is asked for a loopback address
+			resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req) // without a proxy, because the address is loopback
 			if err != nil {
 				return fmt.Errorf("the program does not answer: %w", err)
 			}
-			_ = resp.Body.Close() // nothing was written
+			_ = resp.Body.Close() // the body was only read
 			if resp.StatusCode != http.StatusOK {
 				return fmt.Errorf("the program at --metrics-addr %s answers %s", r.MetricsAddr, resp.Status)
 			}

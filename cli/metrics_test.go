@@ -52,7 +52,7 @@ func TestMetricsAddress(t *testing.T) {
 	}
 }
 
-// TestDebugAddress: the page is served to requests for a loopback host only.
+// TestDebugAddress holds that the page is served only to requests for a loopback host.
 func TestDebugAddress(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -99,7 +99,7 @@ func TestDebugAddress(t *testing.T) {
 	}
 }
 
-// TestLivezSeesAHang: the kernel accepts connections of a process that is stopped.
+// TestLivezSeesAHang holds that livez fails for a stopped process, although the kernel still accepts connections for it.
 func TestLivezSeesAHang(t *testing.T) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -93,7 +93,7 @@ func TestMetricsAreDescribed(t *testing.T) {
 	}
 }
 
-// TestMetricsKeepTheConventions of Prometheus, but for names that a kubelet has.
+// TestMetricsKeepTheConventions checks the naming conventions of Prometheus, except for names that a kubelet has.
 func TestMetricsKeepTheConventions(t *testing.T) {
 	types := map[string]dto.MetricType{"counter": dto.MetricType_COUNTER, "gauge": dto.MetricType_GAUGE, "histogram": dto.MetricType_HISTOGRAM}
 	var families []*dto.MetricFamily

@@ -27,7 +27,7 @@ type daemon interface {
 // newDaemon returns the node or nodes that the settings ask for.
 func (o *options) newDaemon(ctx context.Context, p Provider, version string) (daemon, error) {
 	opts := []nodeutil.NodeOpt{func(cfg *nodeutil.NodeConfig) error {
-		cfg.Client = nil // NewNode makes it, together with the clients for heartbeats and events
+		cfg.Client = nil // NewNode makes it, with separate clients for heartbeats and events
 		cfg.KubeconfigPath, cfg.KubeContext = o.Kubeconfig, o.KubeContext
 		cfg.KubeAPIQPS, cfg.KubeAPIBurst = o.KubeAPIQPS, o.KubeAPIBurst
 		cfg.InformerResyncPeriod = o.FullResync
@@ -91,8 +91,8 @@ func (o *options) describe(n *corev1.Node, provider, version string) {
 	n.Status.NodeInfo.OperatingSystem = o.OperatingSystem
 	n.Status.NodeInfo.KubeletVersion = version
 	if !o.DisableTaint {
-		// The user may have chosen the provider by its name in another project: pods from there tolerate a taint
-		// with that name.
+		// The user may have chosen the provider by its name in another project: pods written for that project tolerate a taint with that
+		// name.
 		value := cmp.Or(o.TaintValue, o.Provider, provider)
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: o.TaintKey, Value: value, Effect: corev1.TaintEffect(o.TaintEffect)})
 	}

@@ -11,26 +11,26 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// oldName is a flag or an environment variable of another program of the field. Exactly one of now, field,
-// nothing and gone describes its meaning here.
+// oldName is a flag or an environment variable of another virtual kubelet program. Exactly one of now, field, nothing and gone is set, and
+// describes its effect here.
 type oldName struct {
 	// name is a flag, with its dashes, or a variable.
 	name string
-	// of is the program with this name.
+	// of is the program that has this name.
 	of string
 	// provider is the provider to which the name belongs; "" for a name about the node.
 	provider string
-	// now is the flag for this value here, with dashes, or the variable of the provider that gets it.
+	// now is the flag of this program for the value, with dashes, or the variable of the provider that receives it.
 	now string
-	// field is the field of the provider's configuration that the variable sets: the provider reads it itself.
+	// field is the field of the provider's configuration that the variable sets; the provider reads the variable itself.
 	field string
 	// nothing is the reason why the name has no effect. Its use is a warning.
 	nothing string
-	// gone is the replacement to use. The use of the flag is an error.
+	// gone names the replacement. Using the old flag is an error.
 	gone string
-	// same is the value of a flag without effect that asks for the default behavior: it causes no warning.
+	// same is a value that asks for the default behavior: with this value, a flag without effect causes no warning.
 	same string
-	// boolean: the flag is on without a value.
+	// boolean means that the flag needs no value.
 	boolean bool
 }
 
@@ -52,7 +52,7 @@ const (
 	noCacheTimes       = "answers of the API server are kept for the times that a kubelet has by default"
 )
 
-// oldNames is the table of all old names. A new name needs no code beside its row; the provider reads a field.
+// oldNames is the table of all old names. A new row needs no further code, except that a provider must read its field.
 var oldNames = []oldName{
 	{name: "--taint", of: ofCommon, now: "--taint-key"},
 	{name: "--namespace", of: ofCommon, nothing: "the pods of a node are in all namespaces"},
@@ -152,7 +152,7 @@ func (n oldName) isFlag() bool { return strings.HasPrefix(n.name, "--") }
 // flag is the name without dashes.
 func (n oldName) flag() string { return strings.TrimPrefix(n.name, "--") }
 
-// title names it in messages.
+// title returns the name for messages.
 func (n oldName) title() string {
 	if n.isFlag() {
 		return "flag " + n.name
@@ -160,7 +160,7 @@ func (n oldName) title() string {
 	return "environment variable " + n.name
 }
 
-// define declares an old flag on fs, hidden.
+// define declares an old flag on fs as a hidden flag.
 func (n oldName) define(fs *pflag.FlagSet) {
 	switch setting, isSetting := strings.CutPrefix(n.now, "--"); {
 	case !n.isFlag():
@@ -176,7 +176,7 @@ func (n oldName) define(fs *pflag.FlagSet) {
 	fs.Lookup(n.flag()).Hidden = true
 }
 
-// namesOf returns the old names of a setting: flags, or variables.
+// oldNames returns the old names of a setting: flags, or variables.
 func (s setting) oldNames(flags bool) (names []string) {
 	for _, n := range oldNames {
 		if n.now == "--"+s.flag && n.isFlag() == flags {
@@ -186,7 +186,7 @@ func (s setting) oldNames(flags bool) (names []string) {
 	return names
 }
 
-// settleOld applies the table to an old name, if it is used.
+// settleOld applies the effect of an old name if the name is used.
 func (r *resolved) settleOld(n oldName, getenv func(string) string) error {
 	value := ""
 	switch {
@@ -196,7 +196,7 @@ func (r *resolved) settleOld(n oldName, getenv func(string) string) error {
 		value = getenv(n.name)
 	}
 	if value == "" {
-		return nil // also a flag that is empty, as files made of templates have them
+		return nil // an empty flag too, because templates may render it empty
 	}
 	switch {
 	case n.gone != "":
@@ -204,7 +204,7 @@ func (r *resolved) settleOld(n oldName, getenv func(string) string) error {
 	case n.now != "":
 		r.warnings = append(r.warnings, warning{n.provider, fmt.Sprintf("%s is deprecated: use %s", n.title(), n.now)})
 		if n.isFlag() && !strings.HasPrefix(n.now, "--") {
-			if err := os.Setenv(n.now, value); err != nil { // where the provider, which parses its own settings, finds it
+			if err := os.Setenv(n.now, value); err != nil { // the provider parses its own settings and finds the variable there
 				return fmt.Errorf("%s: %w", n.title(), err)
 			}
 		}
@@ -214,7 +214,7 @@ func (r *resolved) settleOld(n oldName, getenv func(string) string) error {
 	return nil
 }
 
-// warning is about a setting that does nothing, or has another name.
+// warning reports a setting that has no effect or another name.
 type warning struct {
 	// provider is the provider of the setting; "" for any.
 	provider string
@@ -232,8 +232,8 @@ func (r *resolved) warningsFor(provider string) (texts []string) {
 	return texts
 }
 
-// joinBooleans joins a boolean flag and the word true after it: programs of the field accepted `--disable-taint
-// true`, and this program would take true for a command.
+// joinBooleans joins a boolean flag and the word true after it: other virtual kubelet programs accept `--disable-taint true`, and this
+// program would take true for a command.
 func joinBooleans(fs *pflag.FlagSet, args []string) ([]string, error) {
 	joined := make([]string, 0, len(args))
 	for i := 0; i < len(args); i++ {
@@ -248,7 +248,7 @@ func joinBooleans(fs *pflag.FlagSet, args []string) ([]string, error) {
 		case args[i+1] == "true":
 			joined = append(joined, args[i]+"=true")
 			i++
-		default: // to some programs this was true
+		default: // some programs took this for true
 			return nil, fmt.Errorf("flag %s false: write %s=false", args[i], args[i])
 		}
 	}

@@ -19,7 +19,7 @@ func certOf(t *testing.T) (certPEM, keyPEM []byte, err error) {
 	return cert.GenerateSelfSignedCertKey("node", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 }
 
-// TestEveryOldNameIsSomething looks for rows that say nothing, or two things, and for names that are taken.
+// TestEveryOldNameIsSomething finds rows without an effect, rows with two effects, and names that the program uses itself.
 func TestEveryOldNameIsSomething(t *testing.T) {
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	variables := map[string]bool{}
@@ -73,7 +73,7 @@ func TestOldNamesOfOtherProvidersAreNoWarning(t *testing.T) {
 	}
 }
 
-// TestProgramsMayUseOldFlagsOfOtherProviders: a program adds flags to Command, and pflag panics when a name is taken.
+// TestProgramsMayUseOldFlagsOfOtherProviders: a program adds flags to Command, and pflag panics if a flag is declared twice.
 func TestProgramsMayUseOldFlagsOfOtherProviders(t *testing.T) {
 	for _, n := range oldNames {
 		if !n.isFlag() || n.provider == "" {

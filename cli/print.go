@@ -67,7 +67,7 @@ func yamlValue(fs *pflag.FlagSet, f *pflag.Flag) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: f.Value.String()}
 }
 
-// yamlText returns a string, with quotes if YAML would read another type.
+// yamlText returns a string node, quoted if YAML would read another type.
 func yamlText(s string) *yaml.Node {
 	n := &yaml.Node{}
 	n.SetString(s)

@@ -40,7 +40,7 @@ func TestConfigPrint(t *testing.T) {
 		t.Errorf("run with -update if this is meant\n%s", diff)
 	}
 
-	// What is printed is a file with the same effect.
+	// The output is a configuration file with the same effect.
 	again, err := resolveWith(t, nil, nil, string(got))
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 
 // empty is a provider without pods.
 type empty struct {
-	nodeutil.Provider // nil: what a node without pods does not call
+	nodeutil.Provider // nil: a node without pods does not call its methods
 	in                ProviderInput
 }
 
@@ -37,7 +37,7 @@ func newEmpty(_ context.Context, in ProviderInput) (nodeutil.Provider, error) {
 
 var testProgram = Program{Name: "vk", Version: "v9", BuildTime: "today", Providers: []Provider{{Name: "empty", New: newEmpty}, {Name: "other", New: newEmpty}}}
 
-// output collects what a program writes and tells when a text has come.
+// output collects the output of a program, and signals when a text has been written.
 type output struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -112,7 +112,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// start runs the program and returns its log and its exit code, to come.
+// start runs the program, and returns its output and a channel for its exit code.
 func start(ctx context.Context, args ...string) (*output, <-chan int) {
 	log, done := newOutput(), make(chan int, 1)
 	go func() { done <- testProgram.execute(ctx, args, io.Discard, log) }()
@@ -188,7 +188,7 @@ func TestStartupTimeout(t *testing.T) {
 	}
 }
 
-// TestProviderIsNamedOnceInItsErrors, also where it names itself at the beginning of each.
+// TestProviderIsNamedOnceInItsErrors holds this also for errors that already begin with the name of the provider.
 func TestProviderIsNamedOnceInItsErrors(t *testing.T) {
 	for said, want := range map[string]string{
 		"url: is missing": "aci: url: is missing",

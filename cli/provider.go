@@ -22,61 +22,57 @@ type Provider struct {
 	// Name is the name by which users choose the provider, with --provider. A program with only one provider
 	// runs it by default.
 	Name string
-	// Aliases are earlier names of the provider in other projects, which users may still use to choose it. The
-	// taint of the node then has the alias, because pods from there tolerate it; everywhere else the provider is
-	// known by Name.
+	// Aliases are earlier names of the provider in other projects, which users may still use to choose it. The taint of the node then has
+	// the alias, because pods written for those projects tolerate it. Everything else uses Name.
 	Aliases []string
 	// Readme is the provider's README in Markdown. The command providers shows the text after the colon in its
 	// title, "# NAME: …", and the YAML below its heading "Configuration file" as a sample.
 	Readme string
-	// New makes the provider. It is called once for each node, before the node is registered; ctx lives as long
-	// as the program. The result may have more abilities than nodeutil.Provider, found by assertion;
-	// node/abilities.go lists them, with the behavior without each:
-	//   - node.PodNotifier: reports changes of pods, else they are polled;
-	//   - node.PodAuthority: knows whether its answers are complete, else many pods missing at once are doubted;
-	//   - node.PodObjectsUser: starts the containers of a pod one by one, with the environment of that moment;
-	//   - node.PodTokensUser and node.PullCredentialsUser: gets the tokens of service accounts, and
-	//     the credentials to pull images with, of its pods;
-	//   - node.PodTrustBundlesUser and node.PodCertificatesUser: gets the ClusterTrustBundles that volumes of its pods select,
-	//     and the certificates that they ask for;
+	// New makes the provider. It is called once for each node, before the node is registered; ctx lives as long as the program. The result
+	// may have more abilities than nodeutil.Provider, found by type assertion; node/abilities.go lists them, and the behavior without each
+	// of them:
+	//   - node.PodNotifier: reports changes of pods; without it, the pods are polled;
+	//   - node.PodAuthority: knows whether its answers are complete; without it, the node doubts an answer that lacks many pods at once;
+	//   - node.PodObjectsUser: starts the containers of a pod one by one, each with the environment of that moment;
+	//   - node.PodTokensUser and node.PullCredentialsUser: receives the service account tokens and the image pull credentials of its pods;
+	//   - node.PodTrustBundlesUser and node.PodCertificatesUser: receives the ClusterTrustBundles that volumes of its pods select, and the
+	//     certificates that they request;
 	//   - node.PodClaimsUser: finds the PersistentVolumes that its pods claim;
-	//   - node.BackgroundRunner: has work of its own to do while the node runs;
-	//   - node.NodeProvider: decides whether the node is Ready, else it is;
-	//   - nodeutil.VolumeProvisioner: has room for PersistentVolumes, which the node then makes for claims;
-	//   - nodeutil.EndpointSlicesUser: exports services, and gets the addresses behind them;
-	//   - nodeutil.ProbeMetricsProvider: probes containers itself, and shows the outcomes;
-	//   - capability.Declarer: pods that ask for more than it declares do not come to it;
-	//   - NodeConfigurer: writes capacity and the like into the Node object;
-	//   - Examiner: tells the command doctor why it would not work, else Ping does;
-	//   - Adviser: tells the command doctor which programs it runs, and what should be done about them.
+	//   - node.BackgroundRunner: has background work while the node runs;
+	//   - node.NodeProvider: decides whether the node is Ready; without it, the node is always Ready;
+	//   - nodeutil.VolumeProvisioner: provides storage for the PersistentVolumes that the node creates for claims;
+	//   - nodeutil.EndpointSlicesUser: exports services, and receives their endpoint addresses;
+	//   - nodeutil.ProbeMetricsProvider: probes containers itself, and reports the results;
+	//   - capability.Declarer: declares the supported pod features; the node refuses pods that need other features;
+	//   - NodeConfigurer: writes the capacity and other fields of the Node object;
+	//   - Examiner: tells the command doctor why the provider would not work; without it, doctor calls Ping;
+	//   - Adviser: tells the command doctor which programs the provider runs, and gives advice about them.
 	New func(ctx context.Context, in ProviderInput) (nodeutil.Provider, error)
-	// Capabilities returns the declaration of the provider with the configuration file at that path, "" for
-	// none, so that pods can be checked without a node. Nil: the provider declares nothing and gets every pod.
+	// Capabilities returns the provider's declaration for the configuration file at configPath ("" for none), so that pods can be checked
+	// without a node. Nil: the provider declares nothing and receives every pod.
 	Capabilities func(configPath string) (capability.Declaration, error)
-	// Check returns a function for the configuration file at that path. The function reports why CreatePod would
-	// refuse a pod for more reasons than the declaration has. It is the mapping of the provider: it answers in
-	// the words of CreatePod, and asks neither the backend nor the cluster. It does not judge the contents of
-	// ConfigMaps, Secrets and tokens of the pod. The command check calls it for pods that the declaration
-	// allows; a node does not call it. Nil: without the backend, nothing is known beyond the declaration.
+	// Check returns a function for the configuration file at configPath. The function returns the error that CreatePod would return for a
+	// pod, beyond the features in the declaration. It uses the same mapping and the same messages as CreatePod, without requests to the
+	// backend or the cluster. It does not judge the contents of the ConfigMaps, Secrets and tokens of the pod. Only the command check calls
+	// it, for pods that the declaration allows. Nil: only the declaration is checked.
 	Check func(configPath string) (func(pod *corev1.Pod) error, error)
-	// Contract changes how the command contract tests the provider, if the backend does not run the image and
-	// the commands of that command. Nil: it does.
+	// Contract changes how the command contract tests the provider, if the backend does not run the image and the commands of that command.
+	// Nil: the backend runs them.
 	Contract func(*providertest.Harness)
 }
 
-// NodeConfigurer is an optional ability of a provider: to write the capacity of the backend into the Node
-// object, before the node is registered.
+// NodeConfigurer is an optional ability of a provider: it writes the capacity of the backend into the Node object before the node is
+// registered.
 type NodeConfigurer interface {
 	// ConfigureNode changes n, which already has the name, labels, taints and addresses of the settings.
 	ConfigureNode(ctx context.Context, n *corev1.Node)
 }
 
-// Examiner is an optional ability of a provider whose Ping needs its background work, or that has more to report
-// before the node runs.
+// Examiner is an optional ability of a provider that checks more than Ping before the node runs, or whose Ping needs background work.
 type Examiner interface {
-	// Examine returns why the provider would not work, or nil. The command doctor calls it instead of Ping. The
-	// provider was only made: no ability was offered, and nothing runs in the background. Listers are empty,
-	// except for the Service default/kubernetes. Examine changes nothing, and its error must contain no secret.
+	// Examine returns why the provider would not work, or nil. The command doctor calls it instead of Ping. The provider was created but
+	// not started: no optional ability was used, and nothing runs in the background. Listers are empty, except for the Service
+	// default/kubernetes. Examine changes nothing, and its error must contain no secret.
 	Examine(ctx context.Context) error
 }
 
@@ -89,7 +85,7 @@ type Adviser interface {
 	Advise(ctx context.Context) (versions []string, advice []Advice)
 }
 
-// Advice is a problem that keeps no pod from running, and its fix.
+// Advice is a problem that does not keep pods from running, and its fix.
 type Advice struct{ Problem, Fix string }
 
 // ProviderInput has the inputs for a new provider.
@@ -111,7 +107,7 @@ type ProviderInput struct {
 	KubeClusterDomain string
 }
 
-// newProvider returns the function with which NewNode makes the provider.
+// newProvider returns the function that creates the provider for NewNode.
 func (o *options) newProvider(ctx context.Context, p Provider) nodeutil.NewProviderFunc {
 	return func(config nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 		o.address(config.Node)
@@ -138,14 +134,14 @@ func (o *options) newProvider(ctx context.Context, p Provider) nodeutil.NewProvi
 	}
 }
 
-// providerError is an error of a provider with the name of the provider. Most providers already put their name
-// at each line of the error.
+// providerError is an error of a provider with the name of the provider. Most providers already begin each line of the error with their
+// name.
 type providerError struct {
 	name string
 	error
 }
 
-// Error names the provider once.
+// Error returns the error text with the name of the provider once.
 func (e providerError) Error() string {
 	text := strings.ReplaceAll("\n"+e.error.Error(), "\n"+e.name+" provider: ", "\n")
 	return e.name + ": " + text[1:]

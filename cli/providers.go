@@ -62,7 +62,7 @@ func (p Provider) summary() string {
 // sampleBlock matches the YAML below the heading of the configuration file.
 var sampleBlock = regexp.MustCompile("(?s)\n## Configuration file\n.*?\n```yaml\n(.*?\n)```\n")
 
-// sample returns a configuration file with comments. For a provider without a sample, there are only comments.
+// sample returns a configuration file with comments. Without a sample in the README, the file has only comments.
 func (p Provider) sample() string {
 	head := "# Provider " + p.Name
 	if s := p.summary(); s != "" {

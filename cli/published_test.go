@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// published is a program with the names of the providers in the field.
+// published is a program with the provider names of other virtual kubelet projects.
 var published = Program{Name: "virtual-kubelet", Providers: []Provider{
 	{Name: "aci", Aliases: []string{"azure"}, New: newEmpty}, {Name: "eci", Aliases: []string{"alibabacloud"}, New: newEmpty},
 	{Name: "fargate", Aliases: []string{"aws"}, New: newEmpty}, {Name: "nomad", New: newEmpty}, {Name: "tensilekube", Aliases: []string{"k8s"}, New: newEmpty},
@@ -28,7 +28,7 @@ func (p Program) node(t *testing.T, name string, args ...string) (*corev1.Node, 
 	t.Helper()
 	api := &apiServer{objects: map[string]runtime.Object{}}
 	t.Setenv("KUBECONFIG", startAPIServer(t, api))
-	t.Cleanup(func() { // the flags of klog are those of the process
+	t.Cleanup(func() { // the klog flags are global to the process
 		var k klogFlags
 		k.define(pflag.NewFlagSet("", pflag.ContinueOnError))
 		_ = k.set.Set("v", "0")
@@ -49,7 +49,7 @@ func (p Program) node(t *testing.T, name string, args ...string) (*corev1.Node, 
 	return n, log.String()
 }
 
-// certificates sets the variables that the published files name them by, and returns the file of the authority.
+// certificates sets the variables that the published files use for certificates, and returns the client CA file.
 func certificates(t *testing.T) (ca string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -65,7 +65,7 @@ func certificates(t *testing.T) (ca string) {
 	t.Setenv("APISERVER_CERT_LOCATION", filepath.Join(dir, "cert.pem"))
 	t.Setenv("APISERVER_KEY_LOCATION", filepath.Join(dir, "key.pem"))
 	t.Setenv("VKUBELET_POD_IP", "127.0.0.1")
-	t.Setenv("KUBELET_PORT", "0") // published: 10250; the tests run beside others
+	t.Setenv("KUBELET_PORT", "0") // the published value is 10250; a fixed port could conflict with other tests
 	return filepath.Join(dir, "ca.crt")
 }
 
@@ -76,8 +76,8 @@ func taints(n *corev1.Node) (all []string) {
 	return all
 }
 
-// The arguments that the chart of azure-aci 1.6.4 renders with its own values.
-// Source: github.com/virtual-kubelet/azure-aci, charts/virtual-kubelet/templates/deployment.yaml and values.yaml.
+// The arguments that the chart of azure-aci 1.6.4 renders with its default values. Source: github.com/virtual-kubelet/azure-aci,
+// charts/virtual-kubelet/templates/deployment.yaml and values.yaml.
 func TestPublishedD1ChartOfAzureACI(t *testing.T) {
 	ca := certificates(t)
 	t.Setenv("VKUBELET_TAINT_KEY", "virtual-kubelet.io/provider")
@@ -115,7 +115,7 @@ func TestPublishedD1ChartOfAzureACI(t *testing.T) {
 	}
 }
 
-// Source: github.com/virtual-kubelet/azure-aci, deploy/deployment.yaml: it names no taint, and the pods of its guides tolerate azure.
+// Source: github.com/virtual-kubelet/azure-aci, deploy/deployment.yaml: it sets no taint, and the pods of its guides tolerate azure.
 func TestPublishedD2DeploymentOfAzureACI(t *testing.T) {
 	ca := certificates(t)
 	n, _ := published.node(t, "vk-aci-test-aks", "--provider", "azure", "--nodename", "vk-aci-test-aks", "--authentication-token-webhook=true",
@@ -155,7 +155,7 @@ func TestPublishedD3FlagsOfAzureACI(t *testing.T) {
 func TestPublishedD4CommandOfTensileKube(t *testing.T) {
 	certificates(t)
 	for _, variable := range []string{"KUBECONFIG", "QPS", "BURST"} {
-		t.Setenv("VKUBELET_TENSILEKUBE_"+variable, "") // back to what they were, at the end
+		t.Setenv("VKUBELET_TENSILEKUBE_"+variable, "") // restores the variable at the end of the test
 	}
 	n, log := published.node(t, "192.0.2.7", "--nodename", "192.0.2.7", "--provider", "k8s", "--kube-api-qps", "500", "--kube-api-burst", "1000",
 		"--client-qps", "400", "--client-burst", "800", "--client-kubeconfig", "/client-kube.config", "--klog.v", "4", "--log-level", "debug")
@@ -183,7 +183,7 @@ func TestPublishedD4CommandOfTensileKube(t *testing.T) {
 	}
 }
 
-// The pod of nomad's README tolerates the taint of the node that the README starts: the program there reads no VK_TAINT_KEY either.
+// The pod of nomad's README tolerates the taint of the node that the README starts: nomad's program does not read VK_TAINT_KEY either.
 // Source: github.com/virtual-kubelet/nomad, README.md.
 func TestPublishedD5PodOfNomadIsScheduled(t *testing.T) {
 	certificates(t)
@@ -222,7 +222,7 @@ func TestPublishedD6CommandsOfECIAndFargate(t *testing.T) {
 	if diff := cmp.Diff([]string{"alibabacloud.com/eci=alibabacloud:NoSchedule"}, taints(n)); diff != "" {
 		t.Error(diff)
 	}
-	// None of them names a certificate: that is said, with the settings for it.
+	// None of them names a certificate: the error says so, with the settings for it.
 	t.Setenv("APISERVER_CERT_LOCATION", "")
 	t.Setenv("APISERVER_KEY_LOCATION", "")
 	var out bytes.Buffer

@@ -52,7 +52,7 @@ func reference() string {
 	return b.String()
 }
 
-// fate describes the effect of an old name in this program.
+// fate returns a description of the effect of an old name in this program.
 func (n oldName) fate() string {
 	switch {
 	case n.now != "":
@@ -65,7 +65,7 @@ func (n oldName) fate() string {
 	return "accepted without effect: " + n.nothing
 }
 
-// defaultText returns the default of f without the parts that depend on the machine.
+// defaultText returns the default of f without machine-dependent parts.
 func defaultText(f *pflag.Flag) string {
 	switch f.DefValue {
 	case "", "[]":

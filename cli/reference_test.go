@@ -29,7 +29,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestEverySettingIsDescribed finds rows of the table that were left half empty.
+// TestEverySettingIsDescribed finds incomplete rows of the table.
 func TestEverySettingIsDescribed(t *testing.T) {
 	fields := map[string]string{}
 	for _, s := range settings() {

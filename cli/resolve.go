@@ -28,8 +28,7 @@ type resolved struct {
 	// origins has the origin of each value, by flag.
 	origins  map[string]string
 	warnings []warning
-	// unread has the errors of settings that could not be read. The other settings may still contradict each
-	// other.
+	// unread has the errors of settings that could not be read. Contradictions between the other settings are still reported.
 	unread error
 }
 
@@ -56,12 +55,12 @@ func (o *options) resolve(fs *pflag.FlagSet, getenv func(string) string) (*resol
 	return r, errors.Join(r.unread, r.oneOrMany(), r.checkBootstrap(), o.validate())
 }
 
-// show returns the settings by flag, without settings that give access to something.
+// show returns the settings by flag, without credentials.
 func (r *resolved) show() map[string]string {
 	shown := map[string]string{}
 	for _, s := range settings() {
 		if s.group == "" {
-			continue // it names the file that the others are from
+			continue // it only names the configuration file
 		}
 		value := r.flags.Lookup(s.flag).Value.String()
 		if u, err := url.Parse(value); err == nil && u.Host != "" && (u.User != nil || u.RawQuery != "") {
@@ -72,7 +71,7 @@ func (r *resolved) show() map[string]string {
 	return shown
 }
 
-// checkBootstrap requires explicit names for the files to write: the default is the user's own kubeconfig.
+// checkBootstrap requires explicit paths for the files to write: the default path is the user's own kubeconfig.
 func (r *resolved) checkBootstrap() error {
 	switch {
 	case r.BootstrapKubeconfig == "":
@@ -101,7 +100,7 @@ func (r *resolved) oneOrMany() error {
 	return nil
 }
 
-// settle finds the value of one setting.
+// settle determines the value of one setting.
 func (r *resolved) settle(s setting, getenv func(string) string, fields map[string]configfile.Field) error {
 	f := r.flags.Lookup(s.flag)
 	r.origins[s.flag] = "default"
@@ -147,8 +146,8 @@ func setFromFile(f *pflag.Flag, field configfile.Field) error {
 	return nil
 }
 
-// readConfigFile returns the fields of the file at path. The error names unknown fields; without any field, the
-// file cannot be read.
+// readConfigFile returns the fields of the file at path. The error names unknown fields. With an error and no fields, the file could not be
+// read.
 func readConfigFile(path string) (map[string]configfile.Field, error) {
 	if path == "" {
 		return nil, nil
@@ -191,7 +190,7 @@ func readConfigFile(path string) (map[string]configfile.Field, error) {
 // typeName returns the type of a flag in words for users.
 func typeName(f *pflag.Flag) string {
 	switch f.Value.Type() {
-	case "int", "Level": // Level is klog's
+	case "int", "Level": // Level is the type of klog's v
 		return "a whole number"
 	case "string":
 		return "a text"

@@ -30,7 +30,7 @@ func resolveWith(t *testing.T, args []string, env map[string]string, file string
 	o := &options{}
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	o.define(fs, published.Providers...)
-	// The flags of klog are those of the process.
+	// The klog flags are global to the process.
 	t.Cleanup(func() { _ = o.klog.set.Set("v", "0") })
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
@@ -163,8 +163,7 @@ func TestMissingFile(t *testing.T) {
 	}
 }
 
-// TestOlderSettings gives every flag and variable that programs in the field use: each works, or says what
-// happened to it.
+// TestOlderSettings uses every flag and variable of other virtual kubelet programs: each works, or causes a message about its replacement.
 func TestOlderSettings(t *testing.T) {
 	r, err := resolveWith(t, []string{
 		"--kubeconfig=k", "--namespace=ns", "--cluster-domain=c.local", "--nodename=n", "--os=Linux", "--provider=mock",

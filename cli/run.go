@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// stopTimeout bounds the end of the program.
+// stopTimeout bounds the time that the program takes to stop.
 const stopTimeout = 5 * time.Second
 
 // run runs the node until ctx ends, which is no error. It drains the node if the settings ask for it, and
@@ -61,7 +61,7 @@ func (p Program) run(ctx context.Context, r *resolved, stderr io.Writer) error {
 		end()
 		err = waitToStop(done)
 	}
-	// The last spans are sent too, within the remaining time.
+	// Send the last spans within the remaining time.
 	endCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if err := endTraces(endCtx); err != nil {
@@ -70,7 +70,7 @@ func (p Program) run(ctx context.Context, r *resolved, stderr io.Writer) error {
 	return err
 }
 
-// logStart logs the begin of the program, in one line.
+// logStart logs the start of the program in one line.
 func (o *options) logStart(ctx context.Context, build buildInfo) {
 	address := net.JoinHostPort(o.NodeIP, strconv.Itoa(o.Port))
 	if o.DisableKubeletAPI {
@@ -93,7 +93,7 @@ func waitToStop(done <-chan error) error {
 	}
 }
 
-// runNode makes the node, or all of them, sends it to made, and runs it with the servers beside it.
+// runNode creates the node or the fleet, sends it to made, and runs it with its additional servers.
 func (o *options) runNode(ctx context.Context, p Provider, program Program, made chan<- drainer) error {
 	if err := o.checkIdentity(); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// serving returns the options for serving the kubelet API. Without such an option, NewNode adds authentication
-// and authorization by the API server.
+// serving returns the options for serving the kubelet API. Without these options, NewNode adds authentication and authorization by the API
+// server.
 func (o *options) serving() ([]nodeutil.NodeOpt, error) {
 	if o.DisableKubeletAPI {
 		return nil, nil
@@ -87,16 +87,15 @@ func (o *options) keyPair() (func(*tls.Config) error, error) {
 	}, nil
 }
 
-// routes is the handler of the kubelet API: the routes of the provider. It never redirects, unlike
-// http.ServeMux.
+// routes is the handler of the kubelet API. Unlike http.ServeMux, it never redirects.
 type routes struct {
 	provider http.Handler
 }
 
-// Handle stores the routes of the provider, which NewNode mounts once.
+// Handle stores the handler with the provider's routes, which NewNode mounts once.
 func (r *routes) Handle(_ string, h http.Handler) { r.provider = h }
 
-// ServeHTTP answers a request.
+// ServeHTTP passes the request to the handler of the provider.
 func (r *routes) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.provider.ServeHTTP(w, req)
 }

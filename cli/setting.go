@@ -18,14 +18,14 @@ type setting struct {
 	env []string
 	// group is the heading in the reference.
 	group string
-	// usage describes the setting. A word in back quotes names the value.
+	// usage describes the setting. A word in back quotes is the placeholder for the value.
 	usage string
 	// bind declares the flag, with its default, on fs.
 	bind func(fs *pflag.FlagSet, o *options, name, usage string)
 }
 
-// define declares all settings on fs, and their names in other programs. It declares the old flags of a provider
-// only in a program with this provider: another program may use the name for something else.
+// define declares all settings on fs, and their old names in other programs. It declares a provider's old flags only if the program has
+// this provider: another program may use the same flag for something else.
 func (o *options) define(fs *pflag.FlagSet, providers ...Provider) {
 	for _, s := range settings() {
 		s.bind(fs, o, s.flag, s.usage)

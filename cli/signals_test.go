@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestHangupStopsTheProgramInGoodOrder, unless it was started to ignore it.
+// TestHangupStopsTheProgramInGoodOrder holds that SIGHUP stops the program gracefully, unless it was started to ignore the signal.
 func TestHangupStopsTheProgramInGoodOrder(t *testing.T) {
 	wanted := !signal.Ignored(syscall.SIGHUP)
 	if got := slices.Contains(stopSignals(), os.Signal(syscall.SIGHUP)); got != wanted {

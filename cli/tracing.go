@@ -60,7 +60,7 @@ func (o *options) startTracing(ctx context.Context, provider, version string) (f
 	return tp.Shutdown, nil
 }
 
-// parseEndpoint returns nil for no endpoint.
+// parseEndpoint returns nil for an empty endpoint.
 func parseEndpoint(endpoint string) (*url.URL, error) {
 	if endpoint == "" {
 		return nil, nil

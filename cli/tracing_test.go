@@ -87,7 +87,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// TestTracesThatFailAreInTheLog: what OpenTelemetry says has the form of the other lines.
+// TestTracesThatFailAreInTheLog holds that OpenTelemetry's errors are logged in the format of the other lines.
 func TestTracesThatFailAreInTheLog(t *testing.T) {
 	provider, tracer := otel.GetTracerProvider(), trace.T
 	defer func() {
@@ -107,7 +107,7 @@ func TestTracesThatFailAreInTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	otel.Handle(errors.New("nobody listens"))
-	_ = end(t.Context()) // no span was made
+	_ = end(t.Context()) // no span was started
 	var line map[string]string
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line["level"] != "WARN" || line["err"] != "nobody listens" {
 		t.Errorf("got %s, %v", &out, err)

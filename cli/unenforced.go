@@ -18,7 +18,7 @@ import (
 // have.
 const acceptNone = "none"
 
-// checkAccepted returns the errors of --accept-unenforced.
+// checkAccepted validates --accept-unenforced.
 func (o *options) checkAccepted() (errs []error) {
 	acceptable := featureNames(capability.Acceptable())
 	for _, name := range o.AcceptUnenforced {
@@ -61,7 +61,7 @@ func (o *options) accept(declared capability.Declaration) capability.Declaration
 	return declared
 }
 
-// annotateUnenforced lists in an annotation of the node the features that its pods may ask for and do not get.
+// annotateUnenforced adds an annotation to the node that lists the features that pods may request without getting them.
 func annotateUnenforced(n *corev1.Node, declared capability.Declaration) {
 	names := featureNames(declared.Accepted())
 	if len(names) == 0 {

@@ -15,7 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// TestAcceptUnenforcedTakesNamesOfFeatures: a wrong name is refused, as it would refuse pods or nothing.
+// TestAcceptUnenforcedTakesNamesOfFeatures holds that a wrong name is an error, because it would otherwise have an unexpected effect or
+// none.
 func TestAcceptUnenforcedTakesNamesOfFeatures(t *testing.T) {
 	const off = "--disable-kubelet-api"
 	for _, tt := range []struct {
@@ -48,10 +49,10 @@ func TestAcceptUnenforcedTakesNamesOfFeatures(t *testing.T) {
 	}
 }
 
-// TestNodeSaysWhatIsUnenforced: an annotation has what the node accepts, if the backend lacks it.
+// TestNodeSaysWhatIsUnenforced holds that an annotation of the node lists the accepted features that the backend lacks.
 func TestNodeSaysWhatIsUnenforced(t *testing.T) {
 	for arg, want := range map[string]string{
-		"--log-level=info":                          "NoNewPrivileges,Seccomp", // the default of the provider, in the order of the features
+		"--log-level=info":                          "NoNewPrivileges,Seccomp", // the provider's default, in the order of the features
 		"--accept-unenforced=none":                  "",
 		"--accept-unenforced=FSGroup,RunAsUser":     "FSGroup",
 		"--accept-unenforced=Seccomp,FSGroup":       "FSGroup,Seccomp",
@@ -71,7 +72,7 @@ func TestNodeSaysWhatIsUnenforced(t *testing.T) {
 	}
 }
 
-// declaring is a provider that has RunAsUser alone, and accepts two features.
+// declaring is a provider that supports only RunAsUser, and accepts two features.
 type declaring struct{ empty }
 
 func newDeclaring(context.Context, ProviderInput) (nodeutil.Provider, error) { return declaring{}, nil }

@@ -28,7 +28,7 @@ func withSettings(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// setHelp makes help group the flags of nodes as the reference does, wrap its lines, and show those flags once.
+// setHelp makes the help text group the flags of nodes as the reference does, wrap lines, and list these flags once.
 func setHelp(root *cobra.Command) {
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		writeUsage(cmd.OutOrStderr(), cmd)
@@ -105,7 +105,7 @@ func flagSections(cmd *cobra.Command) cliflag.NamedFlagSets {
 			sections.FlagSet(group)
 		}
 	}
-	cmd.Flags().SortFlags = false // LocalFlags follows this setting
+	cmd.Flags().SortFlags = false // LocalFlags sorts unless this is false
 	cmd.LocalFlags().VisitAll(add)
 	return sections
 }
@@ -155,7 +155,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q: see %s --help", args[0], cmd.CommandPath())
 }
 
-// noArguments refuses arguments of a command that has only flags; instead is the flag or command for the word.
+// noArguments refuses arguments of a command that has only flags; instead is the flag or command to suggest.
 func noArguments(instead string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -204,7 +204,7 @@ func (p Program) completeValues(root *cobra.Command) {
 	} {
 		slices.Sort(values)
 		if err := root.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) // a flag of this map is not in the table of settings: a mistake of this package
+			panic(err) // a flag of this map is not in the table of settings: a bug of this package
 		}
 	}
 }

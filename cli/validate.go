@@ -25,8 +25,7 @@ var reservedTags = []string{"operatingSystem", "provider", "nodeName"}
 
 var taintEffects = []string{string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute)}
 
-// validate refuses settings that cannot work, all at once, and parses values into the form in which they are
-// used.
+// validate returns the errors of all settings that cannot work, and parses values into the form that the program uses.
 func (o *options) validate() error {
 	var errs []error
 	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -185,7 +184,7 @@ func (o *options) validateServing() error {
 	return errors.Join(errs...)
 }
 
-// validateTLS translates the names of versions and suites, which are the same as for a kubelet.
+// validateTLS parses the TLS version and the cipher suites, which have the same names as for a kubelet.
 func (o *options) validateTLS() error {
 	version, err := cliflag.TLSVersion(o.TLSMinVersion)
 	if err == nil {

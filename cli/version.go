@@ -100,7 +100,7 @@ func (p Program) versionCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format`: text, json or yaml")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return cmd
 }
 
@@ -125,7 +125,7 @@ func kubernetesVersion() string {
 			if m.Replace != nil {
 				m = m.Replace
 			}
-			// The libraries are v0.X.Y for Kubernetes v1.X.Y.
+			// The libraries have version v0.X.Y for Kubernetes v1.X.Y.
 			if rest, ok := strings.CutPrefix(m.Version, "v0."); ok {
 				kubernetes = "v1." + rest
 			}

@@ -59,7 +59,7 @@ type Field struct {
 	// Position is the position of the field.
 	Position Position
 	node     *yaml.Node
-	column   int // where the line has the name
+	column   int // column of the name in the line
 }
 
 // Fields returns the top-level fields of the file, in order. A repeated field is an error.
@@ -81,7 +81,7 @@ func (f Field) Rename(data []byte, name string) []byte {
 	for range f.Position.Line - 1 {
 		begin += bytes.IndexByte(data[begin:], '\n') + 1
 	}
-	for range f.column - 1 { // columns count characters
+	for range f.column - 1 { // columns count characters, not bytes
 		_, size := utf8.DecodeRune(data[begin:])
 		begin += size
 	}

@@ -114,7 +114,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestRenameKeepsTheRest: other places that have the name stay as they are, and so does the place of the field.
+// TestRenameKeepsTheRest holds that Rename changes neither other occurrences of the name nor the position of the field.
 func TestRenameKeepsTheRest(t *testing.T) {
 	for in, want := range map[string]string{
 		"a: old\nold: x # old\n":             "a: old\nnew: x # old\n",

@@ -9,7 +9,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli/configfile"
 )
 
-// Whatever is in a file is refused, with the name of the file, or understood in the same way twice.
+// FuzzDecode holds that every file is either refused with the name of the file, or decoded twice with the same result.
 func FuzzDecode(f *testing.F) {
 	for _, text := range []string{
 		"", "nodeName: n1\nworkers: 3\nwait: 1m\ncapacity: {cpu: 2, memory: 1Gi}\ntags: {a: b}\nnames: [x, y]\ninner: {on: true}\n",

@@ -68,7 +68,7 @@ func checkServingCertificate(_ context.Context, e *exam) {
 	}
 }
 
-// checkClientCA checks the authorities of the callers of the kubelet API.
+// checkClientCA checks the client CA file for the callers of the kubelet API.
 func checkClientCA(_ context.Context, e *exam) {
 	if !e.Serve || e.ClientCAFile == "" {
 		e.skip("--client-ca-file is not set")
@@ -133,8 +133,7 @@ func Lifetime(c *x509.Certificate, now time.Time) (severity Severity, problem st
 	return "", ""
 }
 
-// LateRenewal returns the time by which a certificate should have been renewed: programs renew certificates
-// before a tenth of their life is left.
+// LateRenewal returns the time when a renewal is late: programs renew certificates before the last tenth of their lifetime.
 func LateRenewal(c *x509.Certificate) time.Time {
 	return c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / 10).Add(time.Nanosecond)
 }

@@ -12,14 +12,14 @@ import (
 // maxSkew is the greatest allowed difference of clocks: node heartbeats and tokens tolerate only seconds.
 const maxSkew = 5 * time.Second
 
-// clock compares our clock with the API server's, by the header Date of its answers.
+// clock compares the local clock with the clock of the API server, by the Date header of responses.
 type clock struct {
 	mu    sync.Mutex
 	known bool          // guarded by mu
-	ahead time.Duration // guarded by mu; the least lead of our clock, below 0 if our clock is behind
+	ahead time.Duration // guarded by mu; the lower bound of the local clock's lead; negative if the local clock is behind
 }
 
-// watch inspects the answers that rt gets.
+// watch returns rt with a wrapper that compares the clocks for each response.
 func (c *clock) watch(rt http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		sent := time.Now()
@@ -34,12 +34,12 @@ func (c *clock) watch(rt http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// saw records an answer of the second that began at date.
+// saw records a response with this Date header, which has a resolution of one second.
 func (c *clock) saw(sent, date, received time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known = true
-	// The answer was written between sent and received, and between date and date + 1 s.
+	// The response was written between sent and received, and between date and date + 1 s.
 	switch least, most := sent.Sub(date.Add(time.Second)), received.Sub(date); {
 	case least > 0:
 		c.ahead = least

@@ -23,7 +23,7 @@ func checkAPIServer(ctx context.Context, e *exam) {
 		return
 	}
 	config := rest.CopyConfig(e.rest)
-	config.QPS = -1 // a few requests, at once
+	config.QPS = -1 // a few requests without a rate limit
 	config.Timeout = e.Timeout
 	config.Wrap(e.clock.watch)
 	client, err := kubernetes.NewForConfig(config)
@@ -63,7 +63,7 @@ func explain(err error) (cause, fix string) {
 		return "has a certificate that has expired or is not valid yet", "renew the API server's certificate, or set the clock of this machine"
 	case errors.As(err, &name):
 		return "has a certificate for other names", "use a name in the kubeconfig that the certificate has, or set tls-server-name"
-	case strings.Contains(err.Error(), "remote error: tls: "): // the type of an alert is not exported
+	case strings.Contains(err.Error(), "remote error: tls: "): // the type of a TLS alert is not exported
 		return "refuses the client certificate", "renew the certificate in the kubeconfig"
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return "does not speak TLS", "correct scheme and port of the server in the kubeconfig"

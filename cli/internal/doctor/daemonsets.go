@@ -18,8 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// checkDaemonSets names the DaemonSets with a pod on the node although the pod cannot run there: the rollout of
-// each waits for that pod.
+// checkDaemonSets reports the DaemonSets that have a pod on the node although the pod cannot run there. The rollout of such a DaemonSet
+// waits for this pod.
 func checkDaemonSets(ctx context.Context, e *exam) {
 	if e.noNames || e.bootstrap && e.AdminKubeconfig == "" || e.Node == nil {
 		e.skip("the node and its credentials are not known yet")
@@ -51,7 +51,7 @@ func checkDaemonSets(ctx context.Context, e *exam) {
 		set := &all.Items[i]
 		lands, err := landsOn(set, node)
 		if err != nil || !lands {
-			continue // the API server has checked the affinity: an invalid one matches no node
+			continue // the API server validates affinities, and an invalid affinity matches no node
 		}
 		name := set.Namespace + "/" + set.Name
 		pod := &corev1.Pod{ObjectMeta: set.Spec.Template.ObjectMeta, Spec: set.Spec.Template.Spec}
@@ -64,7 +64,7 @@ func checkDaemonSets(ctx context.Context, e *exam) {
 	}
 }
 
-// landsOn reports whether the controller of DaemonSets makes a pod of set for the node.
+// landsOn reports whether the controller of DaemonSets would create a pod of set for the node.
 func landsOn(set *appsv1.DaemonSet, node *corev1.Node) (bool, error) {
 	pod := &corev1.Pod{Spec: set.Spec.Template.Spec}
 	if matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !matches {
@@ -81,7 +81,7 @@ func landsOn(set *appsv1.DaemonSet, node *corev1.Node) (bool, error) {
 	return true, nil
 }
 
-// tolerates is ToleratesTaint of Kubernetes, whose parameters differ between versions.
+// tolerates is the function ToleratesTaint of Kubernetes, which has different parameters in different versions.
 func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 		return false
@@ -89,13 +89,13 @@ func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	return t.Operator == corev1.TolerationOpExists || t.Key != "" && (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == taint.Value
 }
 
-// ofConditions are the taints that come and go with the conditions of a node. Pods of DaemonSets tolerate them.
+// ofConditions are the taints that Kubernetes adds and removes with the conditions of a node. Pods of DaemonSets tolerate them.
 var ofConditions = []string{
 	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable, corev1.TaintNodeMemoryPressure,
 	corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable,
 }
 
-// unsupported returns the pod's features missing at the backend; "" if it has all or has no declaration.
+// unsupported returns the pod's features that the backend lacks; "" if it lacks none or has no declaration.
 func unsupported(declared *capability.Declaration, pod *corev1.Pod) string {
 	if declared == nil {
 		return ""
@@ -115,8 +115,8 @@ func toleratesEverything(t corev1.Toleration) bool {
 // docs/decisions/0055-agents-of-nodes.md.
 var agentLabels = map[string]string{"type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
 
-// keepAway returns how to keep a DaemonSet away from the node: by the label that its own affinity uses, else by
-// an affinity for the type of the node.
+// keepAway returns the advice that keeps a DaemonSet away from the node: a label that the affinity of the DaemonSet excludes, else an
+// affinity for the node's type.
 func keepAway(set *appsv1.DaemonSet, node *corev1.Node) string {
 	a := set.Spec.Template.Spec.Affinity
 	if a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {

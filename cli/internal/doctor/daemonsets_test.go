@@ -64,7 +64,7 @@ func TestPublishedB2DoctorNamesDaemonSetsThatCannotRun(t *testing.T) {
 		name         string
 		set          appsv1.DaemonSet
 		declared     *capability.Declaration
-		problem, fix string // "": nothing is found
+		problem, fix string // "": no finding
 	}{
 		{"a node agent", proxySet(), &only, "the pod of DaemonSet kube-system/kube-proxy for node n1 cannot run there, and its rollout waits for that pod: spec.volumes[0].hostPath: ", "the operator NotIn and the value virtual-kubelet"},
 		{"a node agent, and a provider that does not say what it has", proxySet(), nil, "DaemonSet kube-system/kube-proxy tolerates every taint", "NotIn"},
@@ -141,7 +141,7 @@ func TestPublishedB2AgentsOfCloudsKeepAway(t *testing.T) {
 	for _, agent := range []struct {
 		source      string
 		expressions []corev1.NodeSelectorRequirement
-		label       []string // which the provider for the cloud or an administrator sets
+		label       []string // a label that the cloud's provider or an administrator sets
 	}{
 		{"kubernetes-sigs/azuredisk-csi-driver and azurefile-csi-driver (since #461): csi-azuredisk-node, csi-azurefile-node", []corev1.NodeSelectorRequirement{notIn("type", "virtual-kubelet")}, nil},
 		{"Azure/azure-container-networking: azure-cns, azure-cni", []corev1.NodeSelectorRequirement{

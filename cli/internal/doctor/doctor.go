@@ -33,21 +33,21 @@ type Config struct {
 	// the certificate; "" for nowhere.
 	RequestsCertificate bool
 	CertDir             string
-	// ManyNodes means that the process has more nodes than this one.
+	// ManyNodes means that the process runs several nodes.
 	ManyNodes bool
-	// SharesNodes means that other processes have the same nodes.
+	// SharesNodes means that other processes run the same nodes.
 	SharesNodes bool
 	// AdminKubeconfig is the kubeconfig of a user with permissions to use nodes/proxy and list DaemonSets; ""
 	// for the node's own.
 	AdminKubeconfig string
 
-	// Serve means that the node serves the kubelet API, on the port of the address, 0 for any.
+	// Serve means that the node serves the kubelet API, on the port of ListenAddress; port 0 is any free port.
 	Serve         bool
 	ListenAddress string
 	Port          int
 	// CertFile and KeyFile are the serving certificate and key; "" if the certificate comes from elsewhere.
 	CertFile, KeyFile string
-	// ClientCAFile holds the authorities of its callers; "" for none.
+	// ClientCAFile holds the certificate authorities of its callers; "" for none.
 	ClientCAFile string
 	// NoAuthentication means that callers are not authenticated.
 	NoAuthentication bool
@@ -57,7 +57,7 @@ type Config struct {
 	Provider func(ctx context.Context, client kubernetes.Interface) (Pinger, error)
 	// Node is the node as it will be registered, before the provider adds anything.
 	Node *corev1.Node
-	// Declared is the declaration of the backend's features for pods; nil if the provider has no declaration.
+	// Declared is the declaration of the pod features that the backend supports; nil if the provider has none.
 	Declared *capability.Declaration
 	// Timeout bounds each check.
 	Timeout time.Duration
@@ -84,7 +84,7 @@ type Adviser interface {
 // Advice is a problem without effect on running pods, and its fix.
 type Advice struct{ Problem, Fix string }
 
-// check is one check. It reports findings by the methods of the exam, and nothing when all is well.
+// check is one check. It reports findings with the methods of exam, and reports nothing if it passes.
 type check struct {
 	name string
 	// online checks need the API server.
@@ -92,7 +92,7 @@ type check struct {
 	run    func(ctx context.Context, e *exam)
 }
 
-// checks are ordered so that one finding explains the next.
+// checks are ordered so that an earlier finding can explain a later one.
 var checks = []check{
 	{"configuration", false, checkConfiguration},
 	{"kubeconfig", false, checkKubeconfig},
@@ -120,15 +120,15 @@ type exam struct {
 	name   string // of the running check
 
 	rest      *rest.Config         // nil: no kubeconfig
-	client    kubernetes.Interface // nil: the API server cannot be asked
+	client    kubernetes.Interface // nil: no requests to the API server are possible
 	clock     *clock
-	bootstrap bool   // rest can only request other credentials
+	bootstrap bool   // rest can only request a certificate
 	user      string // our user name; "" if unknown
 	here      bool   // the node's own process runs on this host
-	holder    string // the process that acts for the node; "" for none
+	holder    string // the process that holds the lease of the node; "" for none
 	port      net.Listener
 	host      string
-	noNames   bool // the name of the node is no name
+	noNames   bool // the name of the node is invalid
 }
 
 // Run makes all checks. It ends with ctx.

@@ -53,8 +53,8 @@ func TestNothingIsWrong(t *testing.T) {
 	}
 }
 
-// Pods of other virtual kubelets have nodeSelector {kubernetes.io/role: agent, type: virtual-kubelet}.
-// Sources: github.com/virtual-kubelet/nomad, README.md; Microsoft's guide for virtual nodes of AKS.
+// Pods for other virtual kubelets have nodeSelector {kubernetes.io/role: agent, type: virtual-kubelet}. Sources:
+// github.com/virtual-kubelet/nomad, README.md; Microsoft's guide for virtual nodes of AKS.
 func TestPublishedD12LabelThatANodeMayNotSetIsSaid(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seed func(*world)
@@ -105,8 +105,7 @@ func TestProgramsOfTheProviderAreNamed(t *testing.T) {
 	}
 }
 
-// TestEveryMisconfigurationIsFound makes one setting wrong at a time. The doctor reports this one, with its
-// cause and its remedy, and nothing else.
+// TestEveryMisconfigurationIsFound breaks one setting at a time. The doctor reports only this setting, with its cause and its remedy.
 func TestEveryMisconfigurationIsFound(t *testing.T) {
 	for _, tc := range []struct {
 		name                string

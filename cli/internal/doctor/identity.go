@@ -19,7 +19,7 @@ const (
 	nodesGroup = "system:nodes"
 )
 
-// checkIdentity asks the API server for the identity of the node's credentials.
+// checkIdentity checks that the credentials belong to the node, by the identity that the API server reports.
 func checkIdentity(ctx context.Context, e *exam) {
 	if e.bootstrap {
 		e.skip(onlyBootstrap)
@@ -53,7 +53,7 @@ func checkIdentity(ctx context.Context, e *exam) {
 	}
 }
 
-// OtherNode returns the problem of another node's credentials, and the fix.
+// OtherNode returns the problem that the credentials belong to another node, and the fix.
 func OtherNode(of, name string) (problem, fix string) {
 	return fmt.Sprintf("the credentials belong to node %s, and this node is %s: a node may write only its own objects", of, name),
 		fmt.Sprintf("set --nodename %s, or use the credentials of %s%s", of, nodeUser, name)

@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A default label of nodes that NodeRestriction lets no node set.
+// A usual label of virtual nodes that the admission plugin NodeRestriction lets no node set.
 const labelRole, role = "kubernetes.io/role", "agent"
 
-// checkLabels checks whether the node lacks a label selected by pods of other virtual kubelets.
+// checkLabels checks whether the node lacks a label that pods for other virtual kubelets select.
 func checkLabels(ctx context.Context, e *exam) {
 	if e.noNames || !e.isNode() && !e.bootstrap {
 		return // other programs set the label themselves

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// holderAnnotation of a lease names the process in charge of the node, see docs/decisions/0007-two-daemons.md.
+// holderAnnotation of a lease names the process that acts for the node, see docs/decisions/0007-two-daemons.md.
 const holderAnnotation = "virtual-kubelet.io/holder"
 
 // checkLease checks whether another process acts for the node.
@@ -46,7 +46,7 @@ func checkLease(ctx context.Context, e *exam) {
 		Host string `json:"host"`
 		PID  int    `json:"pid"`
 	}{}
-	_ = json.Unmarshal([]byte(text), &holder) // an unknown holder is a process without a name
+	_ = json.Unmarshal([]byte(text), &holder) // an unreadable holder has no name
 	if holder.Host != "" && holder.Host == e.host {
 		e.here = true
 		return

@@ -31,7 +31,7 @@ func checkProvider(ctx context.Context, e *exam) {
 		switch {
 		case err != nil:
 			answered <- answer{what: "cannot be made", err: err}
-		case p == nil: // a missing provider cannot be asked
+		case p == nil: // the provider has no health check
 			answered <- answer{}
 		default:
 			a := answer{what: "is not well", err: p.Ping(ctx)}

@@ -25,8 +25,8 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// checkReachable makes the API server connect to the port of the node. The node itself answers if it runs here,
-// else a temporary server, which answers with an unguessable word.
+// checkReachable makes the API server connect to the port of the node. If the node does not run here, a temporary server answers with a
+// random word.
 func checkReachable(ctx context.Context, e *exam) {
 	if !e.Serve || e.noNames || e.port == nil && !e.here {
 		e.skip("nothing of this node can serve on its port")
@@ -60,11 +60,11 @@ func checkReachable(ctx context.Context, e *exam) {
 	body, err := asks.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes", e.target(node), "proxy", path).DoRaw(ctx)
 	said := message(body)
 	switch {
-	case apierrors.IsForbidden(err) && strings.Contains(said, "nodes/proxy"): // the API server refuses, not the node
+	case apierrors.IsForbidden(err) && strings.Contains(said, "nodes/proxy"): // the API server refused, not the node
 		e.skip("%s may not use nodes/proxy, and need not; name the kubeconfig of an administrator with --admin-kubeconfig to check it", e.who())
 	case err != nil && want != "" && e.RequestsCertificate && strings.Contains(said, "x509:"):
 		e.skip("the API server comes to the port; the certificate for it is asked for when the node runs, so run this again then")
-	case err != nil && strings.Contains(said, "address not allowed"): // loopback and link-local; logs and exec are not asked this
+	case err != nil && strings.Contains(said, "address not allowed"): // loopback or link-local; not checked for logs and exec
 		e.skip("the API server proxies to no loopback and no link-local address (%s); kubectl logs and exec do not go that way, and work if the API server runs on this machine", addresses(node))
 	case err != nil:
 		e.unreachable(node, fmt.Sprintf("%v: %s", err, said))
@@ -120,9 +120,9 @@ func (e *exam) serve(path, text string) (stop func(), err error) {
 				http.NotFound(w, req)
 				return
 			}
-			_, _ = io.WriteString(w, text) // the caller may be gone
+			_, _ = io.WriteString(w, text) // the caller may have disconnected
 		}),
-		ErrorLog:          stdlog.New(io.Discard, "", 0), // the API server reports the failure
+		ErrorLog:          stdlog.New(io.Discard, "", 0), // the API server reports failures
 		ReadHeaderTimeout: 5 * time.Second,
 	}
 	listener := tls.NewListener(e.port, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}})
@@ -140,7 +140,7 @@ func (e *exam) serve(path, text string) (stop func(), err error) {
 
 func (e *exam) servingPair() (tls.Certificate, error) {
 	certFile, keyFile := e.CertFile, e.KeyFile
-	if e.RequestsCertificate && e.CertDir != "" { // a node keeps both in one file, with the kubelet's name for this file
+	if e.RequestsCertificate && e.CertDir != "" { // a node keeps the certificate and the key in one file, under the file name that a kubelet uses
 		certFile = filepath.Join(e.CertDir, "kubelet-server-current.pem")
 		keyFile = certFile
 	}
@@ -160,8 +160,7 @@ func (e *exam) servingPair() (tls.Certificate, error) {
 	return tls.X509KeyPair(certPEM, keyPEM)
 }
 
-// unreachable reports why the API server does not reach the node. The text said is the only information about
-// the cause.
+// unreachable reports why the API server does not reach the node. The cause follows only from the error text said.
 func (e *exam) unreachable(node *corev1.Node, said string) {
 	fix := "see that the API server reaches " + addresses(node) + ": routes, firewalls, and --node-ip"
 	has := func(text string) bool { return strings.Contains(said, text) }
@@ -180,7 +179,7 @@ func (e *exam) unreachable(node *corev1.Node, said string) {
 	e.found(fix, "the API server does not reach the kubelet API of this node, so kubectl logs and exec fail: %s", said)
 }
 
-// message returns the error text of an answer.
+// message returns the error text of a response.
 func message(body []byte) string {
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil && status.Message != "" {

@@ -14,9 +14,9 @@ type Severity string
 const (
 	// Error keeps the node, or an important feature, from working.
 	Error Severity = "error"
-	// Warning keeps nothing from working yet, or only for some users.
+	// Warning is a problem that does not break anything yet, or only for some users.
 	Warning Severity = "warning"
-	// Hint is no fault: the node works, but users may expect something that it does not have.
+	// Hint is not a problem: the node works, but lacks something that users may expect.
 	Hint Severity = "hint"
 )
 
@@ -30,7 +30,7 @@ type Finding struct {
 	Fix string `json:"fix"`
 }
 
-// Note is about a skipped check.
+// Note explains why a check was skipped or did not finish.
 type Note struct {
 	Check string `json:"check"`
 	Text  string `json:"text"`
@@ -40,13 +40,13 @@ type Note struct {
 type Report struct {
 	Node     string    `json:"node"`
 	Findings []Finding `json:"findings"`
-	// Hints do not count as wrong.
+	// Hints do not count as findings.
 	Hints []Finding `json:"hints,omitempty"`
 	// Passed are the checks without findings.
 	Passed []string `json:"passed"`
 	// Versions are the versions of the provider's programs.
 	Versions []string `json:"versions,omitempty"`
-	// Skipped are checks without use here, or without the necessary permission.
+	// Skipped are checks that do not apply or that lack a permission.
 	Skipped []Note `json:"skipped"`
 	// Unknown are unfinished checks.
 	Unknown []Note `json:"unknown"`
@@ -119,7 +119,7 @@ func (r *Report) Text(w io.Writer) error {
 	return p.err
 }
 
-// printer keeps the first error.
+// printer writes text, and keeps the first error.
 type printer struct {
 	w   io.Writer
 	err error

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// checkRequests finds pending or refused certificate requests of this node. Only the last request to each signer
-// counts: older requests are history.
+// checkRequests finds pending or refused certificate requests of this node. Only the last request to each signer counts: older requests no
+// longer matter.
 func checkRequests(ctx context.Context, e *exam) {
 	for _, signer := range []string{certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName} {
 		list, err := e.client.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{FieldSelector: "spec.signerName=" + signer})

@@ -40,7 +40,7 @@ func checkRights(ctx context.Context, e *exam) {
 
 const onlyBootstrap = "the node has only the credentials to ask for its own with; run this again when it has those"
 
-// checkReviews checks whether the node may ask the API server about callers of the kubelet API.
+// checkReviews checks whether the node may send access reviews for callers of the kubelet API.
 func checkReviews(ctx context.Context, e *exam) {
 	switch {
 	case !e.Serve:
@@ -57,11 +57,11 @@ func checkReviews(ctx context.Context, e *exam) {
 	e.need(ctx, "bind the identity to the ClusterRole system:auth-delegator, or to that of deploy/", serving)
 }
 
-// need records the missing rights.
+// need reports each missing permission.
 func (e *exam) need(ctx context.Context, fix string, all []rbac.Right) {
 	for _, r := range all {
 		if e.isNode() && (r.Resource == "configmaps" || r.Resource == "secrets") {
-			continue // the Node authorizer allows each object named by a pod: there is no general answer
+			continue // the Node authorizer allows only objects that a pod of the node names, so there is no general answer
 		}
 		var missing []string
 		for _, review := range r.Reviews(e.NodeName) {
@@ -86,7 +86,7 @@ func (e *exam) need(ctx context.Context, fix string, all []rbac.Right) {
 	}
 }
 
-// place names the object of a right.
+// place describes the object of a permission.
 func place(r rbac.Right) string {
 	text := r.Resource
 	if r.Group != "" {
@@ -98,7 +98,7 @@ func place(r rbac.Right) string {
 	return text
 }
 
-// who returns the name of the identity for users.
+// who returns the identity as text for users.
 func (e *exam) who() string {
 	if e.user == "" {
 		return "this identity"

@@ -44,14 +44,14 @@ type world struct {
 
 	// The state and the answers of the API server.
 	user    string
-	token   string // that is accepted
-	denied  string // "verb resource" that is not allowed
+	token   string // the accepted token
+	denied  string // "verb resource" of the refused permission
 	ahead   time.Duration
 	request *certificatesv1.CertificateSigningRequest
 	lease   *coordinationv1.Lease
 	node    *corev1.Node
 	sets    []appsv1.DaemonSet
-	proxied string // where nodes/proxy leads; "" for the node's port
+	proxied string // the target of nodes/proxy; "" for the node's port
 	serving *x509.Certificate
 
 	kubeconfig *clientcmdapi.Config
