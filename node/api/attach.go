@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// ContainerAttachHandlerFunc connects the client with the streams of a running container and returns when the
-// container has ended. ctx ends when the client goes away. Errors are the same as for ContainerExecHandlerFunc.
+// ContainerAttachHandlerFunc connects the client to the streams of a running container and returns when the container has ended. ctx ends
+// when the client goes away. Errors are the same as for ContainerExecHandlerFunc.
 type ContainerAttachHandlerFunc func(ctx context.Context, namespace, podName, containerName string, attach AttachIO) error
 
 // HandleContainerAttach returns a handler that attaches to containers with h. The route must have the variables

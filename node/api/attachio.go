@@ -55,8 +55,7 @@ func (a *attachIO) Stderr() io.WriteCloser  { return a.stderr }
 func (a *attachIO) TTY() bool               { return a.tty }
 func (a *attachIO) Resize() <-chan TermSize { return a.resize }
 
-// makeAttachIO keeps the streams that the client requested. Over WebSocket, the library also hands out the other
-// streams.
+// makeAttachIO returns the requested streams. Over WebSocket, the library also returns streams that were not requested.
 func makeAttachIO(opts remotecommand.Options, in io.Reader, out, err io.WriteCloser, resize <-chan TermSize) AttachIO {
 	a := &attachIO{tty: opts.TTY}
 	if opts.Stdin {

@@ -53,10 +53,10 @@ func (p PodHandlerConfig) podOf(ref statsv1alpha1.PodReference) *corev1.Pod {
 	return pod
 }
 
-// cgroup is the subject of a series, in the terms of cAdvisor. The node is the root, and a pod has no container.
+// cgroup identifies the subject of a series by cAdvisor's labels. The node is the root, and a pod has no container.
 type cgroup struct{ id, namespace, pod, container, image, name string }
 
-// cadvisor collects metrics; the first metric of a name decides on the place of the name.
+// cadvisor collects metrics; families keep the order in which their names first occur.
 type cadvisor struct{ families []*dto.MetricFamily }
 
 func (c *cadvisor) pod(stats *statsv1alpha1.PodStats, pod *corev1.Pod) {
@@ -156,7 +156,7 @@ func (c *cadvisor) counter(name string, g cgroup, at metav1.Time, value *uint64,
 	}
 }
 
-// add adds one series; more is the name and the value of a further label.
+// add adds one series; more is the name and the value of an additional label.
 func (c *cadvisor) add(name string, kind dto.MetricType, g cgroup, at metav1.Time, value float64, more ...string) {
 	metric := &dto.Metric{}
 	if !at.IsZero() {

@@ -20,8 +20,8 @@ func WithCaller(ctx context.Context, who Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, who)
 }
 
-// CallerFrom returns the caller of the request that ctx belongs to. Providers see the caller in the context of
-// their calls. ok is false if no caller was set.
+// CallerFrom returns the caller from the context of a request. Providers find the caller in the context of their calls. ok is false if no
+// caller was set.
 func CallerFrom(ctx context.Context) (who Caller, ok bool) {
 	who, ok = ctx.Value(callerKey{}).(Caller)
 	return who, ok

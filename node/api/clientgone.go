@@ -8,8 +8,7 @@ import (
 	"fmt"
 )
 
-// clientGone is the cause of a context that ended because the client went away or had to be dropped, and not
-// because the server stops.
+// clientGone is the cause of a context that ended because the client went away or was dropped, not because the server stops.
 type clientGone struct{ why error }
 
 func (e clientGone) Error() string { return fmt.Sprintf("the client left: %v", e.why) }

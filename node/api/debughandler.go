@@ -25,10 +25,10 @@ const shownPods = 500
 var debugStyle string
 
 // htmlWriter writes HTML with escaped values. The package html/template would double the size of programs: the linker then keeps every
-// exported method. For this reason no value may stand in an attribute, a script or a style.
+// exported method. It does not escape for attributes, scripts or styles, so no value may be placed there.
 type htmlWriter struct{ out *bytes.Buffer }
 
-// write writes constant HTML, with the escaped values in the place of each verb.
+// write writes constant HTML and replaces each verb by an escaped value.
 func (w htmlWriter) write(constant string, values ...any) {
 	for i, value := range values {
 		values[i] = html.EscapeString(fmt.Sprint(value))
@@ -137,7 +137,7 @@ func (w htmlWriter) writePod(pod DebugPod, now time.Time) {
 	w.write("</article>\n")
 }
 
-// count returns a number of things, with the plural where it fits.
+// count returns a count with the noun in the singular or plural.
 func count(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -149,7 +149,8 @@ func utc(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 func since(at, now time.Time) string { return now.Sub(at).Truncate(time.Second).String() }
 
-// DebugHandler serves get as a page, or as JSON if the query has format=json or the client accepts only JSON.
+// DebugHandler returns a handler that serves the result of get as a page, or as JSON if the query has format=json or the client accepts
+// only JSON.
 func DebugHandler(get func(context.Context) DebugPage) http.HandlerFunc {
 	return answerErrors(func(w http.ResponseWriter, req *http.Request) error {
 		asJSON, err := wantsJSON(req)
@@ -174,7 +175,7 @@ func DebugHandler(get func(context.Context) DebugPage) http.HandlerFunc {
 		if err != nil {
 			return fmt.Errorf("write the page about pods: %w", err)
 		}
-		_, _ = w.Write(body.Bytes()) // a client that is gone needs no answer
+		_, _ = w.Write(body.Bytes()) // the client may have disconnected
 		return nil
 	})
 }

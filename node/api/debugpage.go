@@ -4,7 +4,7 @@ package api
 
 import "time"
 
-// DebugPath is the path of the page about the work of a process.
+// DebugPath is the path of the page about the pods of a process.
 const DebugPath = "/debug/pods"
 
 // DebugPage is the content of /debug/pods, as HTML for people and as JSON.
@@ -23,8 +23,7 @@ type DebugNode struct {
 	Name string `json:"name"`
 	// Holder is the process that acts for the node, or "" if this process does.
 	Holder string `json:"holder,omitempty"`
-	// Provider is "healthy", "unknown" before the first Ping, or the error of the last Ping. Since is the begin of
-	// this state.
+	// Provider is "healthy", "unknown" before the first Ping, or the error of the last Ping. Since is the start of this state.
 	Provider string         `json:"provider"`
 	Healthy  bool           `json:"healthy"`
 	Since    time.Time      `json:"since,omitzero"`

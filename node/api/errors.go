@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// NotFound answers 404 to a request without a route.
+// NotFound answers 404 to a request that matches no route.
 func NotFound(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "404 request not found", http.StatusNotFound)
 }
@@ -26,16 +26,15 @@ func methodNotAllowed(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "405 method not allowed", http.StatusMethodNotAllowed)
 }
 
-// errCut is returned after a part of the answer was written and the failure was logged. The connection is cut,
-// so that the client does not take the part for the whole.
+// errCut is returned if a failure was logged after a part of the response was written. The connection is then closed, so that the client
+// does not take the part for the whole.
 var errCut = errors.New("the answer is cut short")
 
-// handlerFunc is a handler whose caller answers with the returned error. It may return an error other than
-// errCut only while no part of the answer was written.
+// handlerFunc is a handler that returns errors to its caller, which writes the error response. It may return an error other than errCut
+// only before any part of the response was written.
 type handlerFunc func(w http.ResponseWriter, req *http.Request) error
 
-// answerErrors turns the error of h into a plain text answer, by its kind,
-// and a panic into 500.
+// answerErrors returns a handler that answers an error of h with plain text and a status by the error's kind, and a panic with 500.
 func answerErrors(h handlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		err := recoverPanic(req.Context(), func() error { return h(w, req) })
@@ -66,8 +65,7 @@ func statusCode(err error) int {
 	}
 }
 
-// errPanic stands for a panic of the provider. The value of the panic stays
-// out of the message, because the message reaches the client.
+// errPanic replaces a panic of the provider. The value of the panic stays out of the message, because the message reaches the client.
 var errPanic = errors.New("the provider panicked; the log of the node has the details")
 
 // recoverPanic calls f and turns a panic into an error, after logging it. The

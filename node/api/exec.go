@@ -20,9 +20,8 @@ type ContainerExecHandlerFunc func(ctx context.Context, namespace, podName, cont
 type ContainerExecHandlerConfig struct {
 	// StreamIdleTimeout ends a connection without traffic after this time. Zero means 4 hours.
 	StreamIdleTimeout time.Duration
-	// StreamCreationTimeout limits how long the client may take to create its
-	// streams. Zero means 30 seconds. It concerns SPDY only: a WebSocket has its
-	// streams from the beginning.
+	// StreamCreationTimeout limits how long the client may take to create its streams. Zero means 30 seconds. It applies only to SPDY: over
+	// WebSocket the streams exist from the start.
 	StreamCreationTimeout time.Duration
 }
 

@@ -14,27 +14,26 @@ import (
 )
 
 const (
-	// queuedPiece bounds the data frames for the library, which keeps 250 of them.
+	// queuedPiece bounds the data frames for the library, because the library queues up to 250 frames.
 	queuedPiece = 4 << 10
-	// maxStreamHeaders and maxStreamHeader bound the headers of a new stream: usually three names and values of
-	// some 20 bytes. The headers are kept for the life of the stream.
+	// maxStreamHeaders and maxStreamHeader bound the headers of a new stream: usually three names and values of some 20 bytes. The library
+	// keeps the headers for the lifetime of the stream.
 	maxStreamHeaders = 16
 	maxStreamHeader  = 256
 )
 
-// frameLimiter is the frameChecker of a SPDY client. The library allocates the announced size of a frame, up to
-// 16 MiB for data and 1 GiB for compressed headers, and keeps dozens of frames in its queues.
+// frameLimiter is the frameChecker of a SPDY client. The library allocates the announced size of a frame, up to 16 MiB for data and 1 GiB
+// for compressed headers, and queues dozens of frames.
 //
-// The frameLimiter passes data on in frames of the size in which they arrive, at most the size of the reader's
-// buffer. It first reads every other frame with the library's own parser and tight limits, and passes the frame
-// on only if the parser understands all of it. So both agree on the start of the next frame. It also counts
-// streams.
+// The frameLimiter passes data on in frames of the size in which they arrive, at most the size of the reader's buffer. It first reads every
+// other frame with the library's own parser and tight limits, and passes the frame on only if the parser understands all of it. So both
+// parsers agree on the start of the next frame. It also counts streams.
 type frameLimiter struct {
 	announced int // streams that the client may still open; below 0: any number
 	most      int // the maximum of streams open at the same time; 0: any number
 	record    *streamRecord
-	exec      streamTaker // takes the streams instead of the library; nil: the library takes them
-	// inputOver records that exec gets no more input; owned by pass.
+	exec      streamTaker // receives the streams in place of the library; nil: the library receives them
+	// inputOver records that exec receives no more input; owned by pass.
 	inputOver bool
 
 	from, to frameScanner
@@ -50,9 +49,9 @@ type frameLimiter struct {
 // streamTaker serves the streams of a client in place of the library.
 type streamTaker interface {
 	opened(id spdy.StreamId, headers http.Header)
-	// data returns the part of content for the reader of the connection.
+	// data returns the part of content that the reader of the connection should receive.
 	data(id spdy.StreamId, content []byte) ([]byte, error)
-	// isInput reports whether the stream carries the content for this reader.
+	// isInput reports whether content of the stream is for this reader.
 	isInput(id spdy.StreamId) bool
 	pinged(id uint32)
 }
@@ -66,21 +65,21 @@ const (
 	bothSides = clientSide | nodeSide
 )
 
-// newFrameLimiter returns a frameLimiter for a client that may open the announced number of streams in all, and
-// most streams at the same time. No limit: announced below 0, and most of 0.
+// newFrameLimiter returns a frameLimiter for a client that may open the announced number of streams in all, and most streams at the same
+// time. An announced below 0 and a most of 0 mean no limit.
 func newFrameLimiter(announced, most int) *frameLimiter {
 	l := &frameLimiter{announced: announced, most: most, record: &streamRecord{}, open: map[spdy.StreamId]sideOf{}}
 	var err error
 	l.parser, err = spdy.NewFramerWithOptions(io.Discard, &l.frame,
 		spdy.WithMaxControlFramePayloadSize(maxControlFrame), spdy.WithMaxHeaderCount(maxStreamHeaders), spdy.WithMaxHeaderFieldSize(maxStreamHeader))
 	if err != nil {
-		panic(err) // its dictionary is a constant
+		panic(err) // the dictionary of the compressor is a constant
 	}
 	return l
 }
 
-// pass returns the bytes of a client that the library may see. The bytes may be cut into pieces at any place.
-// The result is valid until the next call. After an error the connection must end.
+// pass returns the bytes of a client that the library may see. A piece may begin and end anywhere in a frame. The result is valid until the
+// next call. After an error the connection must end.
 func (l *frameLimiter) pass(piece []byte) ([]byte, error) {
 	l.out.Reset()
 	err := l.from.scan(piece, frameSink{
@@ -118,15 +117,14 @@ func (l *frameLimiter) pass(piece []byte) ([]byte, error) {
 	return l.out.Bytes(), err
 }
 
-// endInput records the end of the input of exec, if the stream that has ended is this input.
+// endInput records the end of the input of exec, if the ended stream is this input.
 func (l *frameLimiter) endInput(id spdy.StreamId, really bool) {
 	if really && l.exec != nil && l.exec.isInput(id) {
 		l.inputOver = true
 	}
 }
 
-// controlOfExec handles a frame of a client that has all of its streams. Headers of such a frame, if any, have
-// no meaning.
+// controlOfExec handles a control frame after the client has opened all streams. Headers in such a frame are ignored.
 func (l *frameLimiter) controlOfExec(whole []byte) error {
 	content := whole[frameHeaderSize:]
 	switch kind := spdy.ControlFrameType(binary.BigEndian.Uint16(whole[2:])); {
@@ -175,7 +173,7 @@ func (l *frameLimiter) passControl(whole []byte) error {
 	case *spdy.GoAwayFrame:
 		l.record.saidGoodbye()
 		if l.exec != nil {
-			return io.EOF // the same as above for a GOAWAY frame
+			return io.EOF // same as above, for a GOAWAY frame
 		}
 	}
 	switch {
@@ -187,8 +185,8 @@ func (l *frameLimiter) passControl(whole []byte) error {
 	return nil
 }
 
-// opened counts a stream. The library answers a reused number with a reset, which would end the older stream
-// here but not in the library.
+// opened counts a stream. The library answers a reused stream ID with a reset, which would end the older stream here but not in the
+// library.
 func (l *frameLimiter) opened(id spdy.StreamId) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -245,7 +243,7 @@ type limitedReader struct {
 	from    io.Reader
 	limiter *frameLimiter
 	chunk   []byte
-	ahead   []byte // passed and not yet read; valid until the next pass
+	ahead   []byte // passed but not yet read; valid until the next pass
 }
 
 func (r *limitedReader) Read(p []byte) (int, error) {
@@ -260,7 +258,7 @@ func (r *limitedReader) Read(p []byte) (int, error) {
 			return 0, odd
 		}
 		if err != nil && len(r.ahead) == 0 {
-			return 0, err // a reader that returned bytes with an error returns the error again
+			return 0, err // a reader that returned bytes together with an error returns the error again
 		}
 	}
 	n := copy(p, r.ahead)

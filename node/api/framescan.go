@@ -10,7 +10,7 @@ import (
 
 const (
 	frameHeaderSize = 8
-	controlBit      = 1 << 31 // in the first word: no data
+	controlBit      = 1 << 31 // in the first word; not set in data frames
 	// maxControlFrame bounds a frame without data. A client's control frames have some 100 bytes.
 	maxControlFrame = 8 << 10
 )
@@ -21,7 +21,7 @@ type frameScanner struct {
 	header [frameHeaderSize]byte
 	have   int // bytes of header
 
-	left    int // bytes of the content still to come
+	left    int // bytes of the content not yet received
 	flags   spdy.DataFlags
 	stream  spdy.StreamId
 	control []byte // the frame so far, nil between such frames
@@ -58,7 +58,7 @@ func (s *frameScanner) scan(piece []byte, sink frameSink) error {
 	return nil
 }
 
-// begin reads a complete header.
+// begin starts a frame after its header is complete.
 func (s *frameScanner) begin() error {
 	first, second := binary.BigEndian.Uint32(s.header[:4]), binary.BigEndian.Uint32(s.header[4:])
 	s.left = int(second & 0xffffff)

@@ -14,13 +14,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// healthPage answers for several checks together.
+// healthPage serves the combined result of several checks.
 type healthPage struct {
-	name   string // of the path
+	name   string // name of the path
 	checks []HealthCheck
 }
 
-// attach adds the page, and a page below it for each check.
+// attach adds the route of the page, and one route for each check below it.
 func (p healthPage) attach(r router) {
 	r.handle("/"+p.name, answerErrors(p.all), http.MethodGet)
 	r.handle("/"+p.name+"/{check}", answerErrors(p.one), http.MethodGet)
@@ -69,7 +69,7 @@ func (p healthPage) one(w http.ResponseWriter, req *http.Request) error {
 			continue
 		}
 		if err := recoverPanic(req.Context(), func() error { return check.Check(req.Context()) }); err != nil {
-			// Not wrapped: the kind of the cause must not decide on the answer.
+			// Not wrapped: the error kind of the cause must not decide on the status code.
 			return errors.New(name + " failed: " + err.Error())
 		}
 		writeText(w, "ok")
@@ -89,7 +89,7 @@ func (p PodHandlerConfig) attachHealth(r router) {
 	healthPage{"livez", live}.attach(r)
 }
 
-// pingCheck always passes: an answer is enough.
+// pingCheck always passes: a response is enough proof.
 var pingCheck = HealthCheck{"ping", func(context.Context) error { return nil }}
 
 // readyChecks returns the checks of /healthz, /readyz and /metrics/slis.
@@ -105,5 +105,5 @@ func (p PodHandlerConfig) readyChecks() []HealthCheck {
 func writeText(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write([]byte(text)) // an error means that the client is gone
+	_, _ = w.Write([]byte(text)) // an error means that the client has disconnected
 }

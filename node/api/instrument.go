@@ -34,8 +34,8 @@ func (i *instrumented) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // Unwrap returns the instrumented handler, so that a server can see that the handler already authenticates.
 func (i *instrumented) Unwrap() http.Handler { return i.handler }
 
-// logVars adds the variables of the route to the log fields of a request. A
-// router applies it after the match; InstrumentHandler around a router comes too early for them.
+// logVars adds the variables of the route to the log fields of a request. A router applies it after matching; InstrumentHandler runs before
+// the router, when the variables are unknown.
 func logVars(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if vars := mux.Vars(req); len(vars) > 0 {

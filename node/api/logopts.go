@@ -29,8 +29,7 @@ type ContainerLogOpts struct {
 	SinceTime time.Time
 }
 
-// parseLogOpts reads the options of a request that arrived at now. It also reports whether no line can match,
-// because the options cannot express this.
+// parseLogOpts reads the options of a request that arrived at now. nothing means that no line can match, which the options cannot express.
 func parseLogOpts(query url.Values, now time.Time) (opts ContainerLogOpts, nothing bool, err error) {
 	p := optParser{query: query}
 	tail := p.number("tailLines", 0)
@@ -82,7 +81,7 @@ func (p *optParser) refuse(name, value, why string) {
 	p.fail(errdefs.InvalidInputf("%s is %.40q and %s", name, value, why))
 }
 
-// number returns nil for an absent option.
+// number returns the value of an option, or nil if the option is absent.
 func (p *optParser) number(name string, least int) *int {
 	value := p.query.Get(name)
 	if value == "" {

@@ -14,15 +14,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// ContainerLogsHandlerFunc opens the log of a container. The stream is closed when it has been sent or when the
-// client goes away, even while a Read waits; ctx ends then too.
+// ContainerLogsHandlerFunc opens the log of a container. The handler closes the stream when it has been sent or when the client goes away,
+// even during a Read; ctx ends at the same time.
 //
-// The content of a plain stream is taken to match opts. As a safeguard against providers that ignore options, an
-// answer longer than LimitBytes is cut. Without Follow, so is an answer with more lines than Tail, as long as
-// these lines fit in 8 MiB.
+// The handler assumes that the content of the stream matches opts. As a safeguard against providers that ignore options, an answer longer
+// than LimitBytes is cut. Without Follow, so is an answer with more lines than Tail, as long as these lines fit in 8 MiB.
 //
-// The kind of the error, see package errdefs, decides on the answer: 404 for not-found, 400 for invalid-input,
-// else 500. An error of a later Read cuts the connection, so that the client does not take a part for the whole.
+// The kind of the error, see package errdefs, decides on the answer: 404 for not-found, 400 for invalid-input, else 500. An error of a
+// later Read cuts the connection, so that the client does not take a partial log for the whole.
 type ContainerLogsHandlerFunc func(ctx context.Context, namespace, podName, containerName string, opts ContainerLogOpts) (io.ReadCloser, error)
 
 // HandleContainerLogs returns a handler that answers with the log that h opens. The route must have the
@@ -57,7 +56,7 @@ func HandleContainerLogs(h ContainerLogsHandlerFunc) http.HandlerFunc {
 	})
 }
 
-// openLog opens one stream and closes it at the end of ctx, regardless of its reader.
+// openLog opens a stream, which is closed at the end of ctx even during a Read.
 func openLog(ctx context.Context, h ContainerLogsHandlerFunc, t target, opts ContainerLogOpts) (io.ReadCloser, error) {
 	stream, err := h(ctx, t.Namespace, t.Pod, t.Container, opts)
 	if err != nil {
@@ -71,7 +70,7 @@ func openLog(ctx context.Context, h ContainerLogsHandlerFunc, t target, opts Con
 	return closer, nil
 }
 
-// cutLog returns the stream, cut at the limits of opts.
+// cutLog returns the stream truncated at the limits of opts.
 func cutLog(stream io.Reader, opts ContainerLogOpts) io.Reader {
 	if opts.Tail > 0 && !opts.Follow {
 		stream = &tailReader{source: stream, lines: opts.Tail}
@@ -82,8 +81,8 @@ func cutLog(stream io.Reader, opts ContainerLogOpts) io.Reader {
 	return stream
 }
 
-// closeOnce closes a stream once, although both the handler and the end of the context close it: streams of
-// providers need not allow a second Close.
+// closeOnce closes a stream only once: the handler and the end of the context both call Close, and a provider's stream may not allow a
+// second Close.
 type closeOnce struct {
 	io.ReadCloser
 	once sync.Once
@@ -119,7 +118,7 @@ func sendLog(ctx context.Context, w http.ResponseWriter, body io.Reader, t targe
 		}
 		if n > 0 {
 			if _, err := w.Write(chunk[:n]); err != nil {
-				return nil // the client is gone
+				return nil // the client has disconnected
 			}
 			if err := flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 				return nil

@@ -11,9 +11,8 @@ import (
 // tailBytes bounds the memory for the tail of one log.
 const tailBytes = 8 << 20
 
-// tailReader reads the last lines of a source that ends. It does not change a source that has no more lines than
-// that, even if these lines do not fit in tailBytes: then it stops counting and passes everything on. A source
-// that is known to have more lines loses its oldest bytes instead.
+// tailReader reads the last lines of a source that ends. If the source has no more lines than requested, tailReader passes it on unchanged,
+// even if the lines exceed tailBytes: then it stops counting. If the source has more lines, its oldest bytes are dropped instead.
 type tailReader struct {
 	source io.Reader
 	lines  int
@@ -21,7 +20,7 @@ type tailReader struct {
 	loaded  bool
 	buf     []byte
 	count   int  // complete lines in buf
-	dropped bool // a line was dropped, so the provider did not cut the source
+	dropped bool // a line was dropped: the provider did not apply Tail
 	err     error
 }
 
@@ -44,7 +43,7 @@ func (t *tailReader) Read(p []byte) (int, error) {
 	return t.source.Read(p)
 }
 
-// load reads until the source ends, or until the data no longer fit and must be passed on.
+// load reads until the source ends, or until the data exceed tailBytes and must be passed on.
 func (t *tailReader) load() {
 	chunk := make([]byte, 32<<10)
 	for {

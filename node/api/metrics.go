@@ -52,7 +52,7 @@ func HandlePodMetricsResource(h PodMetricsResourceHandlerFunc) http.HandlerFunc 
 			}
 		}
 		w.Header().Set("Content-Type", PrometheusTextFormatContentType)
-		_, _ = w.Write(body.Bytes()) // an error means that the client is gone
+		_, _ = w.Write(body.Bytes()) // an error means that the client has disconnected
 		return nil
 	})
 }

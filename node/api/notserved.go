@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// notServed has the parts of a kubelet's API that a virtual node does not serve, by the first part of the path,
-// and the reasons.
+// notServed maps the first path segment of kubelet routes that a virtual node does not serve to the reason.
 var notServed = map[string]string{
 	"logs":       "a virtual node has no log files of its own; use kubectl logs for containers",
 	"checkpoint": "the provider cannot checkpoint containers",
@@ -16,7 +15,7 @@ var notServed = map[string]string{
 	"debug":      "it is not turned on: profiling for /debug/pprof, SetVerbosity for PUT /debug/flags/v",
 }
 
-// nowhere answers a request without a route: 501 with the reason if a kubelet would serve the path, else 404.
+// nowhere answers a request that matches no route: 501 with the reason if a kubelet would serve the path, else 404.
 func nowhere(w http.ResponseWriter, req *http.Request) {
 	first, _, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
 	if reason, ok := notServed[first]; ok {

@@ -17,13 +17,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// processStart is the start time of the process, as nearly as the library can tell.
+// processStart is the start time of the process, as accurately as this package can tell.
 var processStart = time.Now()
 
-// pageHead warns people who would write a parser.
+// pageHead warns against parsing the page.
 const pageHead = "kubelet %s\nThis page is for people: its form may change at any time.\n\n"
 
-// attachPages adds the pages about the node itself.
+// attachPages adds the routes of the pages about the node itself.
 func (p PodHandlerConfig) attachPages(r router) {
 	if p.GetConfig != nil {
 		r.handle("/configz", answerErrors(func(w http.ResponseWriter, _ *http.Request) error {
@@ -86,7 +86,7 @@ func statusPage(version string, paths []string) string {
 	return b.String()
 }
 
-// paths returns the served paths, without the slash at the end.
+// paths returns the served paths without the trailing slash.
 func (r router) paths() []string {
 	served := map[string]bool{}
 	_ = r.Walk(func(route *mux.Route, _ *mux.Router, _ []*mux.Route) error {
@@ -94,7 +94,7 @@ func (r router) paths() []string {
 		if err == nil {
 			served[strings.TrimSuffix(path, "/")] = true
 		}
-		return nil // a route without a path is not a route of this package
+		return nil // a route without a path does not belong to this package
 	})
 	return slices.Sorted(maps.Keys(served))
 }

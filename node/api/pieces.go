@@ -4,9 +4,8 @@ package api
 
 import "io"
 
-// pieceSize bounds the bytes written to a client, or copied from a client, at once. The bytes stay in memory
-// while the other side does not take them. io.Copy uses the methods below instead of a buffer of its own, which
-// has 32 KiB.
+// pieceSize bounds the bytes that one write to a client, or one copy from a client, moves. The bytes stay in memory until the other side
+// reads them. io.Copy uses the methods below instead of its own buffer of 32 KiB.
 const pieceSize = 8 << 10
 
 func copyPieces(to io.Writer, from io.Reader) (int64, error) {
@@ -44,7 +43,7 @@ func newForwardedStream(s io.ReadWriteCloser) forwardedStream {
 	return forwardedStream{pieceReader{s}, pieceWriter{s}}
 }
 
-// Reset ends the stream for both sides, if the stream can be reset.
+// Reset ends the stream for both sides, if the stream supports it.
 func (s forwardedStream) Reset() error {
 	if stream, ok := s.WriteCloser.(interface{ Reset() error }); ok {
 		return stream.Reset()

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PodHandlerConfig has the functions behind the routes of PodHandler. Every field is optional.
+// PodHandlerConfig has the functions that serve the routes of PodHandler. Every field is optional.
 type PodHandlerConfig struct {
 	// RunInContainer serves /exec; nil answers 501.
 	RunInContainer ContainerExecHandlerFunc
@@ -29,8 +29,7 @@ type PodHandlerConfig struct {
 	GetStatsSummary PodStatsSummaryHandlerFunc
 	// GetMetricsResource serves /metrics/resource; nil leaves the route out.
 	GetMetricsResource PodMetricsResourceHandlerFunc
-	// GetMetricsProbes serves /metrics/probes with the known probe results of containers; nil answers with
-	// nothing.
+	// GetMetricsProbes serves /metrics/probes with the known probe results of containers; nil serves an empty result.
 	GetMetricsProbes PodMetricsResourceHandlerFunc
 
 	// StreamIdleTimeout ends an exec, attach or port-forward connection without traffic after this time. Zero
@@ -43,35 +42,32 @@ type PodHandlerConfig struct {
 	// limit gets 429. Nil is no limit.
 	StreamLimits *StreamLimits
 
-	// GetPod looks up a pod that is bound to this node; the pod is not changed.
-	// When it is set, logs, exec, attach and port-forward answer 404 without
-	// calling the provider if the pod is nil or the error is of the kind
-	// not-found, if the route has another UID than the pod, or if the pod has no
-	// such container. When it is nil, nothing is checked and the UID in a route
-	// is ignored.
+	// GetPod looks up a pod that is bound to this node; the handlers do not change the pod. If GetPod is set, logs, exec, attach and
+	// port-forward answer 404 without calling the provider in three cases: the pod is nil or the error is of the kind not-found, the route
+	// has another UID than the pod, or the pod has no such container. If GetPod is nil, nothing is checked and the UID in a route is
+	// ignored.
 	GetPod func(namespace, name string) (*corev1.Pod, error)
 	// Metrics serves /metrics; nil leaves the route out.
 	Metrics http.Handler
-	// Health decides on the answer of /healthz and /readyz: nil is 200 and an error 500. /metrics/slis reports
-	// the result. A nil function always passes.
+	// Health decides the status of /healthz and /readyz: 200 for nil and 500 for an error. /metrics/slis reports the result. A nil function
+	// always passes.
 	Health func(context.Context) error
-	// HealthChecks are further checks beside Health. Each has a path of its own, such as /healthz/NAME.
+	// HealthChecks are additional checks. Each has its own path, such as /healthz/NAME.
 	HealthChecks []HealthCheck
-	// Live decides on the answer of /livez, as Health does: an error means that the process should be restarted.
+	// Live decides the status of /livez in the same way: an error means that the process should be restarted.
 	Live func(context.Context) error
 	// GetConfig returns the kubeletconfig of /configz, a KubeletConfiguration with its apiVersion and kind; nil
 	// leaves the route out.
 	GetConfig func() any
 	// GetFlags returns the flags of /flagz by name, which must hold no secret; nil leaves the route out.
 	GetFlags func() map[string]string
-	// SetVerbosity takes the body of a PUT of /debug/flags/v, and returns an error for an invalid verbosity; nil
-	// leaves the route out.
+	// SetVerbosity receives the body of a PUT to /debug/flags/v, and returns an error for an invalid verbosity; nil leaves the route out.
 	SetVerbosity func(value string) error
 	// GetDebug returns the content of /debug/pods, which must hold no secret; nil leaves the route out.
 	GetDebug func(context.Context) DebugPage
 	// Version is the version of the program in /statusz.
 	Version string
-	// Profiling serves /debug/pprof. Profiles reveal the work of the program, and take time.
+	// Profiling enables /debug/pprof. Profiles reveal details of the program, and cost CPU time.
 	Profiling bool
 }
 

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodListerFunc lists pods. The pods are not changed; nil entries are left out.
+// PodListerFunc lists pods. Callers do not change the pods, and skip nil entries.
 type PodListerFunc func(ctx context.Context) ([]*corev1.Pod, error)
 
 // HandleRunningPods returns a handler that answers with the pods of a provider, as a JSON v1.PodList. With a nil
@@ -48,10 +48,10 @@ func handlePods(getPods PodListerFunc, show func(*corev1.Pod) corev1.Pod) http.H
 	})
 }
 
-// wholePod shows everything.
+// wholePod returns the pod unchanged.
 func wholePod(pod *corev1.Pod) corev1.Pod { return *pod }
 
-// runningPod returns the parts of a pod that are not secret.
+// runningPod returns the parts of a pod that contain no secrets.
 func runningPod(pod *corev1.Pod) corev1.Pod {
 	shown := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
@@ -64,13 +64,13 @@ func runningPod(pod *corev1.Pod) corev1.Pod {
 	return shown
 }
 
-// writeJSON encodes before it writes, so that an object that cannot be encoded still gets an error answer.
+// writeJSON encodes v before writing, so that an encoding error can still become an error response.
 func writeJSON(w http.ResponseWriter, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // an error means that the client is gone
+	_, _ = w.Write(body) // an error means that the client has disconnected
 	return nil
 }

@@ -108,8 +108,8 @@ type forwarder struct {
 	record  *streamRecord
 
 	mu      sync.Mutex
-	closed  bool // no call may start any more; guarded by mu
-	calls   int  // under way; guarded by mu
+	closed  bool // no call may start; guarded by mu
+	calls   int  // running calls; guarded by mu
 	running sync.WaitGroup
 }
 
@@ -129,7 +129,7 @@ func (f *forwarder) PortForward(_ context.Context, _, _ string, port int32, stre
 	return unlessGone(f.ctx, err)
 }
 
-// begin reports whether a call may begin. False without an error: the client has left.
+// begin reports whether a call may begin. It returns false without an error if the client has disconnected.
 func (f *forwarder) begin() (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -154,8 +154,7 @@ func (f *forwarder) end() {
 	f.running.Done()
 }
 
-// wait returns when every call has returned, and lets no new call begin: the library does not wait for the
-// goroutines that it started.
+// wait prevents new calls and returns when every running call has returned: the library does not wait for the goroutines that it started.
 func (f *forwarder) wait() {
 	f.mu.Lock()
 	f.closed = true

@@ -20,8 +20,8 @@ const (
 	maxProfileTime     = 5 * time.Minute
 )
 
-// attachProfiling adds /debug/pprof, for go tool pprof. It does not use net/http/pprof, because that puts its
-// handlers into http.DefaultServeMux of every program that imports it.
+// attachProfiling adds /debug/pprof, for go tool pprof. It does not use net/http/pprof, because importing that package registers its
+// handlers in http.DefaultServeMux.
 func attachProfiling(r router) {
 	r.handle("/debug/pprof", answerErrors(listProfiles), http.MethodGet)
 	r.handle("/debug/pprof/profile", answerErrors(profileCPU), http.MethodGet)
@@ -83,5 +83,5 @@ func writeProfile(w http.ResponseWriter, req *http.Request) error {
 func writeBytes(w http.ResponseWriter, body []byte) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(body) // an error means that the client is gone
+	_, _ = w.Write(body) // an error means that the client has disconnected
 }

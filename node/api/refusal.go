@@ -8,8 +8,7 @@ import (
 	"fmt"
 )
 
-// maxFrame bounds a frame of a client, over SPDY and WebSocket: clients send 32 KiB at a time, and some send a
-// whole file of this size.
+// maxFrame bounds a frame of a client, over SPDY and WebSocket: most clients send 32 KiB at a time, but some send a whole file at once.
 const maxFrame = 1 << 20
 
 var (
@@ -20,13 +19,13 @@ var (
 
 func tooLarge(size uint64) error { return fmt.Errorf("%w: %d", errLargeFrame, size) }
 
-// isRefusal reports whether the node ends a connection because of the client's data. The client is still
-// connected then, and is told the reason.
+// isRefusal reports whether the node ends a connection because of the client's data. Such a client is still connected, and receives the
+// reason.
 func isRefusal(why error) bool {
 	return errors.Is(why, errOddFrame) || errors.Is(why, errLargeFrame) || errors.Is(why, errTooManyStreams)
 }
 
-// refusalOf returns why the node ended the connection of ctx because of the client's data, else nil.
+// refusalOf returns the reason if the node ended the connection of ctx because of the client's data, else nil.
 func refusalOf(ctx context.Context) error {
 	if why := context.Cause(ctx); isRefusal(why) {
 		return why

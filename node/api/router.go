@@ -13,8 +13,7 @@ type ServeMux interface {
 	Handle(path string, h http.Handler)
 }
 
-// router never redirects: streaming clients do not follow redirects, and a redirect is a way around the
-// authorization of the requested path.
+// router never redirects: streaming clients do not follow redirects, and a redirect would bypass the authorization of the requested path.
 type router struct{ *mux.Router }
 
 func newRouter() router {
@@ -25,7 +24,7 @@ func newRouter() router {
 	return router{r}
 }
 
-// handle serves path with and without a slash at its end.
+// handle serves path with and without a trailing slash.
 func (r router) handle(path string, h http.Handler, methods ...string) {
 	r.Handle(path, h).Methods(methods...)
 	r.Handle(path+"/", h).Methods(methods...)

@@ -9,8 +9,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// PodHandler returns a handler with the routes of a kubelet for which p has functions. With debug it also has
-// /runningpods/. It neither authenticates nor authorizes.
+// PodHandler returns a handler with those kubelet routes that have a function in p, and with /runningpods/ if debug is set. The handler
+// neither authenticates nor authorizes.
 func PodHandler(p PodHandlerConfig, debug bool) http.Handler {
 	r := newRouter()
 	if debug {
@@ -26,7 +26,7 @@ func PodHandler(p PodHandlerConfig, debug bool) http.Handler {
 		r.handle(statsSummaryRoute, HandlePodStatsSummary(p.GetStatsSummary), http.MethodGet)
 		r.handle("/metrics/cadvisor", HandlePodMetricsResource(p.cadvisorMetrics), http.MethodGet)
 	}
-	// Probe metrics are also served without probes, for scrapers that read them from every node.
+	// Without probes /metrics/probes is still served, for scrapers that scrape it on every node.
 	probes := p.GetMetricsProbes
 	if probes == nil {
 		probes = noMetrics
@@ -95,7 +95,7 @@ func AttachPodRoutes(p PodHandlerConfig, mux ServeMux, debug bool) {
 	mux.Handle("/", InstrumentHandler(PodHandler(p, debug)))
 }
 
-// PodMetricsConfig has the functions behind AttachPodMetricsRoutes. A nil function answers 501.
+// PodMetricsConfig has the functions that serve the routes of AttachPodMetricsRoutes. A nil function answers 501.
 type PodMetricsConfig struct {
 	// GetStatsSummary serves /stats/summary.
 	GetStatsSummary PodStatsSummaryHandlerFunc
@@ -103,8 +103,8 @@ type PodMetricsConfig struct {
 	GetMetricsResource PodMetricsResourceHandlerFunc
 }
 
-// AttachPodMetricsRoutes mounts /stats/summary and /metrics/resource on mux,
-// each with and without a slash at its end, with InstrumentHandler around them.
+// AttachPodMetricsRoutes mounts /stats/summary and /metrics/resource on mux, each with and without a trailing slash, wrapped by
+// InstrumentHandler.
 func AttachPodMetricsRoutes(p PodMetricsConfig, mux ServeMux) {
 	stats := InstrumentHandler(PodStatsSummaryHandler(p.GetStatsSummary))
 	mux.Handle(statsSummaryRoute, stats)

@@ -13,8 +13,7 @@ import (
 // sessionFunc runs one exec or attach session.
 type sessionFunc func(ctx context.Context, attach AttachIO) error
 
-// session implements remotecommand.Executor for one session. run already has the values that the library passes
-// unchanged.
+// session implements remotecommand.Executor for one session. run is bound to the values that the library would only pass through.
 type session struct {
 	opts   remotecommand.Options
 	run    sessionFunc

@@ -13,26 +13,26 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// stopGrace is how long a connection outlives the context of a server that stops, so that the client still
-// learns how its session ended. A SPDY client takes a connection that closes without a word for success.
+// stopGrace is the time that a connection outlives the context of a stopping server, so that the client still receives the outcome of its
+// session. A SPDY client treats a connection that closes without an outcome as success.
 const stopGrace = 500 * time.Millisecond
 
-// cutAfter ends the connection after the context of its request. If the client has left, it does so at once. If
-// the server stops, or the client violated the protocol, it does so if the session has not ended within
-// stopGrace. ended is closed when the session has ended, and stop keeps the connection.
+// cutAfter closes the connection after the context of its request has ended: at once if the client has left, or after stopGrace if the
+// server stops or the client violated the protocol, and the session has not ended by then. ended is closed when the session has ended; stop
+// cancels cutAfter.
 func (up *upgradeWriter) cutAfter(ctx context.Context, ended <-chan struct{}) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		if clientLeft(ctx) {
 			up.end((*watchedConn).close)
 			return
 		}
-		if !within(stopGrace, ended) { // otherwise serve closes the connection at its end, so that the client has time to read the outcome
+		if !within(stopGrace, ended) { // if the session ended in time, serve closes the connection, so that the client has time to read the outcome
 			up.end((*watchedConn).abort)
 		}
 	})
 }
 
-// within waits at most d for the end, and reports whether it came.
+// within waits at most d for ended to close, and reports whether it did.
 func within(d time.Duration, ended <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -44,8 +44,7 @@ func within(d time.Duration, ended <-chan struct{}) bool {
 	}
 }
 
-// told returns the outcome for the client of a session whose provider returned ended: nil, an ExitError, or any
-// other error.
+// told returns the outcome to send to the client for a session whose provider returned ended: nil, an ExitError, or any other error.
 func told(ctx context.Context, ended error) error {
 	if why := refusalOf(ctx); why != nil {
 		return fmt.Errorf("%w: %w", errCutShort, why)
@@ -56,14 +55,12 @@ func told(ctx context.Context, ended error) error {
 	return exitError(unlessGone(ctx, ended))
 }
 
-// errCutShort is the outcome of a session whose provider returned nil after its context had ended. It is unknown
-// whether the command has done its work. A client that is still connected when the server stops must not be told
-// that it has.
+// errCutShort is the outcome of a session whose provider returned nil after its context had ended. It is unknown whether the command has
+// completed, so a client that is still connected must not receive success.
 var errCutShort = errors.New("the node ended the session")
 
-// unlessGone hides an error from the library when the client has left: the client cannot read it, and the
-// library would log every such end as an error. A client that is still connected gets the error, because no
-// error means success.
+// unlessGone hides an error from the library if the client has disconnected: the client cannot read the error, and the library would log
+// it. A connected client gets the error, because the library reports nil as success.
 func unlessGone(ctx context.Context, err error) error {
 	if err == nil || !clientLeft(ctx) {
 		return err

@@ -16,8 +16,7 @@ const (
 	checkError   = "error"
 )
 
-// healthchecks counts the results of health checks, of all nodes of the process. Only /metrics/slis serves it,
-// as in a kubelet.
+// healthchecks counts the results of health checks for all nodes of the process. Only /metrics/slis serves it, as in a kubelet.
 var (
 	healthchecks = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kubernetes_healthchecks_total", Help: "Number of results of a health check.",

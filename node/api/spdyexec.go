@@ -22,20 +22,19 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// serveSPDY runs a session over SPDY. For each connection, the library's server holds 700 KiB for the
-// compression of answers that are always the same, and up to 250 frames of the client. This server holds only
-// the memory of a watchedConn.
+// serveSPDY runs a session over SPDY. For each connection, the library's server uses 700 KiB to compress answers that are always the same,
+// and queues up to 250 frames of the client. This server uses only the memory of a watchedConn.
 func serveSPDY(w http.ResponseWriter, req *http.Request, s session, timeouts streamTimeouts, taken func() *execStreams) {
 	protocol, err := httpstream.Handshake(req, w, remotecommand.SupportedStreamingProtocols)
 	if err != nil {
-		return // the client has got the reason
+		return // the client has received the reason
 	}
 	w.Header().Add(httpstream.HeaderConnection, httpstream.HeaderUpgrade)
 	w.Header().Add(httpstream.HeaderUpgrade, httpspdy.HeaderSpdy31)
 	w.WriteHeader(http.StatusSwitchingProtocols)
 	hijacked, _, err := w.(http.Hijacker).Hijack()
 	if err != nil {
-		return // the writer knows
+		return // the upgradeWriter records the failure
 	}
 	conn := hijacked.(*watchedConn)
 	streams := taken()
@@ -87,7 +86,7 @@ func writeStatus(to *spdyWriter, protocol string, err error) error {
 	return err
 }
 
-// closeWhenIdle closes the connection after the idle time without a byte of data, until stop is called.
+// closeWhenIdle closes the connection after the idle time without data. The returned stop cancels this.
 func closeWhenIdle(conn *watchedConn, idle time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
@@ -114,7 +113,7 @@ type execStreams struct {
 	conn   *watchedConn
 	ids    map[string]spdy.StreamId // guarded by mu; by type
 	count  int                      // guarded by mu; of the opened streams, of every type
-	unsaid []byte                   // guarded by mu; replies that wait for conn
+	unsaid []byte                   // guarded by mu; replies to send when conn is set
 	ready  chan struct{}            // closed when all streams exist
 }
 
@@ -122,7 +121,7 @@ func newExecStreams(expected int) *execStreams {
 	return &execStreams{expected: expected, sizes: make(chan remotecommand.TerminalSize, 1), ids: map[string]spdy.StreamId{}, ready: make(chan struct{})}
 }
 
-// join sets the connection for replies: the first streams may arrive before it is known.
+// join sets the connection for replies: the first streams may arrive before the connection is known.
 func (e *execStreams) join(conn *watchedConn) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -130,7 +129,7 @@ func (e *execStreams) join(conn *watchedConn) {
 	e.reply(nil)
 }
 
-// reply sends a frame, or keeps it until the connection is known. The caller holds mu.
+// reply sends a frame, or queues it until the connection is known. The caller holds mu.
 func (e *execStreams) reply(frame []byte) {
 	if e.unsaid = append(e.unsaid, frame...); e.conn != nil && len(e.unsaid) > 0 {
 		_, _ = e.conn.Write(e.unsaid) // the connection reports a failure
@@ -138,7 +137,7 @@ func (e *execStreams) reply(frame []byte) {
 	}
 }
 
-// opened takes a stream, and answers it.
+// opened records a stream and replies to it.
 func (e *execStreams) opened(id spdy.StreamId, headers http.Header) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -156,7 +155,7 @@ func (e *execStreams) pinged(id uint32) {
 	e.reply(binary.BigEndian.AppendUint32([]byte{0x80, spdy.Version, 0, byte(spdy.TypePing), 0, 0, 0, 4}, id))
 }
 
-// data returns the part of content that is input of the session.
+// data returns the part of content that the session reads as input.
 func (e *execStreams) data(id spdy.StreamId, content []byte) ([]byte, error) {
 	switch id {
 	case e.id(remotecommand.StreamTypeStdin):
@@ -228,7 +227,7 @@ func (w *spdyWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close ends the node's side.
+// Close ends the node's side of the stream.
 func (w *spdyWriter) Close() error { return w.frame(spdy.DataFlagFin, nil) }
 
 func (w *spdyWriter) frame(flags spdy.DataFlags, content []byte) error {
@@ -239,13 +238,13 @@ func (w *spdyWriter) frame(flags spdy.DataFlags, content []byte) error {
 	return err
 }
 
-// replies returns two frames for stream 1: the first frame that answers a stream, and the frame for all later
-// answers. Their compressed headers say that there are no headers, and refer only to the same earlier words.
+// replies returns two frames for stream 1: the first SYN_REPLY of a connection, and the frame for all later replies. Their compressed
+// header blocks are empty, and later blocks refer only to the first one.
 var replies = sync.OnceValue(func() (frames [2][]byte) {
 	var out bytes.Buffer
 	framer, err := spdy.NewFramer(&out, &out)
 	if err != nil {
-		panic(err) // its dictionary is a constant
+		panic(err) // the dictionary of the compressor is a constant
 	}
 	for i := range frames {
 		out.Reset()

@@ -19,25 +19,24 @@ var (
 		"Exec, attach and port-forward sessions that were refused because there were too many.")
 )
 
-// openStreams counts the open streams of all limits of the process.
+// openStreams counts the open streams of all StreamLimits in the process.
 var openStreams atomic.Int64
 
 func init() { streamsOpen.Track(func() float64 { return float64(openStreams.Load()) }) }
 
-// StreamLimits bounds the number of exec, attach and port-forward sessions under way, in all and for each user.
-// Handlers that share a StreamLimits share the limits. It is safe for concurrent use; nil is no limit.
+// StreamLimits bounds the number of exec, attach and port-forward sessions under way, in total and per user. Handlers that share a
+// StreamLimits share the limits. It is safe for concurrent use; nil is no limit.
 //
-// Behind an API server all users are one user, the API server itself. The limit for a user should leave most of
-// the total to it.
+// Behind an API server all users are one user, the API server itself, so the limit per user should be most of the total.
 type StreamLimits struct {
 	inAll, perUser int
 
 	mu    sync.Mutex
-	open  int            // guarded by mu
-	users map[string]int // guarded by mu; sessions under way
+	open  int            // number of sessions; guarded by mu
+	users map[string]int // number of sessions by user; guarded by mu
 }
 
-// NewStreamLimits returns limits. A value of 0 or less is no limit.
+// NewStreamLimits returns limits. A value of 0 or less means no limit.
 func NewStreamLimits(inAll, perUser int) *StreamLimits {
 	return &StreamLimits{inAll: inAll, perUser: perUser, users: map[string]int{}}
 }
@@ -55,9 +54,8 @@ func (l *StreamLimits) Open() int {
 // limitsKey is the key of a request's limits in its context.
 type limitsKey struct{}
 
-// Limit returns h with counted sessions. h is a handler of HandleContainerExec, HandleContainerAttach or
-// HandlePortForward. A client beyond the limit gets 429. All connections of one port-forward session count as
-// one.
+// Limit returns h with its sessions counted and limited. h is a handler of HandleContainerExec, HandleContainerAttach or HandlePortForward.
+// A client beyond the limit gets 429. All connections of one port-forward session count as one.
 func (l *StreamLimits) Limit(h http.HandlerFunc) http.HandlerFunc {
 	if l == nil {
 		return h
@@ -72,9 +70,8 @@ func limitsOf(ctx context.Context) *StreamLimits {
 	return l
 }
 
-// enter counts a session of a user, until leave is called. It returns an error if there are too many. The text
-// of the error has no colon: clients before Kubernetes 1.36 take a line with a colon for an object in YAML, and
-// show nothing.
+// enter counts a session of a user, until leave is called. It returns an error if there are too many. The text of the error has no colon:
+// clients before Kubernetes 1.36 parse a line with a colon as YAML, and show nothing.
 func (l *StreamLimits) enter(user string) (leave func(), err error) {
 	if l == nil {
 		return func() {}, nil
@@ -99,7 +96,7 @@ func (l *StreamLimits) enter(user string) (leave func(), err error) {
 	}), nil
 }
 
-// add adds n to the counts of all and of the user. The caller holds mu.
+// add adds n to the total and to the count of the user. The caller holds mu.
 func (l *StreamLimits) add(user string, n int) {
 	l.open += n
 	if l.users[user] += n; l.users[user] == 0 {

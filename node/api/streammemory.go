@@ -5,14 +5,13 @@ package api
 import "sync"
 
 const (
-	// sharedMemory bounds the unread client data of all connections together, beyond leastAhead of each.
+	// sharedMemory bounds the unread client data of all connections together; each connection may hold leastAhead in addition.
 	sharedMemory = 24 << 20
 	// readSize bounds one read from a client.
 	readSize = 8 << 10
-	// readAheadLimit bounds the data that are read from a client before the provider reads them.
+	// readAheadLimit bounds the data read from a client ahead of the provider.
 	readAheadLimit = 256 << 10
-	// leastAhead is the memory that a connection may always hold, so that each connection makes progress even if
-	// others hold all the shared memory.
+	// leastAhead is the memory that is reserved for a connection, so that it makes progress even if others use all the shared memory.
 	leastAhead = 8 << 10
 	// blockSize is the unit of allocation for this memory.
 	blockSize = 4 << 10
@@ -28,8 +27,8 @@ type memoryPool struct {
 var streamMemory = &memoryPool{free: sharedMemory}
 
 const (
-	// forwardMemory is the memory for all port-forward sessions over SPDY together, and forwardSession the share
-	// of a session. The library holds 700 KiB for each session, and as much again for unread data.
+	// forwardMemory is the memory for all port-forward sessions over SPDY together, and forwardSession the share of a session. The library
+	// holds 700 KiB for each session, and about the same for unread data.
 	forwardMemory  = 56 << 20
 	forwardSession = 1 << 20
 	// maxForwardedInAll bounds the connections forwarded at the same time, for all clients together.
@@ -60,12 +59,12 @@ func (p *memoryPool) give(n int) {
 
 // backlog holds unread data of a client. Its owner serialises its methods.
 type backlog struct {
-	blocks [][]byte // the first may be read in part, the last filled in part
-	shared int      // of the pool, in bytes
-	size   int      // bytes to be read
+	blocks [][]byte // the first block may be partly read, the last partly filled
+	shared int      // bytes taken from the pool
+	size   int      // unread bytes
 }
 
-// add takes as much of piece as there is room for. If it takes nothing, a read makes room.
+// add copies as much of piece as there is room for. If it copies nothing, a read makes room.
 func (b *backlog) add(piece []byte) (n int) {
 	for n < len(piece) {
 		if len(b.blocks) == 0 || len(b.last()) == cap(b.last()) {
@@ -116,7 +115,7 @@ func (b *backlog) read(p []byte) (n int) {
 	return n
 }
 
-// drop forgets everything.
+// drop discards all data.
 func (b *backlog) drop() {
 	streamMemory.give(b.shared)
 	*b = backlog{}

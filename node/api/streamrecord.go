@@ -19,16 +19,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// The verbs of records are the kubelet's names for the routes.
+// The verbs in records are the kubelet's names for the routes.
 const (
 	verbExec        = "exec"
 	verbAttach      = "attach"
 	verbPortForward = "portForward"
 )
 
-// streamRecord becomes one line of the log at the end of a streaming request: the caller, the action, the
-// container, the duration, and the outcome. It has no content of the streams: no command, no data, no text of an
-// error.
+// streamRecord is logged as one line at the end of a streaming request: the caller, the action, the container, the duration, and the
+// outcome. It has no content of the streams: no command, no data, no text of an error.
 type streamRecord struct {
 	verb     string
 	target   target
@@ -38,17 +37,17 @@ type streamRecord struct {
 	in, out  atomic.Int64 // bytes on the connection since its upgrade
 	idle     time.Duration
 
-	last    atomic.Int64 // when something was sent, from begun on
-	goodbye atomic.Bool  // the client has taken its leave; the library closes the connection then
-	silent  atomic.Bool  // the library has ended streams because no data were sent
+	last    atomic.Int64 // time of the last transfer, relative to begun
+	goodbye atomic.Bool  // the client announced the end; the library then closes the connection
+	silent  atomic.Bool  // the library reset streams after the idle timeout
 
 	mu      sync.Mutex
 	outcome string // guarded by mu; of the first failed call of the provider, else empty
-	exit    int    // guarded by mu; counts if outcome is outcomeExit
-	calls   int    // guarded by mu; of the provider
+	exit    int    // guarded by mu; valid if outcome is outcomeExit
+	calls   int    // guarded by mu; calls of the provider that have ended
 }
 
-// How a stream has ended.
+// The outcomes of a stream.
 const (
 	outcomeDone       = "completed"
 	outcomeExit       = "exited"         // with the field exitCode
@@ -56,11 +55,11 @@ const (
 	outcomeTooMany    = "too many"       // refused, see StreamLimits
 	outcomeRefused    = "refused"        // the request is impossible
 	outcomeUnused     = "no streams"     // the client created none in time, or its upgrade was refused
-	outcomeOdd        = "protocol error" // of the client
+	outcomeOdd        = "protocol error" // protocol error of the client
 	outcomeStopped    = "node stops"
 	outcomeIdle       = "idle"
 	outcomePanic      = "provider panicked"
-	outcomeError      = "error" // of the provider
+	outcomeError      = "error" // error of the provider
 	outcomeErrorKinds = "error: "
 )
 
@@ -88,20 +87,20 @@ func newStreamRecord(req *http.Request, verb string, t target, idle time.Duratio
 func (r *streamRecord) saidGoodbye() { r.goodbye.Store(true) }
 func (r *streamRecord) active()      { r.last.Store(int64(time.Since(r.begun))) }
 
-// quiet returns the time since anything was sent.
+// quiet returns the time since the last transfer.
 func (r *streamRecord) quiet() time.Duration {
 	return time.Since(r.begun) - time.Duration(r.last.Load())
 }
 
-// resetStream records that the library resets a stream. After a long silence, the library resets the streams
-// before it closes the connection, and a client may close its side earlier than that.
+// resetStream records that the library resets a stream. After the idle timeout, the library first resets the streams and then closes the
+// connection; the client may close its side in between.
 func (r *streamRecord) resetStream() {
 	if r.idle > 0 && r.quiet() >= r.idle {
 		r.silent.Store(true)
 	}
 }
 
-// called records how a call of the provider ended. ctx is the context of the call.
+// called records the outcome of a call of the provider. ctx is the context of the call.
 func (r *streamRecord) called(ctx context.Context, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +114,7 @@ func (r *streamRecord) called(ctx context.Context, err error) {
 		r.outcome, r.exit = outcomeExit, exit.ExitStatus()
 	case errors.Is(err, errPanic):
 		r.outcome = outcomePanic
-	case r.verb == verbPortForward && (err == nil || ctx.Err() != nil): // close records how the session has ended
+	case r.verb == verbPortForward && (err == nil || ctx.Err() != nil): // close records the outcome of the session
 	case ctx.Err() != nil:
 		r.outcome = r.ending(ctx)
 	case err == nil:
@@ -132,7 +131,7 @@ func (r *streamRecord) called(ctx context.Context, err error) {
 // lost records that the connection ended before the handler could take it over, and returns the error of the
 // request.
 func (r *streamRecord) lost(ctx context.Context, why error) error {
-	if errors.Is(why, http.ErrNotSupported) { // a handler around this one has no such method
+	if errors.Is(why, http.ErrNotSupported) { // a wrapper of the ResponseWriter does not support it
 		return why
 	}
 	log.G(ctx).WithError(why).Debug("the connection ended before its upgrade")
@@ -144,7 +143,7 @@ func (r *streamRecord) lost(ctx context.Context, why error) error {
 	return errCut
 }
 
-// refuse writes the line of a stream that did not begin.
+// refuse logs the line of a stream that did not begin.
 func (r *streamRecord) refuse(ctx context.Context, outcome string) {
 	r.mu.Lock()
 	r.outcome = outcome
@@ -152,7 +151,7 @@ func (r *streamRecord) refuse(ctx context.Context, outcome string) {
 	r.write(ctx)
 }
 
-// close writes the line. ctx is the context of the connection, and still open if the session ended by itself.
+// close logs the line. ctx is the context of the connection; it has not ended if the session ended by itself.
 func (r *streamRecord) close(ctx context.Context) {
 	r.mu.Lock()
 	if r.outcome == "" {
@@ -171,7 +170,7 @@ func (r *streamRecord) ending(ctx context.Context) string {
 	case r.silent.Load(), errors.Is(cause, os.ErrDeadlineExceeded),
 		errors.Is(cause, net.ErrClosed) && r.protocol != protocolWebSocket && !r.goodbye.Load(): // the library closed the connection
 		return outcomeIdle
-	case clientLeft(ctx) && (r.verb != verbPortForward || r.calls == 0): // a port-forward always ends with the end of the client
+	case clientLeft(ctx) && (r.verb != verbPortForward || r.calls == 0): // a port-forward session always ends when the client leaves
 		return outcomeLeft
 	case clientLeft(ctx):
 		return outcomeDone

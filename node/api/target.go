@@ -17,13 +17,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// target is the pod or container of a request. UID and Container are empty when the route does not have them.
+// target is the pod or container of a request. UID and Container are empty if the route has no such variable.
 type target struct {
 	Namespace, Pod, UID, Container string
 }
 
-// pathValue returns a variable of the route: of gorilla/mux, else of http.ServeMux, so that programs can mount
-// the handlers with either.
+// pathValue returns a variable of the route: of gorilla/mux, else of http.ServeMux, so that programs can use either router.
 func pathValue(req *http.Request, name string) string {
 	if v, ok := mux.Vars(req)[name]; ok {
 		return v
@@ -70,8 +69,8 @@ func (t target) String() string {
 // getPodFunc looks up a pod of this node.
 type getPodFunc func(namespace, name string) (*corev1.Pod, error)
 
-// requirePod passes a request on to next only if its target exists on this node: the pod, with the UID if the
-// route has a UID, and the container if the route has a container. With a nil get it passes every request on.
+// requirePod returns a handler that calls next only if the target exists on this node: the pod, with the UID if the route has a UID, and
+// the container if the route has a container. With a nil get it passes every request on.
 func requirePod(get getPodFunc, read func(*http.Request) (target, error), next http.HandlerFunc) http.HandlerFunc {
 	if get == nil {
 		return next
@@ -93,7 +92,7 @@ func requirePod(get getPodFunc, read func(*http.Request) (target, error), next h
 	}
 }
 
-// existsIn returns the UID of the pod.
+// existsIn returns the UID of the pod, or an error if the target does not exist.
 func (t target) existsIn(get getPodFunc) (string, error) {
 	pod, err := get(t.Namespace, t.Pod)
 	switch {
@@ -118,7 +117,7 @@ func hasContainer(pod *corev1.Pod, name string) bool {
 
 type podUIDKey struct{}
 
-// withPodUID adds the UID of the found pod to the context, for the record of a stream.
+// withPodUID adds the UID of the found pod to the context, for streamRecord.
 func withPodUID(ctx context.Context, uid string) context.Context {
 	return context.WithValue(ctx, podUIDKey{}, uid)
 }

@@ -17,19 +17,18 @@ import (
 )
 
 const (
-	// maxForwarded bounds the connections that one client may forward at the same time. A further connection is
-	// refused, and the others go on.
+	// maxForwarded bounds the connections that one client may forward at the same time. Further connections are refused; existing
+	// connections continue.
 	maxForwarded = 500
-	// maxForwardStreams is the greatest number of open streams in the connection of a client. A forwarded
-	// connection uses two streams. A client with so many open streams does not wait for answers, and its
-	// connection ends.
+	// maxForwardStreams is the greatest number of open streams in the connection of a client. A forwarded connection uses two streams. A
+	// client beyond this limit does not wait for replies, so its connection is closed.
 	maxForwardStreams = 4 * maxForwarded
 )
 
 func newForwardLimiter() *frameLimiter { return newFrameLimiter(-1, maxForwardStreams) }
 
-// throughTunnel returns a handler that runs serve over the messages of a WebSocket as its connection (protocol
-// SPDY/3.1+portforward.k8s.io). serve speaks SPDY.
+// throughTunnel returns a handler that runs serve, which speaks SPDY, over a connection tunneled through a WebSocket (protocol
+// SPDY/3.1+portforward.k8s.io).
 func throughTunnel(serve func(http.ResponseWriter, *http.Request)) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, req *http.Request) {
 		up, _ := w.(*upgradeWriter)
@@ -44,8 +43,8 @@ func throughTunnel(serve func(http.ResponseWriter, *http.Request)) func(http.Res
 	}
 }
 
-// chooseTunnel accepts the only protocol that can be tunnelled. It does not check the origin: no browser adds
-// the credentials of this request to the requests of another site.
+// chooseTunnel accepts only the tunnel protocol. It does not check the origin: a browser does not add the credentials of this request to
+// requests from another site.
 func chooseTunnel(config *websocket.Config, _ *http.Request) error {
 	for _, offered := range config.Protocol {
 		if strings.TrimSpace(offered) == portforward.WebsocketsSPDYTunnelingPortForwardV1 {
@@ -75,7 +74,7 @@ func (c *tunnelConn) Read(p []byte) (int, error) {
 	switch {
 	case isRefusal(err):
 		c.up.end(func(outer *watchedConn) { outer.refuse(err) })
-		_, err = io.Copy(io.Discard, c.Conn) // until the connection is closed: the library would end the streams before the client gets the reason
+		_, err = io.Copy(io.Discard, c.Conn) // until the connection is closed: otherwise the streams would end before the client gets the reason
 		if err == nil {
 			err = io.EOF
 		}

@@ -41,22 +41,22 @@ func makeStreamTimeouts(idle, creation time.Duration) streamTimeouts {
 	return t
 }
 
-// upgrade describes a streaming request: its target, and the handling of its connection.
+// upgrade describes a streaming request: its target and its connection settings.
 type upgrade struct {
 	verb     string
 	target   target
 	timeouts streamTimeouts
-	// legacyProtocol is assumed for a SPDY client that names no protocol.
+	// legacyProtocol is the protocol for a SPDY client that offers none.
 	legacyProtocol string
-	// frames returns the frameLimiter of a SPDY connection with a protocol.
+	// frames returns the frameLimiter for a SPDY connection with the given protocol.
 	frames func(protocol string) *frameLimiter
-	// memory is the pool from which the session takes forwardSession; nil: the session takes no memory.
+	// memory is the pool from which the session takes forwardSession; nil means that the session takes none.
 	memory *memoryPool
 }
 
-// serve calls run with a writer whose connection is watched, and with a request whose context ends when the
-// client goes away or the server's base context ends. It closes the connection at the end, because the library
-// leaves it open when the client creates no streams in time. Each request leaves a record.
+// serve calls run with a writer whose connection is watched, and with a request whose context ends when the client goes away or the
+// server's base context ends. It closes the connection at the end, because the library leaves it open when the client creates no streams in
+// time. It logs a record of each request.
 func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.ResponseWriter, *http.Request, *streamRecord)) error {
 	record := newStreamRecord(req, u.verb, u.target, u.timeouts.idle)
 	if err := requireUpgrade(req); err != nil {
@@ -119,8 +119,8 @@ func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.R
 	}
 	err = recoverPanic(ctx, func() error {
 		defer func() {
-			// The WebSocket library panics when it cannot take the connection over. That is no panic of the
-			// provider, which has not been called.
+			// The WebSocket library panics when it cannot take the connection over. The provider has not been called, so this is not its
+			// panic.
 			if up.whyLost() != nil {
 				_ = recover()
 			}
@@ -132,14 +132,14 @@ func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.R
 		return record.lost(ctx, why)
 	}
 	if up.taken() {
-		return nil // the connection is no longer HTTP: there is no way to answer
+		return nil // the connection no longer speaks HTTP, so an error response is impossible
 	}
 	return err
 }
 
-// offerProtocols changes the protocols that a SPDY client offers. No protocol becomes the oldest protocol. The
-// library does not know v5, so v5 becomes v4; SPDY always had the addition of v5. The result is the protocol for
-// the answer, if it differs from the library's choice.
+// offerProtocols changes the protocols that a SPDY client offers. If the client offers none, the result is the legacy protocol. The library
+// does not know v5, so v5 becomes v4: the addition of v5, closing a stream, always existed in SPDY. answer is the protocol for the response
+// if it differs from the library's choice.
 func offerProtocols(header http.Header, legacy string) (answer string) {
 	offered := header.Values(httpstream.HeaderProtocolVersion)
 	if strings.Join(offered, "") == "" {
@@ -160,8 +160,8 @@ func offerProtocols(header http.Header, legacy string) (answer string) {
 	return answer
 }
 
-// offerMessages leaves one of the protocols that a WebSocket client offers, by the same choice as the library,
-// and returns the form of its messages. A form other than the library's would let a client bypass the checks.
+// offerMessages reduces the offered protocols of a WebSocket client to the one that the library would choose, and returns the layout of its
+// messages. If the layouts differed, a client could bypass the checks.
 func offerMessages(header http.Header, verb string) messageForm {
 	known := []string{"v4.channel.k8s.io", "v4.base64.channel.k8s.io"}
 	if verb != verbPortForward {

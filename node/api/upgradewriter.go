@@ -14,15 +14,15 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// upgradeWriter returns a watchedConn when the streaming library takes over the connection. It has no Unwrap
-// method on purpose: the library would look behind it and take the connection itself.
+// upgradeWriter returns a watchedConn when the streaming library takes over the connection. It deliberately has no Unwrap method: the
+// library would unwrap it and hijack the connection itself.
 type upgradeWriter struct {
 	http.ResponseWriter
 	gone   func(why error)
 	record *streamRecord
-	// frames returns the checker for the frames of a client. Over SPDY it depends on the agreed protocol.
+	// frames returns the frameChecker for a client. Over SPDY it depends on the negotiated protocol.
 	frames func(protocol string) frameChecker
-	// protocol, unless it is empty, replaces the library's choice in the answer to the client.
+	// protocol replaces the library's choice in the response to the client, unless it is empty.
 	protocol string
 
 	mu     sync.Mutex
@@ -65,8 +65,7 @@ func (w *upgradeWriter) watch(conn net.Conn, rw *bufio.ReadWriter) (net.Conn, *b
 		conn.Close()
 		return nil, nil, err
 	}
-	// Not rw.Reader itself: at the end of the connection it would end the request's context before we can set
-	// the cause.
+	// Not rw.Reader itself: at the end of the connection it would cancel the request's context before the cause is set.
 	from := io.MultiReader(bytes.NewReader(bytes.Clone(ahead)), conn)
 	w.conn = watchConn(conn, from, w.gone, frames, w.record)
 	return w.conn, bufio.NewReadWriter(bufio.NewReader(w.conn), bufio.NewWriter(w.conn)), nil
@@ -86,7 +85,7 @@ func (w *upgradeWriter) whyLost() error {
 	return w.lost
 }
 
-// end ends the connection with how, if it was taken over: watchedConn.close or watchedConn.abort.
+// end calls how, which is watchedConn.close or watchedConn.abort, if the connection was taken over.
 func (w *upgradeWriter) end(how func(*watchedConn)) {
 	w.mu.Lock()
 	w.closed = true
@@ -97,7 +96,7 @@ func (w *upgradeWriter) end(how func(*watchedConn)) {
 	}
 }
 
-// wait returns when the connection, if it was taken over, is no longer read. Call close first.
+// wait returns when the connection, if it was taken over, is no longer read. Close the connection first.
 func (w *upgradeWriter) wait() {
 	w.mu.Lock()
 	conn := w.conn

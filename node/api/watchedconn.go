@@ -11,17 +11,16 @@ import (
 )
 
 const (
-	// lingerLimit is how long a closed connection waits for the client to close its side.
+	// lingerLimit is the time that a closed connection waits for the client to close its side.
 	lingerLimit = 2 * time.Second
 	// closeFrameLimit bounds the time to send the frame that tells a client why the node ends the connection.
 	closeFrameLimit = 100 * time.Millisecond
 )
 
-// frameChecker stands between a client and a library that trusts the announcements in frames.
+// frameChecker checks the frames of a client for a library that trusts the announced sizes.
 type frameChecker interface {
-	// pass returns the bytes of a client that the library may see. The bytes may be cut into pieces at any
-	// place. pass may change piece, and its result is valid until the next call. After an error the connection
-	// must end.
+	// pass returns the bytes of a client that the library may see. A piece may begin and end anywhere in a frame. pass may change piece,
+	// and its result is valid until the next call. After an error the connection must end.
 	pass(piece []byte) ([]byte, error)
 	// sent inspects the bytes that the library sends, one call at a time.
 	sent(piece []byte)
@@ -35,8 +34,8 @@ type frameChecker interface {
 // at the next write, or at the idle timeout. While other connections hold all of sharedMemory, the limit is
 // leastAhead bytes.
 //
-// A client that violates the protocol is still connected. gone is called with the reason, and its further data
-// are dropped. The owner of gone closes the connection when the session has told the client the reason.
+// A client that violates the protocol is still connected. gone is called with the reason, and its further data are dropped. The owner of
+// gone closes the connection when the session has sent the reason to the client.
 //
 // TCP resets a connection that is closed while bytes of the client are unread, and the client then loses the
 // output and the exit status that it has not read yet. So Close only ends the sending side, and drops further
@@ -51,11 +50,11 @@ type watchedConn struct {
 	writing sync.Mutex // held while something is sent
 
 	mu        sync.Mutex
-	changed   sync.Cond // L is mu
+	changed   sync.Cond // its lock is mu
 	ahead     backlog
-	ended     bool  // no more bytes will come
-	inputOver bool  // nor will any be for the reader
-	closed    bool  // no more data are sent
+	ended     bool  // no more bytes will arrive
+	inputOver bool  // no more bytes will arrive for the reader
+	closed    bool  // no more data will be sent
 	refused   error // the protocol violation of the client
 	linger    *time.Timer
 }
@@ -75,7 +74,7 @@ func (c *watchedConn) readAhead(from io.Reader) {
 	for {
 		n, err := from.Read(chunk)
 		passed, refused := c.frames.pass(chunk[:n])
-		if errors.Is(refused, io.EOF) { // the client has announced its end
+		if errors.Is(refused, io.EOF) { // the client announced the end
 			refused, err = nil, io.EOF
 		}
 		if refused != nil {
@@ -93,7 +92,7 @@ func (c *watchedConn) readAhead(from io.Reader) {
 	}
 }
 
-// keep keeps the bytes that were read, and waits for room. It drops bytes after Close.
+// keep stores bytes for the reader, and waits for room. It drops bytes after Close.
 func (c *watchedConn) keep(piece []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,8 +117,7 @@ func (c *watchedConn) endInput() {
 	c.changed.Broadcast()
 }
 
-// refuse records why the connection ends. The library does not learn this: it would take the connection for
-// closed.
+// refuse records why the connection ends. The library does not see it: it would treat the connection as closed.
 func (c *watchedConn) refuse(why error) {
 	c.mu.Lock()
 	c.refused = why
@@ -127,7 +125,7 @@ func (c *watchedConn) refuse(why error) {
 	c.gone(why)
 }
 
-// end records that nothing more comes.
+// end records that no more bytes will arrive.
 func (c *watchedConn) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,8 +137,7 @@ func (c *watchedConn) end() {
 	}
 }
 
-// Read returns io.EOF for every way in which a connection ends: to the reader, a vanished client is a client
-// that sends nothing more.
+// Read returns io.EOF for every way in which a connection can end: for the library, a vanished client is a client that sends nothing more.
 func (c *watchedConn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +156,7 @@ func (c *watchedConn) Write(p []byte) (int, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if messages, ok := c.frames.(*messageLimiter); ok && len(p) > 0 && p[0] == finalBit|opcodeClose && messages.answer.betweenFrames() && c.refusal() != nil {
-		return len(p), nil // the library knows no reason: see sayWhy
+		return len(p), nil // the library does not know the reason: see sayWhy
 	}
 	c.frames.sent(p)
 	n, err := c.Conn.Write(p)
@@ -170,8 +167,8 @@ func (c *watchedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the sending side, and then the connection when the client has ended its side too. Another call is
-// no error: otherwise the library would keep a goroutine for a second to hand over the error.
+// Close closes the sending side, and the connection once the client has closed its side too. A second call returns nil: otherwise a
+// goroutine of the library would wait a second to deliver the error.
 func (c *watchedConn) Close() error {
 	c.mu.Lock()
 	closed := c.closed
@@ -179,7 +176,7 @@ func (c *watchedConn) Close() error {
 	c.changed.Broadcast()
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	linger := ok && !closed && !c.ended
-	c.ahead.drop() // there is no reader any more
+	c.ahead.drop() // there are no more reads
 	if linger {
 		// This also unblocks CloseWrite, which waits for a write that the client does not read.
 		c.linger = time.AfterFunc(lingerLimit, func() { c.Conn.Close() })
@@ -226,7 +223,7 @@ func (c *watchedConn) sayWhy() {
 	}
 	defer c.writing.Unlock()
 	if messages.answer.betweenFrames() && c.Conn.SetWriteDeadline(time.Now().Add(closeFrameLimit)) == nil {
-		_, _ = c.Conn.Write(closeFrame(why)) // the client may have left
+		_, _ = c.Conn.Write(closeFrame(why)) // the client may have disconnected
 		messages.answer.upgraded = false     // no data follow a close frame
 	}
 }

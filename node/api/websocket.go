@@ -20,9 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// serveWebSocketV5 runs a session over a WebSocket with the protocol v5.channel.k8s.io. v5 adds to v4 a signal
-// that closes one stream, so that stdin can end before the session does. The library's exec server knows only
-// v4; its WebSocket connection knows the signal.
+// serveWebSocketV5 runs a session over a WebSocket with the protocol v5.channel.k8s.io. v5 adds a signal to v4 that closes one stream, so
+// that stdin can end before the session. The library's exec server supports only v4; its WebSocket connection supports the signal.
 func serveWebSocketV5(w http.ResponseWriter, req *http.Request, s session, idle time.Duration) {
 	conn := wsstream.NewConn(map[string]wsstream.ChannelProtocolConfig{
 		remotecommand.StreamProtocolV5Name: {Binary: true, Channels: []wsstream.ChannelType{
@@ -86,7 +85,7 @@ func decodeResize(ctx context.Context, from io.Reader, to chan<- remotecommand.T
 	}
 }
 
-// sessionStatus returns how a session ended, in the form that clients expect on the error stream.
+// sessionStatus returns the outcome of a session as the status that clients expect on the error stream.
 func sessionStatus(err error) metav1.Status {
 	if err == nil {
 		return metav1.Status{Status: metav1.StatusSuccess}

@@ -7,13 +7,13 @@ import (
 	"errors"
 )
 
-// The codes of a close frame.
+// The status codes of a close frame.
 const (
 	closeProtocolError = 1002
 	closeTooBig        = 1009
 )
 
-// closeFrame is the last frame of a WebSocket, with the reason.
+// closeFrame returns the last frame of a WebSocket, with the reason.
 func closeFrame(why error) []byte {
 	code := uint16(closeProtocolError)
 	if errors.Is(why, errLargeFrame) {

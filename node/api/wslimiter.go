@@ -20,20 +20,18 @@ const (
 	byteMessages messageForm = iota
 	// channelMessages begin with the number of a channel.
 	channelMessages
-	// textMessages begin with the digit of a channel, and go on in base64.
+	// textMessages begin with the digit of a channel, followed by base64.
 	textMessages
 )
 
-// closeSignal is the channel of a signal: a message of two bytes whose second byte is the channel to close.
+// closeSignal is the channel of the close signal: a message of two bytes whose second byte is the channel to close.
 const closeSignal = 255
 
-// messageLimiter stands between a WebSocket client and the library, which reads a whole message before it passes
-// on any part of it.
+// messageLimiter checks the messages of a WebSocket client for the library, which buffers a whole message before it passes on any part.
 //
-// A message is passed on in messages of the size in which it arrives, at most the size of the reader's buffer,
-// each for the channel of the whole message. That holds for a message in many frames too. Terminal sizes are
-// passed on one by one, because the library's reader for them keeps unparsable data. A violation of the
-// protocol, or a frame of more than maxFrame, ends the connection.
+// The messageLimiter splits a message into messages of the size in which it arrives, at most the size of the reader's buffer, all for the
+// same channel. It also splits a message that consists of many frames. Terminal sizes are passed on one by one, because the library's
+// reader for them keeps unparsable data. A violation of the protocol, or a frame of more than maxFrame, ends the connection.
 type messageLimiter struct {
 	form  messageForm
 	sizes int // the channel of terminal sizes; below 0: none
@@ -41,11 +39,11 @@ type messageLimiter struct {
 	scan wsScanner
 	out  bytes.Buffer // the bytes for the library
 
-	// of the message that is under way
+	// state of the current message
 	begun   bool   // its channel is known
 	channel byte   // as sent by the client
-	rest    []byte // content to pass on with the following bytes: less than a group of base64, or a signal
-	control []byte // a control frame so far
+	rest    []byte // content that waits for more bytes: an incomplete base64 group, or a signal
+	control []byte // the current control frame, so far
 	passed  bool   // a part of the message was passed on
 	size    sizeScanner
 
@@ -66,7 +64,7 @@ func (l *messageLimiter) pass(piece []byte) ([]byte, error) {
 	return l.out.Bytes(), err
 }
 
-// content handles the next piece of a frame. last: the piece is the last piece of the frame.
+// content handles the next piece of a frame. last means that the piece is the last of the frame.
 func (l *messageLimiter) content(h wsHeader, piece []byte, last bool) error {
 	if h.isControl() {
 		l.control = append(l.control, piece...)
@@ -91,7 +89,7 @@ func (l *messageLimiter) content(h wsHeader, piece []byte, last bool) error {
 	return nil
 }
 
-// message handles the next piece of a message, without its channel.
+// message handles the next piece of a message, after the channel byte.
 func (l *messageLimiter) message(h wsHeader, piece []byte, over bool) error {
 	switch {
 	case l.form == byteMessages:
@@ -117,7 +115,7 @@ func (l *messageLimiter) message(h wsHeader, piece []byte, over bool) error {
 	return nil
 }
 
-// text is message for a base64 message, which is cut between groups of four.
+// text is message for a base64 message. It cuts between groups of four characters.
 func (l *messageLimiter) text(h wsHeader, piece []byte, over bool) error {
 	for _, c := range piece {
 		if c != '\r' && c != '\n' { // the decoder skips line breaks
@@ -146,7 +144,7 @@ func (l *messageLimiter) text(h wsHeader, piece []byte, over bool) error {
 	return nil
 }
 
-// write adds a frame for the library: a message, masked with zeroes, because a client must mask.
+// write adds a frame for the library. The frame is masked with zeroes, because the protocol requires client frames to be masked.
 func (l *messageLimiter) write(opcode byte, parts ...[]byte) {
 	n := 0
 	for _, part := range parts {
@@ -167,7 +165,7 @@ func (l *messageLimiter) write(opcode byte, parts ...[]byte) {
 
 func (l *messageLimiter) sent(piece []byte) { l.answer.scan(piece) }
 
-// sizeScanner finds terminal sizes in the JSON of a client, cut into pieces at any place.
+// sizeScanner finds terminal sizes in a client's JSON, which arrives in arbitrary pieces.
 type sizeScanner struct{ rest []byte }
 
 // maxSize bounds the JSON of a terminal's size, which has some 30 bytes.

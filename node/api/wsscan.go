@@ -38,12 +38,12 @@ type wsScanner struct {
 	have   int // bytes of header
 
 	frame   wsHeader
-	left    uint64 // bytes of the content still to come
-	at      int    // place in the mask
+	left    uint64 // bytes of the content not yet received
+	at      int    // position in the mask
 	message byte   // opcode of the current message; 0: none
 }
 
-// scan hands content on in the pieces in which it arrives. It changes piece.
+// scan passes content on in the pieces in which it arrives. It changes piece.
 func (s *wsScanner) scan(piece []byte, content func(h wsHeader, piece []byte, last bool) error) error {
 	for len(piece) > 0 {
 		if want := wsHeaderSize(s.header[:s.have]); s.have < want {
@@ -95,7 +95,7 @@ func wsHeaderSize(known []byte) int {
 	return n
 }
 
-// wsLength returns the length of the content that a whole header announces.
+// wsLength returns the content length in a complete header.
 func wsLength(header []byte) uint64 {
 	switch n := header[1] &^ maskBit; n {
 	case 126:
@@ -107,7 +107,7 @@ func wsLength(header []byte) uint64 {
 	}
 }
 
-// begin reads a complete header.
+// begin starts a frame after its header is complete.
 func (s *wsScanner) begin() error {
 	header := s.header[:s.have]
 	s.left, s.at = wsLength(header), 0
@@ -143,10 +143,10 @@ func (s *wsScanner) begin() error {
 	return nil
 }
 
-// wsAnswer inspects the bytes that the library sends: the answer to the request, then frames.
+// wsAnswer scans the bytes that the library sends: the response to the request, then frames.
 type wsAnswer struct {
 	upgraded bool
-	tail     [3]byte // the last bytes of the answer so far
+	tail     [3]byte // the last bytes of the response so far
 	header   [maxWSHeader]byte
 	have     int
 	left     uint64

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statsv1alpha1 names the types of the stats summary as earlier versions of this library did. They are
-// aliases: a value of one package is a value of the other. New programs import
-// k8s.io/kubelet/pkg/apis/stats/v1alpha1. The only surprise is that there is nothing else here.
+// Package statsv1alpha1 names the types of the stats summary as earlier versions of this library did. They are aliases: a value of one
+// package is a value of the other. New programs import k8s.io/kubelet/pkg/apis/stats/v1alpha1. The package has nothing else.
 package statsv1alpha1
 
 import "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
@@ -17,7 +16,7 @@ type (
 	RlimitStats = v1alpha1.RlimitStats
 	// RuntimeStats is the resource usage of the container runtime.
 	RuntimeStats = v1alpha1.RuntimeStats
-	// ProcessStats is about the processes of a pod or node.
+	// ProcessStats has statistics about the processes of a pod or node.
 	ProcessStats = v1alpha1.ProcessStats
 	// PodStats is the resource usage of a pod.
 	PodStats = v1alpha1.PodStats
@@ -25,29 +24,29 @@ type (
 	ContainerStats = v1alpha1.ContainerStats
 	// PodReference names a pod.
 	PodReference = v1alpha1.PodReference
-	// InterfaceStats is about one network interface.
+	// InterfaceStats has statistics about one network interface.
 	InterfaceStats = v1alpha1.InterfaceStats
-	// NetworkStats is about the network.
+	// NetworkStats has statistics about the network.
 	NetworkStats = v1alpha1.NetworkStats
-	// CPUStats is about the CPU.
+	// CPUStats has statistics about CPU usage.
 	CPUStats = v1alpha1.CPUStats
-	// MemoryStats is about memory.
+	// MemoryStats has statistics about memory usage.
 	MemoryStats = v1alpha1.MemoryStats
-	// IOStats is about input and output.
+	// IOStats has statistics about input and output.
 	IOStats = v1alpha1.IOStats
-	// PSIStats is about the time lost to waiting for a resource.
+	// PSIStats has statistics about the time lost while waiting for a resource (pressure stall information).
 	PSIStats = v1alpha1.PSIStats
 	// PSIData is PSIStats for some or all tasks.
 	PSIData = v1alpha1.PSIData
-	// SwapStats is about swap space.
+	// SwapStats has statistics about swap space.
 	SwapStats = v1alpha1.SwapStats
-	// AcceleratorStats is about one accelerator, such as a GPU.
+	// AcceleratorStats has statistics about one accelerator, such as a GPU.
 	AcceleratorStats = v1alpha1.AcceleratorStats
-	// VolumeStats is about one volume.
+	// VolumeStats has statistics about one volume.
 	VolumeStats = v1alpha1.VolumeStats
 	// PVCReference names a PersistentVolumeClaim.
 	PVCReference = v1alpha1.PVCReference
-	// FsStats is about one file system.
+	// FsStats has statistics about one file system.
 	FsStats = v1alpha1.FsStats
 	// UserDefinedMetricType describes how the values of a metric relate.
 	UserDefinedMetricType = v1alpha1.UserDefinedMetricType
@@ -67,7 +66,7 @@ const (
 	SystemContainerMisc = v1alpha1.SystemContainerMisc
 	// SystemContainerPods names the container of all pods.
 	SystemContainerPods = v1alpha1.SystemContainerPods
-	// SystemContainerWindowsGlobalCommitMemory names the memory that Windows has promised.
+	// SystemContainerWindowsGlobalCommitMemory names the commit memory of the whole Windows system.
 	SystemContainerWindowsGlobalCommitMemory = v1alpha1.SystemContainerWindowsGlobalCommitMemory
 	// MetricGauge is a value at a moment.
 	MetricGauge = v1alpha1.MetricGauge
