@@ -23,7 +23,7 @@ import (
 // server serves cfg and reports the end of each request.
 type server struct {
 	*httptest.Server
-	served chan struct{} // one value per request that was served
+	served chan struct{} // receives one value per served request
 }
 
 func serve(t testing.TB, cfg api.PodHandlerConfig) server {
@@ -54,8 +54,7 @@ func serveHandler(t testing.TB, h http.Handler) server {
 
 func (s server) config() *rest.Config { return &rest.Config{Host: s.URL} }
 
-// do sends a request and returns the status code, the header and the body.
-// Redirects are not followed.
+// do sends a request and returns the status code, the header and the body. It does not follow redirects.
 func (s server) do(t *testing.T, method, path string) (int, http.Header, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, nil)
@@ -114,8 +113,8 @@ func overTransports(t *testing.T, test func(t *testing.T, stream streamFunc)) {
 
 type streamFunc func(ctx context.Context, s server, path string, opts remotecommand.StreamOptions) error
 
-// within waits for a value or the end of ch, for at most limit. The limit is far shorter than the time limit of
-// a test.
+// within returns a value of ch, or the zero value once ch is closed, and fails the test after limit. The limit is far shorter than the
+// timeout of a test.
 func within[T any](t *testing.T, ch <-chan T, limit time.Duration, what string) T {
 	t.Helper()
 	select {
@@ -127,7 +126,7 @@ func within[T any](t *testing.T, ch <-chan T, limit time.Duration, what string) 
 	}
 }
 
-// buffer is a bytes.Buffer for several goroutines.
+// buffer is a bytes.Buffer that is safe for concurrent use.
 type buffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -145,8 +144,7 @@ func (b *buffer) String() string {
 	return b.buf.String()
 }
 
-// through returns s behind a relay, and a function that breaks every connection without notice, as a dying
-// client or network does.
+// through returns s behind a relay, and a function that drops every connection without notice, like a crashed client or a broken network.
 func (s server) through(t *testing.T) (server, func()) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -67,7 +67,7 @@ func getPage(t *testing.T, url, accept string) (*http.Response, string) {
 	return response, string(body)
 }
 
-// TestDebugPageSaysWhatPodsWaitFor holds that the page has all of its content, escaped.
+// TestDebugPageSaysWhatPodsWaitFor holds that the page shows all pods with their details, escaped.
 func TestDebugPageSaysWhatPodsWaitFor(t *testing.T) {
 	odd := DebugPod{Namespace: "d", Name: markup, Phase: markup, UID: markup, WaitsFor: markup}
 	response, body := getPage(t, serveDebugPage(t, debugPageOf(waitingPod(), odd)), "text/html,application/xhtml+xml,*/*;q=0.8")
@@ -94,7 +94,7 @@ func TestDebugPageSaysWhatPodsWaitFor(t *testing.T) {
 	}
 }
 
-// TestDebugPageIsJSONWhereItIsAskedFor, by the query or by the header Accept.
+// TestDebugPageIsJSONWhereItIsAskedFor requests JSON by the query and by the header Accept.
 func TestDebugPageIsJSONWhereItIsAskedFor(t *testing.T) {
 	url := serveDebugPage(t, debugPageOf(waitingPod()))
 	for _, test := range []struct {
@@ -122,7 +122,7 @@ func TestDebugPageIsJSONWhereItIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestDebugPageIsBounded: the page of ten thousand pods has some of them, and JSON has all.
+// TestDebugPageIsBounded: the page of ten thousand pods shows some of them, and the JSON has all.
 func TestDebugPageIsBounded(t *testing.T) {
 	pods := make([]DebugPod, 10000)
 	for i := range pods {
@@ -138,8 +138,8 @@ func TestDebugPageIsBounded(t *testing.T) {
 	}
 }
 
-// TestDebugPageInABrowser loads the page into Chromium, in the width of a phone. No text of a pod becomes an element or a script.
-// VK_SCREENSHOT names a file for the picture of the documentation.
+// TestDebugPageInABrowser loads the page into Chromium, with the width of a phone. No text of a pod becomes an element or a script.
+// VK_SCREENSHOT is the file name for the screenshot in the documentation.
 func TestDebugPageInABrowser(t *testing.T) {
 	browser, err := exec.LookPath("chromium")
 	if err != nil {

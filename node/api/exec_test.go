@@ -140,7 +140,7 @@ func TestStdinEndsWhenClientHalfCloses(t *testing.T) {
 	})
 }
 
-// sizes is a terminal whose size changes.
+// sizes is a queue of terminal sizes.
 type sizes chan remotecommand.TerminalSize
 
 func (s sizes) Next() *remotecommand.TerminalSize {
@@ -222,7 +222,7 @@ func TestExecRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
-// The answer to a request without an upgrade must not repeat its headers.
+// The response to a request without an upgrade must not repeat the headers of the request.
 func TestRefusalDoesNotRepeatToken(t *testing.T) {
 	s := serve(t, api.PodHandlerConfig{
 		RunInContainer: func(context.Context, string, string, string, []string, api.AttachIO) error { return nil },

@@ -35,7 +35,7 @@ func TestFault48SurplusStreamsHoldNothing(t *testing.T) {
 		}
 		within(t, started, 30*time.Second, "start of the session")
 		for range surplus {
-			go func() { _, _ = conn.CreateStream(http.Header{"Streamtype": {"stdout"}}) }() // it waits for an answer, for half a minute
+			go func() { _, _ = conn.CreateStream(http.Header{"Streamtype": {"stdout"}}) }() // the client waits up to half a minute for a reply
 		}
 		within(t, s.served, 30*time.Second, "end of the request")
 		conn.Close()

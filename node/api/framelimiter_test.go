@@ -171,7 +171,7 @@ func TestSecurityE5LargeDataFramesArePassedInPieces(t *testing.T) {
 	}
 }
 
-// FuzzSPDYFrames: the library understands every byte that the limiter passes on.
+// FuzzSPDYFrames holds that the library understands every byte that the limiter passes on.
 func FuzzSPDYFrames(f *testing.F) {
 	c := newClient(f)
 	f.Add(c.frames(f, opening(1), &spdy.DataFrame{StreamId: 1, Data: []byte("hello")}, ending(1), opening(3), &spdy.RstStreamFrame{StreamId: 3, Status: spdy.Cancel}), uint8(7))

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// FuzzParseLogOpts: every query of a client is either refused or parsed into valid options.
+// FuzzParseLogOpts holds that every query of a client is either refused or parsed into valid options.
 func FuzzParseLogOpts(f *testing.F) {
 	for _, query := range []string{"tailLines=0&follow=true", "sinceSeconds=1", "sinceTime=2026-01-02T03:04:05Z", "limitBytes=-1", "%zz", "tailLines=1&tailLines=2"} {
 		f.Add(query)
@@ -35,8 +35,8 @@ func FuzzParseLogOpts(f *testing.F) {
 	})
 }
 
-// FuzzTail: the tail is the last lines of the source, in whatever pieces the source comes. The tail of a tail is
-// the tail itself.
+// FuzzTail holds that the tail consists of the last lines of the source, regardless of the sizes of reads. The tail of a tail is the tail
+// itself.
 func FuzzTail(f *testing.F) {
 	f.Add("a\nb\nc\n", uint8(2))
 	f.Add("a\nb", uint8(1))

@@ -31,7 +31,7 @@ func echoing() api.PodHandlerConfig {
 	}
 }
 
-// converse sends a request and the bytes of after. It returns the answer, or nil if there was none.
+// converse sends a request and then the bytes of after. It returns the response, or nil without a response.
 func converse(t *testing.T, s server, request, after string) *http.Response {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -40,13 +40,13 @@ func converse(t *testing.T, s server, request, after string) *http.Response {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
-	_, _ = io.WriteString(conn, request+after) // the node may have closed it
+	_, _ = io.WriteString(conn, request+after) // the node may have closed the connection
 	read := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(read, nil)
 	if err != nil {
 		return nil
 	}
-	_ = conn.(*net.TCPConn).CloseWrite() // not earlier: a client that has left is not served
+	_ = conn.(*net.TCPConn).CloseWrite() // only now: the node does not serve a client that has left
 	body, _ := io.ReadAll(io.LimitReader(read, 1<<20))
 	if strings.Contains(string(body), "canary") {
 		t.Errorf("the answer repeats the token: %.300q", body)
@@ -54,8 +54,8 @@ func converse(t *testing.T, s server, request, after string) *http.Response {
 	return resp
 }
 
-// FuzzUpgradeHeaders requests upgrades in every way. The answer is 101 or a client error, no handler panics, and
-// no answer repeats the token.
+// FuzzUpgradeHeaders requests upgrades with any headers. The status is 101 or a client error, no handler panics, and no response repeats
+// the token.
 func FuzzUpgradeHeaders(f *testing.F) {
 	for _, seed := range [][4]string{
 		{"Upgrade", "SPDY/3.1", "v4.channel.k8s.io", ""},
@@ -70,7 +70,7 @@ func FuzzUpgradeHeaders(f *testing.F) {
 	s := serve(f, echoing())
 	f.Fuzz(func(t *testing.T, connection, upgrade, spdyProtocol, wsProtocol, key string) {
 		if strings.ContainsAny(connection+upgrade+spdyProtocol+wsProtocol+key, "\r\n") {
-			return // these would be other headers
+			return // a line break would add other headers
 		}
 		before := panicsCounted(t)
 		for _, path := range []string{execPath + "&input=1&output=1", "/portForward/default/web?port=80", "/portForward/default/web"} {
@@ -87,13 +87,13 @@ func FuzzUpgradeHeaders(f *testing.F) {
 	})
 }
 
-// FuzzWebSocketFrames sends bytes in the place of messages.
+// FuzzWebSocketFrames sends arbitrary bytes instead of messages.
 func FuzzWebSocketFrames(f *testing.F) {
 	f.Add([]byte{0x82, 0x86, 0, 0, 0, 0, 0, 'h', 'e', 'l', 'l', 'o', 0x82, 0x82, 0, 0, 0, 0, 0xff, 0})
 	f.Add([]byte{0x82, 0xff, 0x40, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4})
 	f.Add([]byte{0x89, 0x80, 0, 0, 0, 0, 0x88, 0x82, 0, 0, 0, 0, 3, 0xe8})
 	f.Add([]byte{0x02, 0x81, 0, 0, 0, 0, 0, 0x80, 0x81, 0, 0, 0, 0, 'x', 0x82, 0x81, 0, 0, 0, 0, 4})
-	f.Add([]byte{0x82, 0x8c, 0, 0, 0, 0, 0x80, 3, 0, 4, 0, 0, 0, 4, 0xff, 0xff, 0xff, 0xff}) // SPDY in it
+	f.Add([]byte{0x82, 0x8c, 0, 0, 0, 0, 0x80, 3, 0, 4, 0, 0, 0, 4, 0xff, 0xff, 0xff, 0xff}) // contains SPDY
 	s := serve(f, echoing())
 	f.Fuzz(func(t *testing.T, frames []byte) {
 		before := panicsCounted(t)

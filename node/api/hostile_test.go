@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// raw is a connection on which a test can write any bytes.
+// raw is a connection to which a test writes arbitrary bytes.
 type raw struct {
 	net.Conn
 	read *bufio.Reader
@@ -142,7 +142,7 @@ func TestSecurityE5HostileFramesEndTheSession(t *testing.T) {
 	ends := func(t *testing.T, s server, conn raw, frame []byte) {
 		t.Helper()
 		before := heap()
-		_, _ = conn.Write(frame) // the node may have closed it
+		_, _ = conn.Write(frame) // the node may have closed the connection
 		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 		if _, err := io.Copy(io.Discard, conn.read); err != nil && strings.Contains(err.Error(), "timeout") {
 			t.Error("the connection goes on")

@@ -131,7 +131,7 @@ func TestFollowedLinesArriveAtOnce(t *testing.T) {
 	}
 }
 
-// watchedLog blocks in Read until it is closed.
+// watchedLog is a log whose Read blocks until Close.
 type watchedLog struct {
 	closed chan struct{}
 	once   sync.Once
@@ -178,7 +178,7 @@ func TestLogIsClosedWhenClientLeaves(t *testing.T) {
 	}
 }
 
-// recorder is a logger that keeps warnings and errors.
+// recorder is a logger that stores warnings and errors.
 type recorder struct {
 	log.Logger
 	mu  sync.Mutex

@@ -191,7 +191,7 @@ func TestCadvisorMetricsFromStatistics(t *testing.T) {
 	}
 }
 
-// TestVerbosityIsSetAtRunTime: PUT /debug/flags/v sets the verbosity, as at a kubelet.
+// TestVerbosityIsSetAtRunTime: PUT /debug/flags/v sets the verbosity, as with a kubelet.
 func TestVerbosityIsSetAtRunTime(t *testing.T) {
 	var set []string
 	h := api.PodHandler(api.PodHandlerConfig{SetVerbosity: func(value string) error {

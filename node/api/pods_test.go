@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// resolvedPod returns a pod as a provider gets it, with the values of Secrets in its environment.
+// resolvedPod returns a pod as a provider receives it, with values of Secrets in its environment.
 func resolvedPod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1234", Annotations: map[string]string{"a": "canary"}},
@@ -137,7 +137,7 @@ func TestUnknownPodUIDOrContainerAnswers404(t *testing.T) {
 		"/containerLogs/default/w_b/app":               400,
 		"/exec/default/web/other?command=ls&output=1":  404,
 		"/exec/default/web/5678/app?command=ls":        404,
-		"/exec/default/web/1234/app?command=ls":        400, // it exists, but there is no upgrade
+		"/exec/default/web/1234/app?command=ls":        400, // the container exists, but the request has no upgrade
 		"/attach/default/web/5678/app":                 404,
 		"/attach/default/web/1234/app":                 400,
 		"/portForward/default/web/5678":                404,

@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// forwarding is a kubectl port-forward.
+// forwarding is a port-forward session, as kubectl port-forward opens it.
 type forwarding struct {
 	ports []portforward.ForwardedPort
 	stop  chan struct{}
@@ -113,7 +113,7 @@ func TestPortForwardManyPortsManyConnections(t *testing.T) {
 	}
 }
 
-// connect opens one forwarded connection by hand and returns its two streams.
+// connect opens a forwarded connection and returns its two streams.
 func connect(t *testing.T, conn httpstream.Connection, id, port int) (data, errors io.ReadWriter) {
 	t.Helper()
 	open := func(kind string) httpstream.Stream {

@@ -176,7 +176,7 @@ func TestSecurityE8NoAnswerIsARedirect(t *testing.T) {
 	for path := range paths {
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodHead, http.MethodOptions, http.MethodDelete} {
 			if strings.HasSuffix(strings.TrimSuffix(path, "/"), "pprof/profile") {
-				path += "?seconds=0" // else it takes its time
+				path += "?seconds=0" // a profile would otherwise take its full duration
 			}
 			if code, header, _ := s.do(t, method, path); code/100 == 3 || header.Get("Location") != "" {
 				t.Errorf("%s %s: got %d to %q", method, path, code, header.Get("Location"))

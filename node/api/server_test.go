@@ -79,7 +79,7 @@ func whole() api.PodHandlerConfig {
 	}
 }
 
-// Every path works with and without a slash at its end; nothing redirects.
+// Every path works with and without a trailing slash, without a redirect.
 func TestNoRedirects(t *testing.T) {
 	s := serve(t, whole())
 	for _, path := range []string{
@@ -185,7 +185,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// fieldsLogger keeps the fields.
+// fieldsLogger is a logger that stores fields.
 type fieldsLogger struct {
 	log.Logger
 	got log.Fields

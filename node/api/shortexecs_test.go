@@ -59,7 +59,7 @@ func TestOutputIsNotLostBehindUnreadInput(t *testing.T) {
 	}
 	defer conn.Close()
 	defer resp.Body.Close()
-	for range 20 { // more than is read ahead
+	for range 20 { // more than readAheadLimit
 		if err := conn.WriteMessage(websocket.BinaryMessage, make([]byte, 32<<10)); err != nil {
 			t.Fatal(err)
 		}

@@ -112,7 +112,7 @@ func TestSecurityE2ForwardedConnectionsAreLimited(t *testing.T) {
 			for id := 1; id < most; id++ {
 				connect(t, conn, id, 80)
 			}
-			for range most { // connections begin in any order: one more could be one of the first
+			for range most { // connections start in any order, so one more could take the place of an earlier one
 				within(t, begun, 30*time.Second, "start of a connection")
 			}
 			header := func(kind string) http.Header {
@@ -122,7 +122,7 @@ func TestSecurityE2ForwardedConnectionsAreLimited(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _ = conn.CreateStream(header("data")) // an error if it is reset before the client knows that it was made
+			_, _ = conn.CreateStream(header("data")) // an error if it is reset before the client knows that it exists
 			if got, err := io.ReadAll(errors); !strings.Contains(string(got), "too many connections") {
 				t.Errorf("connection %d: got %q, %v, want a refusal", most+1, got, err)
 			}

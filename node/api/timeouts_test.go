@@ -34,8 +34,7 @@ func dial(t *testing.T, s server, path, protocol string) httpstream.Connection {
 	return conn
 }
 
-// With the time-outs swapped, the idle time-out closes the connection too, but
-// the request waits for streams for an hour.
+// If the two timeouts were swapped, the idle timeout would also close the connection, but the request would wait an hour for streams.
 func TestSecurityE7ExecStreamsAreMadeInTime(t *testing.T) {
 	s := serve(t, api.PodHandlerConfig{
 		RunInContainer: func(context.Context, string, string, string, []string, api.AttachIO) error {
@@ -60,7 +59,7 @@ func TestSecurityE7IdleSessionEnds(t *testing.T) {
 				ended <- struct{}{}
 				return ctx.Err()
 			},
-			StreamIdleTimeout:     20 * short, // on a machine with much else to do a session begins slowly
+			StreamIdleTimeout:     20 * short, // a session may start slowly on a busy machine
 			StreamCreationTimeout: time.Hour,
 		})
 		ctx, leave := context.WithCancel(t.Context())
@@ -73,7 +72,7 @@ func TestSecurityE7IdleSessionEnds(t *testing.T) {
 	})
 }
 
-// A forwarded connection has two streams; the second one has to come in time.
+// A forwarded connection has two streams; the second one must be created in time.
 func TestSecurityE7ForwardedStreamsAreMadeInTime(t *testing.T) {
 	s := serve(t, api.PodHandlerConfig{
 		PortForward: func(context.Context, string, string, int32, io.ReadWriteCloser) error {

@@ -51,7 +51,7 @@ func TestClientThatLeavesBeforeTheUpgradeIsNoPanic(t *testing.T) {
 		},
 		"it is taken over late": func(w http.ResponseWriter, req *http.Request) (net.Conn, *bufio.ReadWriter, error) {
 			<-req.Context().Done()
-			<-time.After(time.Second) // the connection is given up after half of it
+			<-time.After(time.Second) // the connection is abandoned after half of this time
 			return http.NewResponseController(w).Hijack()
 		},
 	} {
@@ -80,7 +80,7 @@ func TestClientThatLeavesBeforeTheUpgradeIsNoPanic(t *testing.T) {
 	}
 }
 
-// hijacked is a writer with a Hijack function of the test.
+// hijacked is a ResponseWriter with a test's Hijack function.
 type hijacked struct {
 	http.ResponseWriter
 	hijack func() (net.Conn, *bufio.ReadWriter, error)
@@ -175,7 +175,7 @@ func TestStreamsEndWhenClientLeaves(t *testing.T) {
 		ended := make(chan struct{})
 		s := serve(t, api.PodHandlerConfig{AttachToContainer: func(_ context.Context, _, _, _ string, attach api.AttachIO) error {
 			close(started)
-			_, err := io.Copy(io.Discard, attach.Stdin()) // and never looks at the context
+			_, err := io.Copy(io.Discard, attach.Stdin()) // and ignores the context
 			close(ended)
 			return err
 		}})
@@ -212,8 +212,7 @@ func TestSessionEndsWhenServerStops(t *testing.T) {
 	})
 }
 
-// The context has ended while the request was authorized. The WebSocket library
-// would panic, and the log would blame the provider.
+// The context ended during the authorization of the request. The WebSocket library would panic, and the log would blame the provider.
 func TestSessionDoesNotBeginAfterTheEnd(t *testing.T) {
 	h := api.PodHandler(api.PodHandlerConfig{RunInContainer: func(context.Context, string, string, string, []string, api.AttachIO) error {
 		t.Error("provider was called")

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// apiServerOf returns the host and port of the API server of the client. It returns "" if the client does not
-// reach the API server directly by TLS at the root of a host, or if it does not come from client-go.
+// apiServerOf returns the host and port of the API server of the client. It returns "" if the client does not reach the API server directly
+// by TLS at the root of a host, or if the client is not from client-go.
 func apiServerOf(client kubernetes.Interface) string {
 	set, ok := client.(*kubernetes.Clientset)
 	if !ok {

@@ -16,17 +16,15 @@ type NodeRequestAttr struct {
 	NodeName string
 }
 
-// GetRequestAttributes returns the one sufficient permission for req in all cases. For paths below /stats,
-// /metrics, /logs, /checkpoint, /statusz and /flagz it is on nodes/stats, nodes/metrics, nodes/log,
-// nodes/checkpoint, nodes/statusz or nodes/configz. For everything else it is on nodes/proxy. Alternatives also
-// has the other sufficient permissions.
+// GetRequestAttributes returns the one permission that always suffices for req. For paths below /stats, /metrics, /logs, /checkpoint,
+// /statusz and /flagz it is on nodes/stats, nodes/metrics, nodes/log, nodes/checkpoint, nodes/statusz or nodes/configz. For everything else
+// it is on nodes/proxy. Alternatives also returns the other sufficient permissions.
 //
 // The verb follows from the HTTP method, but is always create for commands and streams. A WebSocket begins with
 // a GET, and a user with read permissions must not run commands. A method other than POST, GET, PUT, PATCH and
 // DELETE has no verb; only a rule for all verbs allows it.
 //
-// On the server of a Fleet the node is the node of the request, regardless of NodeName; if the node is unknown,
-// it is all nodes.
+// On the server of a Fleet, the permission is on the node of the request, regardless of NodeName, or on all nodes if that node is unknown.
 func (a NodeRequestAttr) GetRequestAttributes(who user.Info, req *http.Request) authorizer.Attributes {
 	all := a.Alternatives(who, req)
 	return all[len(all)-1]
@@ -71,16 +69,16 @@ func verbFor(req *http.Request) string {
 	return verbs[req.Method]
 }
 
-// proxy is the permission for everything.
+// proxy is the subresource that permits every request.
 var proxy = []string{"proxy"}
 
-// subresources has the subresources of a kubelet (KEP-2862), by the first part of the path.
+// subresources has the subresources of a kubelet (KEP-2862), by the first path segment.
 var subresources = map[string][]string{
 	"pods":          {"pods", "proxy"},
 	"runningpods":   {"pods", "proxy"},
 	"allocatedPods": {"pods", "proxy"},
 	"healthz":       {"healthz", "proxy"},
-	"readyz":        {"healthz", "proxy"}, // a kubelet has only healthz; readyz and livez tell no more
+	"readyz":        {"healthz", "proxy"}, // a kubelet has only healthz; readyz and livez reveal no more
 	"livez":         {"healthz", "proxy"},
 	"configz":       {"configz", "proxy"},
 	"flagz":         {"configz"},
@@ -91,8 +89,8 @@ var subresources = map[string][]string{
 	"checkpoint":    {"checkpoint"},
 }
 
-// subresourcesFor grants a lesser subresource only to a path in its plain form. A path that a router behind us
-// might read in another way, such as /stats/../exec, needs the permission for everything.
+// subresourcesFor grants a lesser subresource only to a path in its plain form. A path that a later router might read differently, such as
+// /stats/../exec, needs the permission for everything.
 func subresourcesFor(path string) []string {
 	if !isPlain(path) {
 		return proxy

@@ -36,7 +36,7 @@ func TestSecurityA6PathsAreThoseOfAKubelet(t *testing.T) {
 		"/healthz/log":                        "healthz proxy",
 		"/healthz/ping":                       "healthz proxy",
 		"/healthz/syncloop":                   "healthz proxy",
-		"/readyz":                             "healthz proxy", // a kubelet has neither of these two
+		"/readyz":                             "healthz proxy", // a kubelet has neither of the two
 		"/livez":                              "healthz proxy",
 		"/logs/":                              "log",
 		"/logs/some/file":                     "log",

@@ -17,8 +17,8 @@ import (
 // Auth identifies the user of a request and decides whether the user may send it. Implementations must be safe
 // for concurrent use.
 //
-// It needs only the plain Authorize, not the conditional decisions of newer authorizers, so that existing
-// implementations keep compiling. See PermissionsGetter for requests that more than one permission allows.
+// It has only the plain Authorize, without the conditional decisions of newer authorizers, so that existing implementations still compile.
+// See PermissionsGetter for requests that more than one permission allows.
 type Auth interface {
 	authenticator.Request
 	authorizer.RequestAttributesGetter
@@ -31,11 +31,11 @@ type refusal struct {
 	text   string
 }
 
-// write answers req. It does not wait for the body, although net/http would read a part of it before answering:
-// without credentials, any client could hold a connection for ever by promising a body.
+// write answers req. It does not wait for the body, although net/http would read a part of it before answering: otherwise any client
+// without credentials could hold a connection for ever by announcing a body.
 func (r *refusal) write(w http.ResponseWriter, req *http.Request) {
 	if req.ContentLength != 0 {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // a wrapper may hide the deadline methods
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // a wrapper of the ResponseWriter may lack the deadline methods
 	}
 	http.Error(w, r.text, r.status)
 }
@@ -48,13 +48,13 @@ var (
 
 type callerKey struct{}
 
-// withCaller marks a request as allowed by an Auth, on behalf of the user.
+// withCaller returns a context that marks a request as allowed by an Auth for the user.
 func withCaller(ctx context.Context, who user.Info) context.Context {
 	ctx = api.WithCaller(ctx, api.Caller{Name: who.GetName(), Groups: who.GetGroups()})
 	return context.WithValue(ctx, callerKey{}, who)
 }
 
-// callerOf returns the user allowed by an Auth; ok is false for a request without an Auth.
+// callerOf returns the user allowed by an Auth; ok is false if no Auth has allowed the request.
 func callerOf(ctx context.Context) (who user.Info, ok bool) {
 	who, ok = ctx.Value(callerKey{}).(user.Info)
 	return who, ok

@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
-// scriptedAuth gives the answers in its fields, and counts the questions.
+// scriptedAuth returns the decisions in its fields, and counts its calls.
 type scriptedAuth struct {
 	NodeRequestAttr
 	unknown  bool

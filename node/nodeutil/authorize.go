@@ -13,16 +13,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// PermissionsGetter is an optional ability of an Auth, found by assertion: to ask about more than one permission
-// for a request. Without it, a request needs the permission of GetRequestAttributes. The Auth of WebhookAuth has
-// the ability, and InstrumentAuth passes it on.
+// PermissionsGetter is an optional ability of an Auth, found by type assertion: it requires more than one permission for a request. Without
+// it, a request needs only the permission of GetRequestAttributes. The Auth of WebhookAuth has the ability, and InstrumentAuth passes it
+// on.
 type PermissionsGetter interface {
-	// GetRequestPermissions returns lists of permissions; a request needs one permission of each list. An empty
-	// list cannot be met, so it refuses the request. No lists at all refuse it too.
+	// GetRequestPermissions returns lists of permissions; a request needs one permission of each list. An empty list refuses the request,
+	// because no permission can satisfy it. Without any list the request is refused too.
 	GetRequestPermissions(who user.Info, req *http.Request) [][]authorizer.Attributes
 }
 
-// permissionsFor returns the permissions for req about which to ask auth.
+// permissionsFor returns the permissions that auth must grant for req.
 func permissionsFor(auth Auth, who user.Info, req *http.Request) [][]authorizer.Attributes {
 	if getter, ok := auth.(PermissionsGetter); ok {
 		return getter.GetRequestPermissions(who, req)
@@ -30,8 +30,8 @@ func permissionsFor(auth Auth, who user.Info, req *http.Request) [][]authorizer.
 	return [][]authorizer.Attributes{{auth.GetRequestAttributes(who, req)}}
 }
 
-// decide identifies the user of a request, and asks authorize whether the user may send it. A request with an
-// unknown user, or without an explicit Allow, does not pass. The reasons go to the log, not to the caller.
+// decide identifies the user of a request, and calls authorize. A request with an unknown user, or without an explicit Allow, does not
+// pass. The reasons go to the log, not to the caller.
 func decide(auth Auth, req *http.Request) (user.Info, *refusal) {
 	ctx := req.Context()
 	resp, ok, err := auth.AuthenticateRequest(req)
@@ -63,8 +63,8 @@ func authorize(auth Auth, who user.Info, req *http.Request) *refusal {
 	return nil
 }
 
-// authorizeOne returns nil if one of the alternatives is allowed. It goes on after an error: a later alternative
-// may be allowed for certain, for example from a cache, while the API server does not answer.
+// authorizeOne returns nil if one of the alternatives is allowed. It goes on after an error: a later alternative may be allowed, for
+// example from a cache, while the API server does not answer.
 func authorizeOne(ctx context.Context, auth Auth, alternatives []authorizer.Attributes) *refusal {
 	var failed error
 	var lacks []func() // logged only if no alternative is allowed
@@ -88,9 +88,8 @@ func authorizeOne(ctx context.Context, auth Auth, alternatives []authorizer.Attr
 	return forbidden
 }
 
-// podPermissions returns the permission in the pod's namespace, as checked by the API server before it sends req
-// to a node. needed is false for a request without a pod. A stream with an unknown pod needs a permission of no
-// user.
+// podPermissions returns the permission in the pod's namespace that the API server checks before it forwards req to a node. needed is false
+// for a request without a pod. A stream with an unknown pod needs a permission that no user has.
 func podPermissions(who user.Info, req *http.Request) (permissions []authorizer.Attributes, needed bool) {
 	namespace, name, ok := podIn(req.URL.Path)
 	if !ok || !isPlain(req.URL.Path) {

@@ -17,19 +17,19 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// base has the parts of a process, for one node or many: the clients of the API server, the caches that do not
-// belong to one node, and the kubelet's server.
+// base has the parts that all nodes of a process share: the clients of the API server, the caches that do not belong to one node, and the
+// kubelet's server.
 type base struct {
-	// Set by newBase, constant afterwards.
+	// Set by newBase, then constant.
 	common     NodeConfig // NodeSpec is the initial spec of each node
 	clients    *clients
 	services   serviceInformer
 	objects    *objects.Store
-	hub        *eventHub // nil: the program records events
+	hub        *eventHub // nil: the program has its own event recorder
 	server     *server   // nil: none
 	streams    *api.StreamLimits
 	serving    *servingCertificate // nil: the server has its certificate from TLSConfig
-	clientCert *clientCert         // nil: the credentials are the program's
+	clientCert *clientCert         // nil: the program provides the credentials
 	informers  []cache.SharedIndexInformer
 }
 
@@ -61,7 +61,7 @@ func newBase(name string, cfg NodeConfig, fromEnv kubernetes.Interface) (*base, 
 	}
 	b.streams = api.NewStreamLimits(cfg.streamLimits())
 	b.services = newServiceInformer(b.clients.watches, cfg.InformerResyncPeriod)
-	// Not with the client for writes: many objects at a start must not delay statuses.
+	// Not the client for writes: many reads at the start must not delay status updates.
 	b.objects = objects.NewStore(b.clients.watches)
 	b.objects.Behind(accessreview.New(b.clients.watches))
 	b.informers = []cache.SharedIndexInformer{b.services.Informer()}
@@ -85,7 +85,7 @@ func configure(cfg *NodeConfig, opts []NodeOpt) error {
 // listen opens the port of the server. It returns nil without a server.
 func (b *base) listen(ctx context.Context) (net.Listener, error) {
 	if b.server == nil {
-		if (b.common.TLSConfig == nil) != (b.common.Handler == nil) { // with neither, none is wanted
+		if (b.common.TLSConfig == nil) != (b.common.Handler == nil) { // if both are nil, no server is wanted
 			log.G(ctx).Warn("The node has no server, so kubectl logs and exec do not work: set both TLSConfig and Handler")
 		}
 		return nil, nil
@@ -93,8 +93,8 @@ func (b *base) listen(ctx context.Context) (net.Listener, error) {
 	return b.server.listen(ctx)
 }
 
-// start adds the common parts below the nodes to p, once there is an identity for requests. It returns a
-// function to call, once, when these parts have ended.
+// start adds the shared parts other than the nodes to p, once the node has credentials. Call the returned function, once, when these parts
+// have ended.
 func (b *base) start(p *parts, listener net.Listener) (stop func()) {
 	if b.clientCert != nil {
 		p.start("client certificate", b.clientCert.Run)
@@ -120,5 +120,5 @@ func (b *base) start(p *parts, listener net.Listener) (stop func()) {
 	return stop
 }
 
-// errNoProviderFunc is the mistake of NewNode and NewFleet.
+// errNoProviderFunc is returned if NewNode or NewFleet gets no function.
 var errNoProviderFunc = errors.New("no function to make the provider")

@@ -16,12 +16,12 @@ import (
 // node. The pod controller needs them, but only the node controller receives them.
 type capacityWatch struct {
 	node.NodeProvider
-	redact func(error) error                 // nil: no pod is known
+	redact func(error) error                 // removes the secrets of pods from an error; nil before the pod controller exists
 	last   atomic.Pointer[corev1.NodeStatus] // allocatable and addresses
-	also   func(*corev1.Node)                // nil: no further receiver
+	also   func(*corev1.Node)                // also receives each node; may be nil
 }
 
-// Ping asks the provider. Its error is shown in the node.
+// Ping calls the provider. Its error is redacted because it is shown in the Node object.
 func (w *capacityWatch) Ping(ctx context.Context) error {
 	err := w.NodeProvider.Ping(ctx)
 	if w.redact != nil {
@@ -30,7 +30,7 @@ func (w *capacityWatch) Ping(ctx context.Context) error {
 	return err
 }
 
-// NotifyNodeStatus remembers each node on its way to cb.
+// NotifyNodeStatus remembers each node before it passes it to cb.
 func (w *capacityWatch) NotifyNodeStatus(ctx context.Context, cb func(*corev1.Node)) {
 	w.NodeProvider.NotifyNodeStatus(ctx, func(n *corev1.Node) {
 		if n != nil {
@@ -51,8 +51,8 @@ func (w *capacityWatch) observe(n *corev1.Node) {
 	}
 }
 
-// allocatable returns a list; callers must not change it.
+// allocatable returns the last reported allocatable resources; callers must not change them.
 func (w *capacityWatch) allocatable() corev1.ResourceList { return w.last.Load().Allocatable }
 
-// addresses returns a list; callers must not change it.
+// addresses returns the last reported addresses; callers must not change them.
 func (w *capacityWatch) addresses() []corev1.NodeAddress { return w.last.Load().Addresses }

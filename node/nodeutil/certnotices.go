@@ -24,31 +24,30 @@ const (
 	ClientCertificatePending  corev1.NodeConditionType = "ClientCertificatePending"
 )
 
-// certNotices report the state of a certificate to users: in the log, and once there is a node, by a condition
-// and events.
+// certNotices report the state of a certificate to users in the log and, once the node exists, by a condition and events.
 type certNotices struct {
 	what    string // serving or client
 	kind    corev1.NodeConditionType
 	without string // the features that need the certificate
 
 	mu     sync.Mutex
-	node   *node.NodeController // guarded by mu; nil: not yet
+	node   *node.NodeController // guarded by mu; nil until attach
 	events record.EventRecorder // guarded by mu
 	about  *corev1.ObjectReference
 	last   certrequest.State // guarded by mu
 }
 
-// attach shows the current and later states at a node.
+// attach shows the current state and later states in the Node object and in its events.
 func (c *certNotices) attach(name string, n *node.NodeController, events record.EventRecorder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.node, c.events = n, events
-	// A kubelet puts the name of its node where the UID is expected, and kubectl describe looks for that.
+	// A kubelet uses the node name as the UID, and kubectl describe searches for this UID.
 	c.about = &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)}
 	c.show(c.last)
 }
 
-// tell is certrequest.Config.Tell.
+// tell reports a new state. It is the function for certrequest.Config.Tell.
 func (c *certNotices) tell(ctx context.Context, s certrequest.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +62,7 @@ func (c *certNotices) tell(ctx context.Context, s certrequest.State) {
 		c.event(corev1.EventTypeNormal, "CertificateGranted", "The "+c.what+" certificate was granted")
 	case s.Reason == certrequest.Granted:
 		logger.WithField("expires", s.Expires.UTC().Format(time.RFC3339)).Debug("The certificate is good")
-	case s.Reason == old: // the condition has the new name
+	case s.Reason == old: // the reason was already reported
 		logger.Debug(c.message(s))
 	default:
 		logger.Warn(c.message(s))

@@ -18,20 +18,19 @@ import (
 )
 
 const (
-	// defaultKubeAPIQPS is the default request limit of a process for the pods of its nodes. It is high because
-	// several API servers answer. Writes of pods are limited by their number under way, and by the API server's
-	// own protection, which knows all other clients.
+	// defaultKubeAPIQPS is the default limit of pod requests per second of a process. It is high because concurrency already bounds pod
+	// writes, and because the API server limits all its clients with priority and fairness.
 	defaultKubeAPIQPS = 5000
-	// burstOfQPS is the default burst, in seconds' worth of requests.
+	// burstOfQPS is the default burst, as a multiple of the limit per second.
 	burstOfQPS = 2
 )
 
-// Limits for each of heartbeats, events and reviews, beside the requests for pods: the same as for a kubelet.
+// Limits for heartbeats, events and reviews, each separate from the limit for pods. They are the same as for a kubelet.
 const (
 	besidesQPS   = 50
 	besidesBurst = 100
-	// furtherNodeQPS is the additional heartbeat limit for each further node of a fleet: a lease every ten
-	// seconds, and a start within seconds.
+	// furtherNodeQPS is the additional heartbeat limit for each further node of a fleet: one lease renewal every ten seconds, and a start
+	// within seconds.
 	furtherNodeQPS = 5
 )
 
@@ -52,8 +51,8 @@ func ClientsetFromEnv(kubeConfigPath string) (*kubernetes.Clientset, error) {
 	return clientset(withLimits(cfg, 0, 0))
 }
 
-// clientset returns a client. With a client certificate in files, the client has connections of its own and
-// reloads the certificate when its files change.
+// clientset returns a client. If cfg has a client certificate in files, the client has its own connections and reloads the certificate when
+// the files change.
 func clientset(cfg *rest.Config) (*kubernetes.Clientset, error) {
 	cfg, err := clientcert.Reloading(cfg)
 	if err != nil {
@@ -87,7 +86,7 @@ func readRESTConfig(path, context string) (*rest.Config, error) {
 	return cfg, err
 }
 
-// limits replaces zero limits for pods by their defaults; a negative qps is no limit.
+// limits replaces zero limits for pods by their defaults; a negative qps means no limit.
 func limits(qps float32, burst int) (float32, int) {
 	if qps == 0 {
 		qps = defaultKubeAPIQPS
@@ -101,14 +100,14 @@ func limits(qps float32, burst int) (float32, int) {
 // withLimits returns a copy of cfg with the given limits for pods.
 func withLimits(cfg *rest.Config, qps float32, burst int) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
-	cfg.RateLimiter = nil // a limiter in cfg would be shared, and win over QPS and Burst
+	cfg.RateLimiter = nil // a limiter in cfg would be shared, and take precedence over QPS and Burst
 	cfg.QPS, cfg.Burst = limits(qps, burst)
 	cfg.ContentType = protobuf
 	cfg.AcceptContentTypes = protobufOrJSON
 	return cfg
 }
 
-// checkClient refuses a client that would panic at the first request.
+// checkClient refuses a client that would panic in the first request.
 func checkClient(client kubernetes.Interface) error {
 	if client == nil {
 		return errors.New("no client provided")

@@ -23,18 +23,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// clientPrefix is the prefix of the certificate files in a directory, as for a kubelet.
+// clientPrefix is the prefix of the certificate files in the directory, the same as a kubelet's.
 const clientPrefix = "kubelet-client"
 
-// WithTLSBootstrap gives the node an identity of its own, system:node:NAME in the group system:nodes. Run first
-// requests a client certificate, by a CertificateSigningRequest to kubernetes.io/kube-apiserver-client-kubelet,
-// with the credentials in the file bootstrapKubeconfig, such as a bootstrap token. It keeps the certificate and
-// its key in dir, and writes the file KubeconfigPath with the names of both. Later the node renews the
-// certificate with the certificate itself, when 70 to 90 % of its life have passed. It uses bootstrapKubeconfig
-// again only if the certificate has ended.
+// WithTLSBootstrap gives the node its own identity, system:node:NAME in the group system:nodes. Run first requests a client certificate, by
+// a CertificateSigningRequest to kubernetes.io/kube-apiserver-client-kubelet, with the credentials in the file bootstrapKubeconfig, such as
+// a bootstrap token. It keeps the certificate and its key in dir, and writes the file KubeconfigPath with the names of both. Later the node
+// renews the certificate with the certificate itself, when 70 to 90 % of its life have passed. It uses bootstrapKubeconfig again only if
+// the certificate has ended.
 //
-// If KubeconfigPath exists, its server and its client certificate are used, and bootstrapKubeconfig need not
-// exist. A Client beside it is an error, and so is a Fleet.
+// If KubeconfigPath exists, its server and its client certificate are used, and bootstrapKubeconfig need not exist. The option cannot be
+// combined with a Client, and not used for a Fleet.
 func WithTLSBootstrap(bootstrapKubeconfig, dir string) NodeOpt {
 	return func(cfg *NodeConfig) error {
 		if bootstrapKubeconfig == "" || dir == "" {
@@ -98,12 +97,12 @@ func newClientCert(cfg *NodeConfig, name string) (*clientCert, error) {
 	return c, nil
 }
 
-// client returns the client to ask with.
+// client returns the client that requests the certificate.
 func (c *clientCert) client(hasCurrent bool) (kubernetes.Interface, error) {
 	if hasCurrent {
 		return c.own, nil
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", c.bootstrap) // anew, because tokens are replaced
+	config, err := clientcmd.BuildConfigFromFlags("", c.bootstrap) // read each time, because the token may have been replaced
 	if err != nil {
 		return nil, fmt.Errorf("there is no valid client certificate, and the kubeconfig to bootstrap with cannot be used: %w", err)
 	}
@@ -120,7 +119,7 @@ func (c *clientCert) tell(ctx context.Context, s certrequest.State) {
 	}
 }
 
-// readCluster returns the API server of a kubeconfig without any credentials, and the user of the kubeconfig.
+// readCluster returns the API server of a kubeconfig, without credentials, and the user of the kubeconfig.
 func readCluster(path string) (*rest.Config, *clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
 	raw, err := clientcmd.LoadFromFile(path)
 	if err != nil {
@@ -145,8 +144,8 @@ func readCluster(path string) (*rest.Config, *clientcmdapi.Cluster, *clientcmdap
 	return config, cluster, user, nil
 }
 
-// adopt copies the client certificate of a kubeconfig into a store without a certificate, or with an earlier
-// end. From then on the certificate is renewed. Another program wrote the kubeconfig.
+// adopt copies the client certificate of a kubeconfig that another program wrote into the store, if the store has no certificate or one
+// that expires earlier. From then on the node renews it.
 func adopt(store certificate.FileStore, user *clientcmdapi.AuthInfo) error {
 	certPEM, keyPEM := user.ClientCertificateData, user.ClientKeyData
 	if len(certPEM) == 0 && user.ClientCertificate == "" {
@@ -159,7 +158,7 @@ func adopt(store certificate.FileStore, user *clientcmdapi.AuthInfo) error {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // a missing certificate is requested
+		return nil // the node requests a missing certificate
 	}
 	if err != nil {
 		return fmt.Errorf("read its client certificate: %w", err)
@@ -175,7 +174,7 @@ func adopt(store certificate.FileStore, user *clientcmdapi.AuthInfo) error {
 	return err
 }
 
-// saveKubeconfig writes, in one step, a file for the cluster and the certificate with its key in certFile.
+// saveKubeconfig atomically writes a kubeconfig for the cluster that refers to the certificate and key in certFile.
 func saveKubeconfig(path string, cluster *clientcmdapi.Cluster, certFile string) error {
 	const name = "default"
 	c := clientcmdapi.NewConfig()
@@ -193,7 +192,7 @@ func saveKubeconfig(path string, cluster *clientcmdapi.Cluster, certFile string)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	draft, err := os.CreateTemp(filepath.Dir(path), ".kubeconfig-") // readable by its owner only
+	draft, err := os.CreateTemp(filepath.Dir(path), ".kubeconfig-") // readable only by the owner
 	if err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}

@@ -17,20 +17,20 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/clientcert"
 )
 
-// clients has separate clients of the API server, so that none delays another: for writes of pods and everything
-// else, watches, heartbeats, and events.
+// clients has separate clients of the API server for pod writes (and everything else), watches, heartbeats and events, so that none delays
+// another.
 type clients struct {
 	main kubernetes.Interface
-	// watches, also used for reads beside them, has a connection of its own. On a connection with many writes,
-	// the API server finds the watch of the pods too slow and ends it.
+	// watches also reads objects. It has its own connection: on a connection with many writes, the API server considers the pod watch too
+	// slow and ends it.
 	watches kubernetes.Interface
 	nodes   corev1client.NodeInterface
 	leases  coordinationclient.LeaseInterface
 	events  corev1client.EventsGetter
 }
 
-// connect makes the clients for cfg, without a request. fromEnv is the client visible to options before they
-// ran. While cfg still has this client, the program has not chosen a client.
+// connect makes the clients for cfg, without a request. fromEnv is the client visible to options before they ran. If cfg still has this
+// client, no option has set another.
 func connect(cfg *NodeConfig, fromEnv kubernetes.Interface, who *clientCert) (*clients, error) {
 	var c *clients
 	var err error
@@ -72,7 +72,7 @@ func clientsFrom(cfg *NodeConfig) (*clients, error) {
 		leases:  NodeLeaseV1Client(main),
 		events:  main.CoreV1(),
 	}
-	// Only the plain client: another implementation may extend its methods.
+	// Only for the plain client: another implementation may add behavior to its methods.
 	if set, ok := main.(*kubernetes.Clientset); ok {
 		core, coordination := set.CoreV1().RESTClient(), set.CoordinationV1().RESTClient()
 		limiter := flowcontrol.NewTokenBucketRateLimiter(cfg.heartbeatLimits())
@@ -94,7 +94,7 @@ func clientsFromPath(cfg *NodeConfig) (*clients, error) {
 	return clientsOf(cfg, base, clientcert.Reloading)
 }
 
-// clientsOf makes all clients from base. follow makes a configuration follow files, see clientcert.
+// clientsOf makes all clients from base. follow returns a configuration that reloads its files, see clientcert.
 func clientsOf(cfg *NodeConfig, base *rest.Config, follow func(*rest.Config) (*rest.Config, error)) (*clients, error) {
 	clientset := func(cfg *rest.Config) (*kubernetes.Clientset, error) {
 		cfg, err := follow(cfg)

@@ -58,17 +58,15 @@ type NodeConfig struct {
 
 	// Handler answers the requests to the server. The server runs only if both Handler and TLSConfig are set.
 	//
-	// Nothing is served without authentication unless the program asks for it by name:
+	// Every request is authenticated unless the program explicitly disables this:
 	//   - a handler from WithAuth is served as it is, also inside a wrapper that
 	//     has a method Unwrap() http.Handler;
-	//   - any other handler gets WebhookAuth around it, with Client and
-	//     TLSConfig.ClientCAs. A WithAuth inside is asked as well;
+	//   - any other handler gets WebhookAuth around it, with Client and TLSConfig.ClientCAs. A WithAuth inside also applies;
 	//   - but if it is a wrapper, such as api.InstrumentHandler, around the mux
 	//     of AttachProviderRoutes, WebhookAuth goes around the provider's routes
 	//     instead, for requests that no WithAuth has allowed. The program must
 	//     guard other routes of that mux;
-	//   - WithInsecureUnauthenticatedServer turns the addition off. A TLSConfig
-	//     that requires verified client certificates does not.
+	//   - WithInsecureUnauthenticatedServer turns this off. A TLSConfig that requires verified client certificates does not.
 	//
 	// With AttachProviderRoutes, paths that routers read in different ways, such as //exec and /pods/../exec,
 	// never reach Handler: they are 404, for authorized callers.
@@ -79,35 +77,34 @@ type NodeConfig struct {
 	StreamIdleTimeout     time.Duration
 	StreamCreationTimeout time.Duration
 
-	// MaxStreams and MaxStreamsPerUser bound the number of exec, attach and port-forward sessions under way on
-	// the server, of all nodes of a Fleet together; a client beyond the limit gets 429. 0 is 2000 in all, and
-	// three quarters of all for one user: behind an API server all users are one user, the API server. Below 0
-	// is no limit.
+	// MaxStreams and MaxStreamsPerUser bound the number of concurrent exec, attach and port-forward sessions on the server, for all nodes
+	// of a Fleet together; a client beyond the limit gets 429. 0 is 2000 in total, and three quarters of the total per user: behind an API
+	// server all users are one user, the API server. A negative value is no limit.
 	MaxStreams        int
 	MaxStreamsPerUser int
 
-	// EnableProfiling serves /debug/pprof with the routes of AttachProviderRoutes, to callers with the
-	// permission on nodes/proxy. It is off by default: profiles cost time and reveal the work of the process.
+	// EnableProfiling serves /debug/pprof with the routes of AttachProviderRoutes, to callers with permission for nodes/proxy. It is off by
+	// default: profiles cost time and reveal the work of the process.
 	EnableProfiling bool
 
 	// Flags has the flags for /flagz by name. It must hold no secret. Nil leaves the page out.
 	Flags map[string]string
 
-	// SetVerbosity changes how much the program logs. PUT /debug/flags/v calls it with the body, for callers
-	// with the permission on nodes/proxy. It must be safe for concurrent use. Nil leaves the route out.
+	// SetVerbosity changes the log verbosity. PUT /debug/flags/v calls it with the request body, for callers with permission for
+	// nodes/proxy. It must be safe for concurrent use. Nil leaves the route out.
 	SetVerbosity func(value string) error
 
-	// DebugHTTP has no effect. It is kept for programs with it. AttachProviderRoutes always serves
-	// /runningpods/, as a kubelet does by default. Programs rely on that route without having set the field, the
-	// route has the same authentication as the rest, and this port offers no other debugging.
+	// DebugHTTP has no effect. It exists only for compatibility. AttachProviderRoutes always serves /runningpods/, as a kubelet does by
+	// default. Programs rely on that route without having set the field, the route has the same authentication as the rest, and this port
+	// offers no other debugging.
 	DebugHTTP bool
 
 	// TLSConfig has the certificate of the server and its request for client certificates; see WithTLSConfig. It
 	// is cloned.
 	TLSConfig *tls.Config
 
-	// EventRecorder receives the events about pods. By default they are sent
-	// to the API server, as from component "<node>/pod-controller".
+	// EventRecorder receives the events about pods. The default recorder sends them to the API server, from component
+	// "<node>/pod-controller".
 	EventRecorder record.EventRecorder
 
 	// NumWorkers is the number of pods worked on at the same time. The default is the number of CPUs.
@@ -120,10 +117,9 @@ type NodeConfig struct {
 	// SkipDownwardAPIResolution passes pods to the provider with env and envFrom as written.
 	SkipDownwardAPIResolution bool
 
-	// ShareNodes, for a Fleet, is the name of a group of processes. They share the same nodes evenly. Each
-	// process runs a part, and takes over nodes of ended processes. Every process must be able to reach the
-	// pods. It needs the lease guard. Default: the process runs all of its nodes, and stands by for the nodes of
-	// another process.
+	// ShareNodes, for a Fleet, is the name of a group of processes that share the same nodes evenly. Each process runs a part of the nodes,
+	// and takes over nodes of processes that have ended. Every process must be able to reach the pods. The setting needs the lease guard.
+	// By default the process runs all of its nodes, and waits for those that another process runs.
 	ShareNodes string
 	// DisableLeaseGuard lets this process act for the node even if another process does. By default the process
 	// that holds the node's lease acts, and others wait for it; see node.WithNodeLeaseGuard.
@@ -138,17 +134,16 @@ type NodeConfig struct {
 	reviewPods      bool
 	clientCAs       dynamiccertificates.CAContentProvider // nil: the authorities of TLSConfig
 	servingRequests *servingRequests                      // nil: the serving certificate is in TLSConfig
-	bootstrap       *bootstrap                            // nil: the credentials are the program's
+	bootstrap       *bootstrap                            // nil: the program provides the credentials
 	// renewCertificate is certrequest.Config.Renew, for tests.
 	renewCertificate func(*x509.Certificate) time.Time
 	fleet            int // number of nodes with shared clients; 0 is one
 }
 
-// NodeOpt changes a NodeConfig. An error ends NewNode.
+// NodeOpt changes a NodeConfig. If it returns an error, NewNode fails.
 type NodeOpt func(*NodeConfig) error
 
-// PodControllerConfigOpt changes the configuration of the pod controller. An
-// error ends NewNode.
+// PodControllerConfigOpt changes the configuration of the pod controller. If it returns an error, NewNode fails.
 type PodControllerConfigOpt func(*node.PodControllerConfig) error
 
 // WithNodeConfig replaces the whole configuration by c, including the settings of earlier options.
@@ -170,8 +165,8 @@ func WithClient(client kubernetes.Interface) NodeOpt {
 	}
 }
 
-// WithTLSConfig sets NodeConfig.TLSConfig: TLS 1.2 or newer, the cipher suites of DefaultServerCiphers, and
-// requested but not required client certificates; then opts, in order. A second WithTLSConfig adds to the first.
+// WithTLSConfig sets NodeConfig.TLSConfig to TLS 1.2 or newer, the cipher suites of DefaultServerCiphers, and optional client certificates,
+// and then applies opts in order. A second WithTLSConfig adds to the first.
 func WithTLSConfig(opts ...func(*tls.Config) error) NodeOpt {
 	return func(cfg *NodeConfig) error {
 		tlsConfig := defaultTLSConfig()

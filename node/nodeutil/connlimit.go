@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// defaultMaxConns is the number of connections that the server keeps if the system does not reveal the limit
-	// of open files.
+	// defaultMaxConns is the maximum number of server connections if the limit of open files is unknown.
 	defaultMaxConns = 4096
 	// connLogPause is the time between two log lines about refused connections.
 	connLogPause = time.Minute
@@ -23,12 +22,12 @@ const (
 var connsRefused = metrics.NewCounter("virtual_kubelet_server_connections_refused_total",
 	"Connections to the node's server that were closed because there were too many.")
 
-// connLimit prevents clients of the server from using all open files of the process: heartbeats and the provider
-// need some files too. Beyond the limit a new connection is closed at once. If it waited instead, the port would
-// be silent for all clients for as long as others hold their connections.
+// connLimit prevents clients of the server from using all open files of the process, because heartbeats and the provider also need files.
+// It closes new connections beyond the limit at once. If they waited instead, the server would not respond to any client until other
+// clients close their connections.
 //
-// One address gets three quarters of the limit at most, so that one client never blocks all others. The share is
-// not smaller, because the API server is one address, with the streams of all users behind it.
+// One address gets at most three quarters of the limit, so that one client never blocks all others. The share is not smaller because the
+// API server is one address, and carries the streams of all users.
 type connLimit struct {
 	net.Listener
 	logger    log.Logger
@@ -42,7 +41,7 @@ type connLimit struct {
 	logged  time.Time      // guarded by mu
 }
 
-// limitConns allows half of the process's open files for connections of l.
+// limitConns limits the connections of l to half of the process's open files.
 func limitConns(ctx context.Context, l net.Listener) *connLimit {
 	return newConnLimit(ctx, l, maxOpenFiles()/2)
 }
@@ -68,7 +67,7 @@ func (l *connLimit) Accept() (net.Conn, error) {
 		if l.admit(client) {
 			return &limitedConn{Conn: &slowConn{Conn: conn, slowest: l.slowest}, closed: sync.OnceFunc(func() { l.leave(client) })}, nil
 		}
-		_ = conn.Close() // the client is gone
+		_ = conn.Close() // a failed close needs no action
 	}
 }
 
@@ -106,7 +105,7 @@ func addressOf(conn net.Conn) string {
 	return address
 }
 
-// limitedConn counts until it is closed, also while a stream has taken it over.
+// limitedConn is counted until it is closed, even after a stream has taken it over.
 type limitedConn struct {
 	net.Conn
 	closed func()

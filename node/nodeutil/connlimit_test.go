@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// knocking is a listener that accepts connections from invented addresses.
+// knocking is a listener whose connections have invented client addresses.
 type knocking struct {
 	net.Listener
 	next chan string // addresses of clients
@@ -63,7 +63,7 @@ func TestSecurityE3OneClientDoesNotTakeAllConnections(t *testing.T) {
 	for _, conns := range admitted {
 		for _, conn := range conns {
 			_ = conn.Close()
-			_ = conn.Close() // counted once
+			_ = conn.Close() // a second Close is not counted
 		}
 	}
 	if l.open != 0 || len(l.clients) != 0 {

@@ -54,7 +54,7 @@ func (n *Node) debugNode(ctx context.Context) api.DebugNode {
 			WaitsFor: w.WaitsFor, Since: w.Since, Error: w.Error, Tries: w.Tries, NextTry: w.NextTry,
 		})
 	}
-	slices.SortFunc(d.Pods, func(a, b api.DebugPod) int { // errors first, then pods that wait
+	slices.SortFunc(d.Pods, func(a, b api.DebugPod) int { // pods with errors first, then waiting pods
 		return cmp.Or(
 			cmp.Compare(rank(a), rank(b)), a.Since.Compare(b.Since),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -84,7 +84,7 @@ var countsOnPage = map[string]string{
 
 func debugCounts() []api.DebugCount {
 	counts := []api.DebugCount{}
-	families, _ := prometheus.Gatherers{metrics.Registry, metrics.Process}.Gather() // a part is better than nothing
+	families, _ := prometheus.Gatherers{metrics.Registry, metrics.Process}.Gather() // partial results are better than none
 	for _, f := range families {
 		title := countsOnPage[f.GetName()]
 		if title == "" {

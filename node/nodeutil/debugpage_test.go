@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// darkCreates is a provider that creates no pods, and repeats a value of their environment.
+// darkCreates is a provider whose CreatePod always fails, with an error that contains a value of the pod's environment.
 type darkCreates struct {
 	*memory
 	called chan struct{}

@@ -4,8 +4,8 @@ package nodeutil
 
 import "slices"
 
-// webSocketFeature tells an API server from 1.36 on that the node accepts exec, attach and port-forward over
-// WebSocket as clients send them. Without it the API server translates them to SPDY.
+// webSocketFeature tells API servers since 1.36 that the node accepts exec, attach and port-forward over WebSocket. Without it the API
+// server translates them to SPDY.
 const webSocketFeature = "ExtendWebSocketsToKubelet"
 
 // declareStreams adds webSocketFeature to the declared features of the node, if its server has the routes of
@@ -17,5 +17,5 @@ func declareStreams(cfg *NodeConfig) {
 		return
 	}
 	*declared = append(slices.Clone(*declared), webSocketFeature)
-	slices.Sort(*declared) // the API server insists
+	slices.Sort(*declared) // the API server requires a sorted list
 }

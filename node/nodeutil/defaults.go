@@ -20,8 +20,8 @@ const (
 	defaultResync     = time.Minute
 )
 
-// defaultConfig returns the initial configuration for options, and its client, or nil if the environment has
-// none. That is no error here: an option may still set a client.
+// defaultConfig returns the initial configuration for options, and its client, or nil if the environment has none, because an option may
+// still set a client.
 func defaultConfig(name string) (NodeConfig, kubernetes.Interface) {
 	cfg := NodeConfig{
 		NodeSpec:             defaultNode(name),
@@ -39,7 +39,7 @@ func defaultConfig(name string) (NodeConfig, kubernetes.Interface) {
 	return cfg, fromEnv
 }
 
-// complete fills in empty settings, and refuses impossible settings.
+// complete sets defaults, and returns an error for invalid settings.
 func (cfg *NodeConfig) complete(name string) error {
 	if cfg.NumWorkers <= 0 {
 		cfg.NumWorkers = runtime.NumCPU()
@@ -63,8 +63,8 @@ func (cfg *NodeConfig) heartbeatLimits() (float32, int) {
 	return float32(besidesQPS + furtherNodeQPS*more), besidesBurst + 2*furtherNodeQPS*more
 }
 
-// renewInterval is the interval of lease renewals. With many nodes, the interval differs a little from node to
-// node, so that they do not continue all together after they have all been delayed.
+// renewInterval is the interval of lease renewals. With many nodes, the interval varies slightly per node, so that the renewals spread out
+// again after a delay of all nodes.
 func (cfg *NodeConfig) renewInterval() time.Duration {
 	interval := time.Duration(node.DefaultLeaseDuration * node.DefaultRenewIntervalFraction * float64(time.Second))
 	if cfg.fleet > 1 {

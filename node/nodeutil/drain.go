@@ -11,9 +11,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// Drain makes the node NotReady, refuses new pods and stops the existing pods, one group after the other; see
-// node.PodController.Drain. Call it while Run runs, before the context of Run ends: the lease is kept until
-// then.
+// Drain makes the node NotReady, refuses new pods and stops the existing pods, one group after the other; see node.PodController.Drain.
+// Call it during Run, before its context ends, because the node must still hold its lease.
 func (n *Node) Drain(ctx context.Context, groups ...node.DrainGroup) error {
 	n.node.ShutDown()
 	if err := n.pods.Drain(ctx, groups...); err != nil {

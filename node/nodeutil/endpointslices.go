@@ -15,15 +15,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
 
-// EndpointSlicesUser is an optional ability of a provider that exports services of this cluster with their
-// addresses. It needs a permission that no node has: to list and watch EndpointSlices. Until the node gets the
-// permission, the provider receives nothing.
+// EndpointSlicesUser is an optional ability of a provider that exports services of this cluster with their addresses. It needs permission
+// to list and watch EndpointSlices, which nodes do not have by default. Until the node gets the permission, the provider receives nothing.
 type EndpointSlicesUser interface {
 	// UsesEndpointSlices reports whether the provider uses EndpointSlices. It is called once, before the node
 	// runs.
 	UsesEndpointSlices() bool
-	// UseEndpointSlices gives the provider all EndpointSlices of the cluster. It is called once, after they and
-	// the objects of the listers of ProviderConfig were listed. It must return at once.
+	// UseEndpointSlices gives the provider all EndpointSlices of the cluster. It is called once, after the EndpointSlices and the listers
+	// of ProviderConfig have synced. It must return at once.
 	UseEndpointSlices(discoverylisters.EndpointSliceLister)
 }
 

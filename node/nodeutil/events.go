@@ -22,28 +22,28 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// eventHub has the broadcaster for the events of all recorders, while it runs. Making a broadcaster starts
+// eventHub has the event broadcaster of all recorders while it runs. The broadcaster is not created earlier, because that starts
 // goroutines, and NewNode must not start any.
 type eventHub struct {
 	current atomic.Pointer[record.EventBroadcaster]
 }
 
-// recorder returns a recorder of events from component on a node.
+// recorder returns an event recorder for the component on the host.
 func (h *eventHub) recorder(component, host string) *lateRecorder {
 	return &lateRecorder{hub: h, source: corev1.EventSource{Component: component, Host: host}}
 }
 
-// flushTime is how long the end of a node waits for its last events.
+// flushTime is the time that a stopping node waits for its last events.
 const flushTime = time.Second
 
-// run sends events until the returned function is called. Call that function once, when ctx has ended: it waits
-// a moment for the recorded events, and logs unsent events.
+// run sends events until the returned function is called. Call that function once, when ctx has ended: it waits up to flushTime for
+// recorded events, and logs unsent events.
 func (h *eventHub) run(ctx context.Context, events corev1client.EventsGetter) (stop func()) {
 	logger := log.G(ctx)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	sink := &eventSink{ctx: ctx, events: events.Events(corev1.NamespaceAll), correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{})}
 	broadcaster := record.NewBroadcaster()
-	// StartEventWatcher would start a goroutine whose end nobody can wait for.
+	// StartEventWatcher would start a goroutine that cannot be waited for.
 	watcher, err := broadcaster.(interface {
 		Watch() (watch.Interface, error)
 	}).Watch()
@@ -63,7 +63,7 @@ func (h *eventHub) run(ctx context.Context, events corev1client.EventsGetter) (s
 	h.current.Store(&broadcaster)
 	return func() {
 		h.current.Store(nil)
-		broadcaster.Shutdown() // the watcher has all events, and gets no more
+		broadcaster.Shutdown() // the watcher already has all events
 		timer := time.AfterFunc(flushTime, cancel)
 		<-sent
 		timer.Stop()
@@ -72,8 +72,8 @@ func (h *eventHub) run(ctx context.Context, events corev1client.EventsGetter) (s
 	}
 }
 
-// lateRecorder records events only while its hub runs. Before and after, events are dropped: the controllers
-// that write them do not run either.
+// lateRecorder records events only while its hub runs. Before and after that, it drops events: the controllers that record events do not
+// run then either.
 type lateRecorder struct {
 	hub    *eventHub
 	source corev1.EventSource
@@ -98,27 +98,27 @@ func (r *lateRecorder) AnnotatedEventf(object runtime.Object, annotations map[st
 }
 
 const (
-	// eventTries and eventRetry are the attempts to send an event while the API server does not answer, and the
-	// pause before each attempt.
+	// eventTries and eventRetry are the number of attempts to send an event while the API server does not answer, and the pause before each
+	// attempt.
 	eventTries = 12
 	eventRetry = 10 * time.Second
 	// lostNames bounds the lost events named in the log.
 	lostNames = 5
 )
 
-// eventSink writes the events of a broadcaster, one after the other. After the end of ctx it writes nothing
-// more, and records the unwritten events. It keeps the context because a broadcaster passes none.
+// eventSink writes the events of a broadcaster, one after the other. After the end of ctx it writes nothing more, and records the unwritten
+// events. It stores the context because a broadcaster passes none.
 type eventSink struct {
 	ctx        context.Context
 	events     corev1client.EventInterface
 	correlator *record.EventCorrelator
-	lost       []string // read after the last send
+	lost       []string // read after the last call of send
 	silent     bool     // the API server has not answered; logged once
 }
 
-// send sends one event. It is called for one event after the other.
+// send sends one event. Calls do not overlap.
 func (s *eventSink) send(event *corev1.Event) {
-	own := *event // a broadcaster may have other watchers
+	own := *event // the broadcaster may have other watchers
 	result, err := s.correlator.EventCorrelate(&own)
 	if err != nil || result.Skip {
 		return

@@ -35,7 +35,7 @@ func TestEventsAreAggregatedAsAKubelets(t *testing.T) {
 		say := func(n int) {
 			for i := range n {
 				recorder.Event(pod, corev1.EventTypeWarning, "ProviderCreateFailed", fmt.Sprintf("request %v %d", time.Now(), i))
-				time.Sleep(time.Millisecond) // events of one moment have one name
+				time.Sleep(time.Millisecond) // events of the same moment have the same name
 				synctest.Wait()
 			}
 		}
@@ -102,7 +102,7 @@ func TestLostEventsAreOneShortLine(t *testing.T) {
 	})
 }
 
-// latePod is a pod whose event is recorded after the end has begun.
+// latePod is a pod whose event is recorded after the node has begun to stop.
 type latePod struct {
 	*corev1.Pod
 	begun, goOn chan struct{}
@@ -118,8 +118,8 @@ func (p *latePod) GetObjectKind() schema.ObjectKind {
 	return p.Pod.GetObjectKind()
 }
 
-// TestEventThatIsRecordedDuringTheEndIsNotSent: an event is not sent if it is recorded after the end of the node
-// has taken the last events.
+// TestEventThatIsRecordedDuringTheEndIsNotSent: an event is not sent if it is recorded after the stopping node has collected the last
+// events.
 func TestEventThatIsRecordedDuringTheEndIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -65,7 +65,7 @@ func TestFault48LogClientsThatNeverReadAreCut(t *testing.T) {
 		}
 	}()
 
-	answered := func() bool { // only when the server accepts, do its own goroutines count
+	answered := func() bool { // only after the first response do all goroutines of the server exist
 		conn, err := tls.Dial("tcp", plain.Addr().String(), ca.ClientConfig(t, nil, ""))
 		return err == nil && conn.Close() == nil
 	}

@@ -21,7 +21,7 @@ func FilterPodsForNodeName(name string) node.PodEventFilterFunc {
 	}
 }
 
-// PodFilters returns a filter for pods that match any of filters. Without filters it is always false.
+// PodFilters returns a filter that accepts pods that match any of filters. Without filters it accepts no pod.
 func PodFilters(filters ...node.PodEventFilterFunc) node.PodEventFilterFunc {
 	return func(ctx context.Context, pod *corev1.Pod) bool {
 		for _, keep := range filters {
@@ -33,19 +33,18 @@ func PodFilters(filters ...node.PodEventFilterFunc) node.PodEventFilterFunc {
 	}
 }
 
-// PodInformerFilter returns an informer option for pods bound to the node name only. It applies to every
-// informer of the factory, so use such a factory only for pods.
+// PodInformerFilter returns an informer option that selects pods bound to the node name. It applies to every informer of the factory, so
+// use such a factory only for pods.
 func PodInformerFilter(name string) kubeinformers.SharedInformerOption {
 	return kubeinformers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", name).String()
 	})
 }
 
-// dropManagedFields is an informer transform. The managed fields are often half of an object, and no code here
-// reads them.
+// dropManagedFields is an informer transform. The managed fields are often half the size of an object, and no code here reads them.
 func dropManagedFields(obj any) (any, error) {
 	if accessor, err := meta.Accessor(obj); err == nil {
 		accessor.SetManagedFields(nil)
 	}
-	return obj, nil // tombstones and the like are passed on
+	return obj, nil // tombstones are passed on
 }

@@ -16,12 +16,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/replicas"
 )
 
-// Fleet is many virtual nodes in one process. Make it with NewFleet and start it, once, with Run.
+// Fleet is a set of virtual nodes in one process. Create it with NewFleet, and call Run once.
 //
-// Its nodes share connections and their limits, one watch of pods, one of nodes and one of services, and the
-// kubelet's server. Each node has a provider, a lease and controllers of its own. The identity must have
-// permissions for all nodes: the identity of one node (system:node:NAME) does not, a service account with a role
-// does. See docs/decisions/0009-many-nodes.md.
+// Its nodes share connections and their limits, one watch of pods, one of nodes and one of services, and the kubelet's server. Each node
+// has a provider, a lease and controllers of its own. The identity must have permissions for all nodes: a service account with a role can
+// have them, the identity of one node (system:node:NAME) cannot. See docs/decisions/0009-many-nodes.md.
 type Fleet struct {
 	*base
 	names  []string
@@ -29,10 +28,10 @@ type Fleet struct {
 	pods   *fanout.Pods
 	watch  *fanout.Nodes
 	common http.Handler    // serves the pages common to all nodes; nil without a server
-	group  *replicas.Group // nil: the nodes are not shared
+	group  *replicas.Group // nil: the nodes are not shared with other processes
 
-	places  chan struct{} // one for each starting node
-	address net.Addr      // of the server's port; set before nodes run, nil without one
+	places  chan struct{} // one element for each starting node
+	address net.Addr      // address of the server; set before nodes run, nil without a server
 
 	running atomic.Pointer[fleetNodes] // never nil
 
@@ -44,13 +43,13 @@ type Fleet struct {
 	err     error // guarded by mu
 }
 
-// hold makes nodes the nodes of the fleet.
+// hold sets the current nodes of the fleet.
 func (f *Fleet) hold(nodes []*Node) {
 	f.running.Store(newFleetNodes(nodes, f.group != nil))
 }
 
-// Nodes returns the nodes, in the order of their names. Of nodes shared with other processes, it returns this
-// process's current nodes. They run with the fleet; their own Run is an error.
+// Nodes returns the nodes, in the order of their names. If nodes are shared with other processes, it returns the nodes that this process
+// runs. The fleet runs them; calling their own Run is an error.
 func (f *Fleet) Nodes() []*Node { return append([]*Node(nil), f.running.Load().nodes...) }
 
 // Node returns the node with the name, or nil if there is no such node or another process runs it.
@@ -70,14 +69,13 @@ func (f *Fleet) Err() error {
 	return f.err
 }
 
-// WaitReady waits until all nodes are ready, Run has ended, ctx has ended or timeout has
-// passed, and returns nil only in the first case. A timeout of 0 or less waits for as
-// long as ctx lives.
+// WaitReady waits until all nodes are ready, Run has ended, ctx has ended or timeout has passed, and returns nil only in the first case. A
+// timeout of 0 or less means no timeout.
 func (f *Fleet) WaitReady(ctx context.Context, timeout time.Duration) error {
 	return waitReady(ctx, timeout, f)
 }
 
-// isWell answers /healthz of the whole process: healthy if all its nodes are healthy.
+// isWell answers /healthz of the process, which is healthy if all its nodes are healthy.
 func (f *Fleet) isWell(ctx context.Context) error {
 	select {
 	case <-f.ready:

@@ -27,7 +27,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// named is a provider whose logs name its node.
+// named is a provider whose container logs contain the name of its node.
 type named struct {
 	*memory
 	node string
@@ -44,7 +44,7 @@ func makeNamed(cfg ProviderConfig) (Provider, node.NodeProvider, error) {
 	return named{newMemory(), cfg.Node.Name}, nil, nil
 }
 
-// onlyFor allows its user everything on the nodes that it names; "" is all nodes.
+// onlyFor is an Auth that allows everything on the listed nodes; "" stands for all nodes.
 type onlyFor struct {
 	NodeRequestAttr
 	nodes []string
@@ -91,7 +91,7 @@ func startFleet(t *testing.T, opts ...NodeOpt) (*Fleet, *http.ServeMux) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	go func() { _ = f.Run(ctx) }() // Err has the error
+	go func() { _ = f.Run(ctx) }() // f.Err returns the error
 	t.Cleanup(func() {
 		stop()
 		<-f.Done()
@@ -120,7 +120,7 @@ func TestFleetAnswersForTheNodeThatIsAsked(t *testing.T) {
 		name       string
 		may        []string
 		host, path string
-		at         string // the address that is connected to
+		at         string // the address to connect to
 		asked      string
 		status     int
 		body       string

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// startingNodes bounds the nodes registered at a time.
+	// startingNodes bounds the nodes that start at the same time.
 	startingNodes = 64
-	// startPatience is how long an unready node delays others.
+	// startPatience is the time that a node that does not become ready delays others.
 	startPatience = 2 * time.Second
 )
 
-// runNode runs the node's own parts, once the node may start. Their end does not end other nodes.
+// runNode runs the node's own parts, once the node may start. When they end, other nodes continue.
 func (f *Fleet) runNode(ctx context.Context, n *Node) error {
 	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", n.name))
 	select {
@@ -45,7 +45,7 @@ func (f *Fleet) runNode(ctx context.Context, n *Node) error {
 	return err
 }
 
-// waitStarted waits until the node is ready, but not for long.
+// waitStarted waits until the node is ready, at most startPatience.
 func (n *Node) waitStarted(ctx context.Context) {
 	timer := time.NewTimer(startPatience)
 	defer timer.Stop()

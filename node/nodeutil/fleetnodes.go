@@ -2,15 +2,14 @@
 
 package nodeutil
 
-// fleetNodes is the set of nodes of a fleet at one time.
+// fleetNodes is the set of nodes of a fleet at a point in time.
 type fleetNodes struct {
 	nodes  []*Node // in the order of their names
 	byName map[string]*Node
-	byHost map[string]*Node // by names and addresses of a single node
+	byHost map[string]*Node // by names and addresses that belong to a single node
 }
 
-// newFleetNodes returns the nodes. Shared nodes have the address of their process in common, even if there is
-// only one node.
+// newFleetNodes returns the nodes. All shared nodes have the address of their process, even if it currently runs only one node.
 func newFleetNodes(nodes []*Node, shared bool) *fleetNodes {
 	all := &fleetNodes{nodes: nodes, byName: make(map[string]*Node, len(nodes)), byHost: hostsOf(nodes, shared)}
 	for _, n := range nodes {

@@ -15,13 +15,13 @@ import (
 // requests on a connection to the API server.
 const statusWriters = 128
 
-// Run runs all nodes until ctx ends, and then returns the error of ctx. It opens the server's port first, then
-// starts the watches, and then the nodes, not all at once.
+// Run runs all nodes until ctx ends, and then returns the error of ctx. It opens the server's port first, then starts the watches, and then
+// the nodes, at most startingNodes at the same time.
 //
-// A node with a failing provider is not ready, as alone, and does not affect the others. A node that ends by
-// itself is a mistake of the program: the others keep running, and the error is in the log and in the node's
-// Err. Only the end of all nodes, or of their shared parts, ends Run. Everything that Run started has ended when
-// it returns, except a provider call that ignores its context. A second call is an error.
+// A node with a failing provider is not ready, as alone, and does not affect the others. If a node ends before ctx, because of a mistake in
+// the program, the other nodes continue, and the error is in the log and in the node's Err. Run ends early only if all nodes or their
+// shared parts end. When Run returns, everything that it started has ended, except provider calls that ignore their context. A second call
+// is an error.
 func (f *Fleet) Run(ctx context.Context) error {
 	f.mu.Lock()
 	if f.started {
@@ -64,7 +64,7 @@ func (f *Fleet) run(parent context.Context) error {
 	return p.group.Wait()
 }
 
-// abandon ends nodes that never ran.
+// abandon ends the nodes, which were never run, with err.
 func (f *Fleet) abandon(err error) error {
 	for _, n := range f.Nodes() {
 		n.end(err)
@@ -72,8 +72,7 @@ func (f *Fleet) abandon(err error) error {
 	return err
 }
 
-// runNodes runs the nodes until ctx ends, and returns earlier only when all of them
-// have ended by themselves.
+// runNodes runs the nodes until ctx ends, and returns earlier only if all of them have ended.
 func (f *Fleet) runNodes(ctx context.Context) error {
 	var wg sync.WaitGroup
 	nodes := f.Nodes()

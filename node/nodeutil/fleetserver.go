@@ -29,11 +29,10 @@ func (f *Fleet) serveRoutes() {
 	})
 }
 
-// ofProcess has the first parts of paths of the process as a whole.
+// ofProcess has the first path segments of pages about the whole process.
 var ofProcess = []string{"healthz", "readyz", "livez", "statusz", "flagz", "debug"}
 
-// metricsOfProcess has the paths of metrics about the process. The other metrics are about pods, and would be
-// counted once for each node.
+// metricsOfProcess has the paths of metrics about the process. The other metrics are about pods, and would be counted once per node.
 var metricsOfProcess = []string{"/metrics", "/metrics/slis"}
 
 // route passes a request to its node.
@@ -41,11 +40,11 @@ func (f *Fleet) route(w http.ResponseWriter, req *http.Request) {
 	a, decided := askedOf(req.Context())
 	namespace, pod, aboutPod := podIn(req.URL.Path)
 	switch {
-	case !decided: // the request came through another server, which has not asked for the right permission
+	case !decided: // another server authorized the request, possibly with another permission
 		http.Error(w, "these routes are served by the server of the fleet only", http.StatusMisdirectedRequest)
 	case a != "":
 		n := f.Node(string(a))
-		if n == nil { // this process has given the node away since
+		if n == nil { // another process has taken over the node since
 			http.Error(w, "another process runs the node "+string(a), http.StatusMisdirectedRequest)
 			return
 		}
@@ -89,8 +88,8 @@ func hostOf(addr string) string {
 	return addr
 }
 
-// handler returns the routes of the node. It is made for each request: a kept handler would need more memory
-// than a node without requests.
+// handler returns the routes of the node. It is created for each request, because a stored handler would need more memory than the rest of
+// an idle node.
 func (n *Node) handler() http.Handler {
 	var mux singleRoute
 	n.attachProvider(&mux)
@@ -100,5 +99,5 @@ func (n *Node) handler() http.Handler {
 // singleRoute is a mux for one handler.
 type singleRoute struct{ handler http.Handler }
 
-// Handle takes the handler.
+// Handle stores the handler.
 func (r *singleRoute) Handle(_ string, h http.Handler) { r.handler = h }

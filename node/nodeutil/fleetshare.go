@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// shareRetry is the delay before another start of a node after a failed start, or after an end by itself.
+// shareRetry is the delay before a node is started again after a failed start or an unexpected end.
 const shareRetry = 10 * time.Second
 
 // share is this process's part of the shared nodes. It is owned by run.
@@ -21,17 +21,17 @@ type share struct {
 	fleet  *Fleet
 	wanted map[string]bool // the names of this process's nodes
 	nodes  map[string]*sharedNode
-	due    map[string]time.Time // when delayed nodes are started again, by name
-	again  *time.Timer          // for the first of them
+	due    map[string]time.Time // when to start delayed nodes, by name
+	again  *time.Timer          // fires when the first delayed node is due
 	made   chan *sharedNode     // nodes after the attempt to make them
 	ended  chan *sharedNode     // ended nodes
-	ever   bool                 // a node could be made
-	failed map[string]bool      // the names of nodes that could not be made, until a node could
-	making chan struct{}        // one provider is made at a time, as without sharing
+	ever   bool                 // true once a node has been created
+	failed map[string]bool      // names of nodes that could not be created, before the first success
+	making chan struct{}        // limits creation to one provider at a time, as without sharing
 }
 
-// sharedNode is a node from its start here until it has ended. Its fields are owned by share.run, except for
-// node and err before they are sent.
+// sharedNode is a node of this process, from its start until it has ended. share.run owns its fields, except node and err, which are set
+// before the sharedNode is sent.
 type sharedNode struct {
 	name  string
 	stop  context.CancelFunc
@@ -41,8 +41,8 @@ type sharedNode struct {
 	err   error // set before the sharedNode is sent to made: why the node could not be made
 }
 
-// runShare runs this process's nodes until ctx ends. There are none before it has joined the group, and they
-// change when processes come and go. It leaves the group when no node runs any more.
+// runShare runs this process's nodes until ctx ends. The process first joins the group; its nodes change when processes join or leave. It
+// leaves the group when its last node has ended.
 func (f *Fleet) runShare(ctx context.Context) error {
 	s := &share{
 		fleet: f, wanted: map[string]bool{}, nodes: map[string]*sharedNode{}, due: map[string]time.Time{}, again: time.NewTimer(time.Hour),
@@ -60,8 +60,7 @@ func (f *Fleet) runShare(ctx context.Context) error {
 	return err
 }
 
-// run ends when no node runs any more: after the end of ctx, with an error of the group, or if none of the nodes
-// could ever be made.
+// run returns when the last node has ended: after the end of ctx, after an error of the group, or if no node could be created.
 func (s *share) run(ctx context.Context, failed <-chan error) (err error) {
 	nodes, stop := context.WithCancel(ctx)
 	defer stop()
@@ -112,8 +111,8 @@ func (s *share) adjust(ctx context.Context) {
 	s.fill(ctx)
 }
 
-// fill starts the wanted nodes, except for running and delayed ones. A node given away a moment ago is started
-// after its end.
+// fill starts the wanted nodes, except for running and delayed ones. A node that is still being handed over is started again after it has
+// ended.
 func (s *share) fill(ctx context.Context) {
 	next, now := time.Hour, time.Now()
 	for name := range s.wanted {
@@ -147,13 +146,13 @@ func (s *share) start(parent context.Context, name string) {
 		}
 		s.made <- n
 		if n.node != nil {
-			_ = s.fleet.runNode(ctx, n.node) // runNode has logged the error
+			_ = s.fleet.runNode(ctx, n.node) // runNode logs the error
 		}
 	}()
 }
 
-// take handles the result of making a node. It returns an error if no node could ever be made, because the cause
-// is then the same for all.
+// take handles the result of making a node. It returns an error if every node has failed and none ever succeeded, because the cause is then
+// common to all.
 func (s *share) take(ctx context.Context, n *sharedNode) error {
 	switch {
 	case n.err != nil:
@@ -169,8 +168,8 @@ func (s *share) take(ctx context.Context, n *sharedNode) error {
 	return nil
 }
 
-// end handles the end of a node. If the node is in this process's share, it is started again: at once if it was
-// given away meanwhile, else after a delay.
+// end handles the end of a node. If the node is in this process's share, it is started again: at once if it had been handed over in the
+// meantime, else after a delay.
 func (s *share) end(ctx context.Context, n *sharedNode) {
 	delete(s.nodes, n.name)
 	s.tell()

@@ -30,14 +30,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// shared is a backend that several processes use. It has one memory for each node, and outlives the processes.
+// shared is a backend that several processes use. It has one memory provider per node, and outlives the processes.
 type shared struct {
-	making func(node string) error // asked before a provider is made, if it is not nil
+	making func(node string) error // called before a provider is created, if not nil
 
 	mu      sync.Mutex
 	nodes   map[string]*memory       // guarded by mu
 	creates map[string]int           // guarded by mu: by pod
-	broken  map[string]time.Duration // guarded by mu: after which time the provider of a node ends by itself, once
+	broken  map[string]time.Duration // guarded by mu; after this time the provider of the node fails, once
 }
 
 // counted is the provider of one node, and counts the pods that it creates.
@@ -54,7 +54,7 @@ func (c counted) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return c.memory.CreatePod(ctx, pod)
 }
 
-// RunInBackground ends by itself, once, if the node is broken.
+// RunInBackground fails once if the node is broken.
 func (c counted) RunInBackground(ctx context.Context) error {
 	c.all.mu.Lock()
 	after, broken := c.all.broken[c.node]
@@ -103,8 +103,8 @@ func (p process) names() (out []string) {
 	return out
 }
 
-// versioned lets updates of leases conflict as at an API server: of two updates from the same version, one
-// fails. The tracker of the fake client does not do this.
+// versioned makes updates of leases conflict as on an API server: if two updates have the same resource version, one fails. The tracker of
+// the fake client does not do this.
 func versioned(client *fake.Clientset) {
 	written := 0
 	client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -122,8 +122,8 @@ func versioned(client *fake.Clientset) {
 	})
 }
 
-// inShares runs a test in a synctest bubble with seven nodes, each with two pods. start starts a process. stop
-// returns when the nodes of its process have ended.
+// inShares runs a test in a synctest bubble with seven nodes, each with two pods. start starts a process. The function stop of a process
+// returns when its nodes have ended.
 func inShares(t *testing.T, test func(t *testing.T, client *fake.Clientset, backend *shared, start func() process)) {
 	outsideCluster(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -153,7 +153,7 @@ func inShares(t *testing.T, test func(t *testing.T, client *fake.Clientset, back
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			go func() { _ = f.Run(ctx) }() // Err has the error
+			go func() { _ = f.Run(ctx) }() // f.Err returns the error
 			stop := func() {
 				cancel()
 				<-f.Done()
@@ -164,8 +164,8 @@ func inShares(t *testing.T, test func(t *testing.T, client *fake.Clientset, back
 	})
 }
 
-// TestProcessesShareNodes: while processes come and go, each node runs in exactly one process, and the shares
-// stay even. The pods are left alone.
+// TestProcessesShareNodes: while processes come and go, each node runs in exactly one process, and the shares stay even. The pods are not
+// restarted.
 func TestProcessesShareNodes(t *testing.T) {
 	inShares(t, func(t *testing.T, _ *fake.Clientset, backend *shared, start func() process) {
 		even := func(what string, all ...process) {
@@ -212,13 +212,13 @@ func TestProcessesShareNodes(t *testing.T) {
 	})
 }
 
-// TestOneNodeThatFailsIsTriedAgain: one node cannot make its provider, and the provider of another node ends by
-// itself. The other nodes run. The two nodes run, too, when the faults are over.
+// TestOneNodeThatFailsIsTriedAgain: one node cannot make its provider, and the provider of another node ends by itself. The other nodes
+// run. The two nodes run after the faults are over.
 func TestOneNodeThatFailsIsTriedAgain(t *testing.T) {
 	inShares(t, func(t *testing.T, _ *fake.Clientset, backend *shared, start func() process) {
 		var fails atomic.Bool
 		fails.Store(true)
-		var first atomic.Value // the node that is made first: of no other one is known then that it can be made
+		var first atomic.Value // the first node to be created; until it succeeds, no other node has been created
 		backend.making = func(node string) error {
 			if first.CompareAndSwap(nil, node); first.Load() == node && fails.Load() {
 				return errors.New("no")

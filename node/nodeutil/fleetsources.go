@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// boundPods is the source of all pods with a node: a field selector cannot select a set of nodes.
+// boundPods returns the source of all pods that are bound to a node: a field selector cannot select a set of nodes.
 func boundPods(client kubernetes.Interface) *apiwatch.Source {
 	bound := fields.OneTermNotEqualSelector("spec.nodeName", "").String()
 	pods := client.CoreV1().Pods(metav1.NamespaceAll)
@@ -35,7 +35,7 @@ func boundPods(client kubernetes.Interface) *apiwatch.Source {
 	)
 }
 
-// allNodes is the source of all nodes.
+// allNodes returns the source of all nodes.
 func allNodes(client kubernetes.Interface) *apiwatch.Source {
 	nodes := client.CoreV1().Nodes()
 	return apiwatch.NewSource(
@@ -50,7 +50,7 @@ func allNodes(client kubernetes.Interface) *apiwatch.Source {
 	)
 }
 
-// explainRefusal adds the most frequent cause to a refusal.
+// explainRefusal adds the most frequent cause to a Forbidden error.
 func explainRefusal(ctx context.Context, resource string, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err

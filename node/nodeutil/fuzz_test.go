@@ -14,8 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// FuzzPaths: a path that a router could take for a way into a pod needs the permission for everything, in any
-// spelling. A lesser permission is enough only for a path in its plain form.
+// FuzzPaths: a path that a router could read as a stream route needs the permission for everything, in any spelling. A lesser permission is
+// enough only for a path in its plain form.
 func FuzzPaths(f *testing.F) {
 	for _, p := range []string{
 		"/", "/pods", "/pods/", "/healthz", "/stats/summary", "/metrics/cadvisor", "/exec/ns/pod/c", "//exec/ns/pod/c", "/exec/../pods", "/pods/../exec/ns/p/c",

@@ -10,10 +10,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// handedPods lists the pods of a node in their provider's form.
+// handedPods lists the pods of a node in the form that the provider received.
 type handedPods struct {
 	corev1listers.PodLister
-	pods **node.PodController // nil while the provider is being made
+	pods **node.PodController // nil while the provider is being created
 }
 
 // List returns the pods that match the selector.
@@ -26,7 +26,7 @@ func (h handedPods) Pods(namespace string) corev1listers.PodNamespaceLister {
 	return handedNamespace{h.PodLister.Pods(namespace), h}
 }
 
-// hand replaces each pod of a list. The list belongs to the caller.
+// hand replaces each pod of a list by the form that the provider received. The caller owns the list.
 func (h handedPods) hand(all []*corev1.Pod, err error) ([]*corev1.Pod, error) {
 	for i := range all {
 		all[i] = h.of(all[i])
@@ -34,7 +34,7 @@ func (h handedPods) hand(all []*corev1.Pod, err error) ([]*corev1.Pod, error) {
 	return all, err
 }
 
-// of returns a pod in the provider's form.
+// of returns the form of a pod that the provider received.
 func (h handedPods) of(pod *corev1.Pod) *corev1.Pod {
 	if pods := *h.pods; pods != nil {
 		return pods.PodForProvider(pod)
@@ -42,7 +42,7 @@ func (h handedPods) of(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// handedNamespace lists the pods in a namespace in their provider's form.
+// handedNamespace is handedPods for the pods in a namespace.
 type handedNamespace struct {
 	corev1listers.PodNamespaceLister
 	node handedPods
@@ -53,7 +53,7 @@ func (h handedNamespace) List(selector labels.Selector) ([]*corev1.Pod, error) {
 	return h.node.hand(h.PodNamespaceLister.List(selector))
 }
 
-// Get returns the pod of a name.
+// Get returns the pod with the name.
 func (h handedNamespace) Get(name string) (*corev1.Pod, error) {
 	pod, err := h.PodNamespaceLister.Get(name)
 	if err != nil {

@@ -22,12 +22,10 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// heartbeatTimeout bounds one heartbeat request. It leaves room for several attempts
-// within the life of a lease.
+// heartbeatTimeout bounds one heartbeat request. It allows several attempts before the lease expires.
 const heartbeatTimeout = 10 * time.Second
 
-// onOwnConnection gives cfg, a copy, a connection of its own: a Dial of its own prevents client-go from
-// returning a cached transport.
+// onOwnConnection sets a Dial function in cfg, a copy, so that client-go does not reuse a cached transport and its connection.
 func onOwnConnection(cfg *rest.Config) *rest.Config {
 	if cfg.Dial == nil {
 		cfg.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
@@ -35,11 +33,11 @@ func onOwnConnection(cfg *rest.Config) *rest.Config {
 	return cfg
 }
 
-// heartbeatConfig returns a copy of base for the client of heartbeats: it shares neither the limiter nor the
-// connection of pod traffic. A Dial of its own also prevents client-go from returning a cached transport.
+// heartbeatConfig returns a copy of base for the client of heartbeats: it shares neither the limiter nor the connection of pod traffic. Its
+// own Dial function also prevents client-go from reusing a cached transport.
 //
-// After a time-out it connects anew: on a connection whose packets vanish, HTTP/2 would wait for about 45
-// seconds, which is longer than a lease lives.
+// After a timeout the client reconnects: HTTP/2 would wait for about 45 seconds on a connection that loses all packets, longer than a lease
+// lives.
 func heartbeatConfig(base *rest.Config, timeout time.Duration) *rest.Config {
 	cfg := withLimits(base, besidesQPS, besidesBurst)
 	dial := base.Dial
@@ -54,14 +52,13 @@ func heartbeatConfig(base *rest.Config, timeout time.Duration) *rest.Config {
 	return cfg
 }
 
-// unshared returns a client for the same server and group as c, with a limiter and a time-out of its own. It
-// shares the connection, so the connection belongs to the maker of c. It returns c unchanged if it cannot take c
-// apart.
+// unshared returns a client for the same server and group as c, with its own limiter and timeout. It shares the connection of c and does
+// not own it. It returns c unchanged if c has another implementation.
 func unshared(c rest.Interface, gv schema.GroupVersion, timeout time.Duration) rest.Interface {
 	return limited(c, gv, timeout, flowcontrol.NewTokenBucketRateLimiter(besidesQPS, besidesBurst))
 }
 
-// limited is unshared with a given limiter.
+// limited is unshared with the given limiter.
 func limited(c rest.Interface, gv schema.GroupVersion, timeout time.Duration, limiter flowcontrol.RateLimiter) rest.Interface {
 	shared, ok := c.(*rest.RESTClient)
 	if !ok || shared == nil || shared.Client == nil {
@@ -93,19 +90,18 @@ func limited(c rest.Interface, gv schema.GroupVersion, timeout time.Duration, li
 	return own
 }
 
-// withTimeout bounds a request until its answer is read, and a watch until its answer
-// begins. The time-out of http.Client would cut watches as well.
+// withTimeout bounds a request until its response is read, and a watch until its response begins. The timeout of http.Client would also end
+// watches.
 type withTimeout struct {
 	next      http.RoundTripper
 	timeout   time.Duration
 	onTimeout func()
 
-	answered atomic.Int64 // when the last answer came, in nanoseconds
+	answered atomic.Int64 // time of the last response, in nanoseconds
 }
 
-// late closes the connection after a time-out, unless other requests had an answer meanwhile. The connection is
-// not dead then. Closing it would fail the requests of all the other nodes of the process, which would then come
-// back all at once. own is the start of the late answer, 0 without an answer.
+// late closes the connection after a timeout, unless other requests received a response in the meantime: then the connection works, and
+// closing it would fail the requests of all other nodes of the process at once. own is the time of the late response, 0 without a response.
 func (t *withTimeout) late(own int64) {
 	if last := t.answered.Load(); last == own || time.Since(time.Unix(0, last)) >= t.timeout {
 		t.onTimeout()
@@ -129,7 +125,7 @@ func (t *withTimeout) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, context.DeadlineExceeded) {
-			late() // the caller's own deadline may have come first
+			late() // the caller's own deadline may have expired first
 			err = fmt.Errorf("no answer in time: %w", cause)
 		}
 		stop()
@@ -145,7 +141,7 @@ func (t *withTimeout) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// closingBody reports when an answer has been read.
+// closingBody calls a function when a response has been read.
 type closingBody struct {
 	io.ReadCloser
 	closed func()

@@ -23,7 +23,7 @@ import (
 type vanishing struct {
 	net.Listener
 	server string
-	frozen atomic.Pointer[chan struct{}] // closed: the connections accepted so far are dead
+	frozen atomic.Pointer[chan struct{}] // closed: the existing connections lose all packets
 	dials  atomic.Int32
 }
 
@@ -54,7 +54,7 @@ func (v *vanishing) thaw() {
 	v.frozen.Store(&frozen)
 }
 
-// freeze lets the packets of the existing connections vanish; new connections work.
+// freeze drops the packets of the existing connections; new connections work.
 func (v *vanishing) freeze() {
 	frozen := *v.frozen.Load()
 	v.thaw()
@@ -126,7 +126,7 @@ func TestHeartbeatsLeaveADeadConnection(t *testing.T) {
 	}
 }
 
-// TestWithTimeoutLetsWatchesLive: the time-out cuts a plain answer that does not end, and no watch.
+// TestWithTimeoutLetsWatchesLive: the timeout cuts an endless plain response, but no watch.
 func TestWithTimeoutLetsWatchesLive(t *testing.T) {
 	const timeout = time.Second
 	more := make(chan struct{})
@@ -156,7 +156,7 @@ func TestWithTimeoutLetsWatchesLive(t *testing.T) {
 	if got, err := io.ReadAll(plain.Body); err == nil {
 		t.Errorf("an answer without an end: got %q and no error", got)
 	}
-	<-timedOut // later than the watch's time-out would have been
+	<-timedOut // the timeout of the watch would have passed
 
 	close(more)
 	if got, err := io.ReadAll(watch.Body); string(got) != "ab" || err != nil {

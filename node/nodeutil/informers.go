@@ -43,7 +43,7 @@ func newPodInformer(client kubernetes.Interface, nodeName string, resync time.Du
 // Informer returns the shared informer.
 func (p podInformer) Informer() cache.SharedIndexInformer { return p.shared }
 
-// Lister returns a lister of its cache.
+// Lister returns a lister for the cache.
 func (p podInformer) Lister() corev1listers.PodLister {
 	return corev1listers.NewPodLister(p.shared.GetIndexer())
 }
@@ -66,21 +66,20 @@ func newServiceInformer(client kubernetes.Interface, resync time.Duration) servi
 // Informer returns the shared informer.
 func (s serviceInformer) Informer() cache.SharedIndexInformer { return s.shared }
 
-// Lister returns a lister of its cache.
+// Lister returns a lister for the cache.
 func (s serviceInformer) Lister() corev1listers.ServiceLister {
 	return corev1listers.NewServiceLister(s.shared.GetIndexer())
 }
 
 func newInformer(example runtime.Object, resync time.Duration, lw *cache.ListWatch) cache.SharedIndexInformer {
 	informer := cache.NewSharedIndexInformer(apiwatch.NewSource(lw.ListWithContextFunc, lw.WatchFuncWithContext), example, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	// It fails only for a running informer.
+	// SetTransform fails only for a running informer.
 	_ = informer.SetTransform(dropManagedFields)
 	_ = informer.SetWatchErrorHandlerWithContext((&watchErrors{}).handle)
 	return informer
 }
 
-// watchErrors logs refused requests of an informer. It logs the same refusal once, because the informer asks
-// again every few seconds.
+// watchErrors logs refused requests of an informer. It logs a repeated refusal only once, because the informer retries every few seconds.
 type watchErrors struct {
 	mu   sync.Mutex
 	said string // guarded by mu
@@ -88,7 +87,7 @@ type watchErrors struct {
 
 func (w *watchErrors) handle(ctx context.Context, r *cache.Reflector, err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || ctx.Err() != nil {
-		return // the reflector lists again
+		return // the reflector will list again
 	}
 	text := err.Error()
 	w.mu.Lock()

@@ -13,9 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
-// InstrumentAuth returns an Auth that works like auth and records a span for each authentication and
-// authorization. Spans carry user names and decisions, never credentials. A nil auth stays nil, so that WithAuth
-// can complain about it.
+// InstrumentAuth returns an Auth that works like auth and records a span for each authentication and authorization. Spans carry user names
+// and decisions, never credentials. It returns nil for a nil auth, so that WithAuth panics.
 func InstrumentAuth(auth Auth) Auth {
 	if auth == nil {
 		return nil

@@ -28,8 +28,8 @@ import (
 // sets itself; Prometheus adds job, instance and metrics_path.
 var kubeletSeries = []struct {
 	path, name, labels string
-	why                string // no node serves it: the reason
-	program            bool   // the program adds it, and package cli has the test
+	why                string // the reason if no node serves the metric
+	program            bool   // the program adds the metric, and package cli tests it
 }{
 	{path: "/metrics", name: "go_goroutines"},
 	{path: "/metrics", name: "process_cpu_seconds_total"},
@@ -52,10 +52,10 @@ var kubeletSeries = []struct {
 	{path: "/metrics", name: "kubelet_volume_stats_inodes", labels: "namespace persistentvolumeclaim"},
 	{path: "/metrics", name: "kubelet_volume_stats_inodes_free", labels: "namespace persistentvolumeclaim"},
 	{path: "/metrics", name: "kubelet_volume_stats_inodes_used", labels: "namespace persistentvolumeclaim"},
-	{path: "/metrics", name: "kubelet_certificate_manager_server_ttl_seconds", program: true},             // a node that requests its serving certificate
-	{path: "/metrics", name: "kubelet_certificate_manager_client_ttl_seconds", program: true},             // a node that requests its client certificate
-	{path: "/metrics", name: "kubelet_certificate_manager_client_expiration_renew_errors", program: true}, // the same
-	{path: "/metrics", name: "kubelet_server_expiration_renew_errors", program: true},                     // a node that requests its serving certificate
+	{path: "/metrics", name: "kubelet_certificate_manager_server_ttl_seconds", program: true},             // for a node that requests its serving certificate
+	{path: "/metrics", name: "kubelet_certificate_manager_client_ttl_seconds", program: true},             // for a node that requests its client certificate
+	{path: "/metrics", name: "kubelet_certificate_manager_client_expiration_renew_errors", program: true}, // for a node that requests its client certificate
+	{path: "/metrics", name: "kubelet_server_expiration_renew_errors", program: true},                     // for a node that requests its serving certificate
 	{path: "/metrics", name: "kubelet_cgroup_manager_duration_seconds", why: "the node makes no cgroups: where there are some, they are the provider's"},
 	{path: "/metrics", name: "kubelet_evictions", why: "the node evicts no pods; a provider that does tells it by the status of the pod and an event"},
 	{path: "/metrics", name: "kubelet_node_config_error", why: "it was about dynamic configuration, which no kubelet has any more"},
@@ -83,7 +83,7 @@ var kubeletSeries = []struct {
 	{path: "/metrics/probes", name: "prober_probe_total"},
 	{path: "/metrics/slis", name: "kubernetes_healthcheck", labels: "name type"},
 	{path: "/metrics/slis", name: "kubernetes_healthchecks_total", labels: "name status type"},
-	{path: "/metrics/resource", name: "container_cpu_usage_seconds_total", labels: "container namespace pod"}, // of metrics-server
+	{path: "/metrics/resource", name: "container_cpu_usage_seconds_total", labels: "container namespace pod"}, // used by metrics-server
 }
 
 // measuring is a provider with statistics of its pod.

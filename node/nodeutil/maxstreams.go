@@ -5,7 +5,7 @@ package nodeutil
 // defaultMaxStreams is far above ordinary use, and below the limit of the server's connections.
 const defaultMaxStreams = 2000
 
-// streamLimits returns the limits in all and for each user.
+// streamLimits returns the total limit and the limit per user.
 func (cfg *NodeConfig) streamLimits() (inAll, perUser int) {
 	inAll, perUser = cfg.MaxStreams, cfg.MaxStreamsPerUser
 	if inAll == 0 {

@@ -26,10 +26,9 @@ const maxGroupName = 40
 // for each node. The name is in ProviderConfig.Node, where newProvider also writes the special properties of the
 // node.
 //
-// opts are applied once, to a shared configuration of all nodes. Each node begins with its NodeSpec. The
-// NodeSpec must have no name. KubeAPIQPS and KubeAPIBurst are for all nodes together. With ShareNodes, a node
-// and its provider are made each time this process takes the node over. Like NewNode it starts no goroutine and
-// sends no request.
+// opts are applied once, to a shared configuration of all nodes. Each node starts from its NodeSpec, which must have no name. KubeAPIQPS
+// and KubeAPIBurst apply to all nodes together. With ShareNodes, a node and its provider are created each time this process takes over the
+// node. Like NewNode it starts no goroutine and sends no request.
 func NewFleet(names []string, newProvider NewProviderFunc, opts ...NodeOpt) (*Fleet, error) {
 	f, err := newFleet(names, newProvider, opts)
 	if err != nil {
@@ -79,7 +78,7 @@ func newFleet(names []string, newProvider NewProviderFunc, opts []NodeOpt) (*Fle
 		if f.group, err = b.newGroup(cfg.ShareNodes, names); err != nil {
 			return nil, err
 		}
-		names = nil // shared nodes are made when this process takes them
+		names = nil // shared nodes are created when this process takes them over
 	}
 	for _, name := range names {
 		n, err := f.make(name)
@@ -93,8 +92,8 @@ func newFleet(names []string, newProvider NewProviderFunc, opts []NodeOpt) (*Fle
 	return f, nil
 }
 
-// newGroup returns this process as a member of the processes with its nodes. Processes with other nodes are
-// another group, even under the same name: the group would give nodes to members that do not have them.
+// newGroup returns this process as a member of the group of processes with the same nodes. Processes with other nodes form another group,
+// even under the same name: otherwise a group could assign nodes to members that do not have them.
 func (b *base) newGroup(name string, nodes []string) (*replicas.Group, error) {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 || len(name) > maxGroupName {
 		return nil, fmt.Errorf("ShareNodes %q: want a name of at most %d small letters, digits and hyphens", name, maxGroupName)
@@ -104,14 +103,14 @@ func (b *base) newGroup(name string, nodes []string) (*replicas.Group, error) {
 	}
 	host, err := os.Hostname()
 	if err != nil || host == "" {
-		host = "a host without a name" // "" means that the process has left
+		host = "a host without a name" // "" would mean that the process has left
 	}
 	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(nodes)), "\n")))
 	name += "-" + hex.EncodeToString(sum[:4])
 	return replicas.New(b.clients.leases, name, name+"-"+rand.String(10), host), nil
 }
 
-// configFor returns the configuration of one of many nodes.
+// configFor returns the configuration of a node of a fleet.
 func (b *base) configFor(name string) NodeConfig {
 	cfg := b.common
 	b.common.NodeSpec.DeepCopyInto(&cfg.NodeSpec)

@@ -16,8 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// NewNode returns the node name with the provider of newProvider. It applies opts in order to the defaults of
-// NodeConfig, and checks and connects everything; it starts no goroutine and sends no request.
+// NewNode returns the node called name, with a provider from newProvider. It applies opts in order to the defaults of NodeConfig, and
+// checks and connects everything; it starts no goroutine and sends no request.
 func NewNode(name string, newProvider NewProviderFunc, opts ...NodeOpt) (*Node, error) {
 	if name == "" {
 		return nil, errors.New("make node: name is empty")
@@ -57,8 +57,8 @@ func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, e
 	return n, nil
 }
 
-// newNode returns a node on b with the configuration cfg. It sees its pods through pods. group is nil if no
-// other process shares the node.
+// newNode returns a node with the shared parts b and the configuration cfg. pods is the informer of its pods. group is nil if no other
+// process shares the node.
 func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInformer, nodes corev1client.NodeInterface, group *replicas.Group, newProvider NewProviderFunc) (*Node, error) {
 	n := &Node{base: b, name: name, cfg: cfg, lister: pods.Lister(), ready: make(chan struct{}), done: make(chan struct{})}
 	if _, err := pods.Informer().AddEventHandler(newPodStarts()); err != nil {
@@ -88,7 +88,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 	case nilcheck.Is(nodeProvider):
 		return nil, fmt.Errorf("make node provider: it is a nil %T; return a plain nil for a node that is always healthy", nodeProvider)
 	}
-	completeNode(&n.cfg.NodeSpec) // the provider may have written a status of its own
+	completeNode(&n.cfg.NodeSpec) // the provider may have written its own status
 	if b.server != nil {
 		declareStreams(&n.cfg)
 	}
@@ -115,7 +115,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 		NodeName:                  name,
 		OperatingSystem:           n.cfg.NodeSpec.Status.NodeInfo.OperatingSystem,
 		NodeAllocatable:           capacity.allocatable,
-		SetNodeCondition:          func(c corev1.NodeCondition) { n.node.SetCondition(c) }, // called while Run runs, so n.node is set
+		SetNodeCondition:          func(c corev1.NodeCondition) { n.node.SetCondition(c) }, // called during Run, when n.node is set
 		NodeAddresses:             capacity.addresses,
 	}
 	for _, opt := range n.cfg.PodControllerConfigOpts {
@@ -131,7 +131,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 	nodeOpts := []node.NodeControllerOpt{
 		node.WithNodeEnableLeaseV1WithRenewInterval(b.clients.leases, node.DefaultLeaseDuration, cfg.renewInterval()),
 		node.WithNodeEventRecorder(n.recorder("kubelet")),
-		node.WithNodeHealthyHook(n.pods.Kick), // pods that failed while the backend was down need not wait
+		node.WithNodeHealthyHook(n.pods.Kick), // retry pods that failed while the backend was down
 	}
 	if !n.cfg.DisableLeaseGuard {
 		nodeOpts = append(nodeOpts, node.WithNodeLeaseGuard(n.pods))
@@ -149,7 +149,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 	return n, nil
 }
 
-// attachNotices shows the state of the node's certificates at the node.
+// attachNotices shows the state of the node's certificates in the Node object.
 func (n *Node) attachNotices(events record.EventRecorder) {
 	if n.serving != nil {
 		n.serving.notices.attach(n.name, n.node, events)

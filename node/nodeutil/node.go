@@ -16,13 +16,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// Node is a whole virtual node. Make it with NewNode and start it, once, with Run.
+// Node is a complete virtual node. Create it with NewNode, and call Run once.
 type Node struct {
-	// Set by NewNode or NewFleet, constant afterwards.
+	// Set by NewNode or NewFleet, then constant.
 	*base
 	name     string
 	cfg      NodeConfig                // once the node controller runs, NodeSpec belongs to it
-	events   *lateRecorder             // nil: the program records events
+	events   *lateRecorder             // nil: the program has its own event recorder
 	naive    *node.NaiveNodeProviderV2 // nil: the program has a NodeProvider
 	provider Provider
 	lister   corev1listers.PodLister // of the pods of this node
@@ -41,7 +41,7 @@ type Node struct {
 	err     error // guarded by mu
 }
 
-// recorder returns the program's recorder, or a recorder that works while Run does.
+// recorder returns the program's recorder, or a recorder that works during Run.
 func (n *Node) recorder(component string) record.EventRecorder {
 	if n.cfg.EventRecorder != nil {
 		return n.cfg.EventRecorder
@@ -50,7 +50,7 @@ func (n *Node) recorder(component string) record.EventRecorder {
 	return n.events
 }
 
-// listenPort publishes the port that the system has chosen in the node.
+// listenPort publishes the port that the system has chosen in the Node object.
 func (n *Node) listenPort(addr net.Addr) {
 	completePort(&n.cfg.NodeSpec, addr.String())
 }
@@ -74,9 +74,8 @@ func (n *Node) Err() error {
 	return n.err
 }
 
-// WaitReady waits until the node is ready, Run has ended, ctx has ended or
-// timeout has passed, and returns nil only in the first case. A timeout of 0 or less waits
-// for as long as ctx lives.
+// WaitReady waits until the node is ready, Run has ended, ctx has ended or timeout has passed, and returns nil only in the first case. A
+// timeout of 0 or less means no timeout.
 func (n *Node) WaitReady(ctx context.Context, timeout time.Duration) error {
 	err := waitReady(ctx, timeout, n)
 	if holder, yes := n.node.StandsBy(); yes && n.Err() == nil && err != nil {
@@ -85,7 +84,7 @@ func (n *Node) WaitReady(ctx context.Context, timeout time.Duration) error {
 	return err
 }
 
-// waitReady is WaitReady of a Node and of a Fleet.
+// waitReady implements WaitReady for a Node and a Fleet.
 func waitReady(ctx context.Context, timeout time.Duration, n interface {
 	Ready() <-chan struct{}
 	Done() <-chan struct{}
@@ -111,8 +110,8 @@ func waitReady(ctx context.Context, timeout time.Duration, n interface {
 	}
 }
 
-// isWell answers /healthz: nil while the node is ready, and while it stands by for
-// another process: a rollout waits for the new pod to be healthy before it ends the old.
+// isWell answers /healthz: nil while the node is ready or waits for another process to release it: a rollout waits until the new pod is
+// healthy before it ends the old pod.
 func (n *Node) isWell(context.Context) error {
 	select {
 	case <-n.done:

@@ -104,7 +104,7 @@ func TestOptionsInOrder(t *testing.T) {
 	}
 	_, err := NewNode("n1", newMemory().asProvider,
 		WithPodControllerConfigOverrides(note("lost")),
-		WithNodeConfig(NodeConfig{HTTPListenAddr: "127.0.0.1:0"}), // replaces everything
+		WithNodeConfig(NodeConfig{HTTPListenAddr: "127.0.0.1:0"}), // replaces all earlier settings
 		WithClient(fake.NewClientset()),
 		WithPodControllerConfigOverrides(note("a"), note("b")),
 		func(cfg *NodeConfig) error {

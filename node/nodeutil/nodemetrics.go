@@ -20,12 +20,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// statsTimeout bounds the wait of /metrics for the provider: Prometheus gives up a scrape after 10 s by default,
-// and would lose all of the page.
+// statsTimeout bounds the time that /metrics waits for the provider: by default Prometheus aborts a scrape after 10 s, and would lose the
+// whole page.
 const statsTimeout = 5 * time.Second
 
-// metricsHandler serves the metrics of the library for all nodes of the process, the metrics of the process, and
-// the metrics of more.
+// metricsHandler serves the metrics of this library for all nodes of the process, the metrics of the process, and the gatherers more.
 func metricsHandler(more ...prometheus.Gatherer) http.Handler {
 	gatherers := append(prometheus.Gatherers{metrics.Registry, metrics.Process}, more...)
 	return promhttp.HandlerFor(gatherers, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
@@ -39,7 +38,7 @@ func (n *Node) metricsHandler(summary api.PodStatsSummaryHandlerFunc) http.Handl
 	})
 }
 
-// ownMetrics returns the metrics of this node alone, under the names of a kubelet.
+// ownMetrics returns the metrics of this node only, under a kubelet's names.
 func (n *Node) ownMetrics(ctx context.Context, summary api.PodStatsSummaryHandlerFunc) ([]*dto.MetricFamily, error) {
 	pods, err := n.lister.List(labels.Everything())
 	if err != nil {
@@ -49,7 +48,7 @@ func (n *Node) ownMetrics(ctx context.Context, summary api.PodStatsSummaryHandle
 		gauges("kubelet_node_name", "The name of the node. The value is always 1.", sample{1, []string{"node", n.name}}),
 		runningContainers(pods),
 	}
-	if !claimsVolumes(pods) { // statistics may cost requests to a backend
+	if !claimsVolumes(pods) { // statistics may need requests to a backend
 		return families, nil
 	}
 	var volumes []*dto.MetricFamily
@@ -64,7 +63,7 @@ func (n *Node) ownMetrics(ctx context.Context, summary api.PodStatsSummaryHandle
 	return append(families, volumes...), nil
 }
 
-// sample is one value of a metric, and names and values of its labels.
+// sample is a metric value with the names and values of its labels.
 type sample struct {
 	value  float64
 	labels []string
@@ -82,7 +81,7 @@ func gauges(name, help string, samples ...sample) *dto.MetricFamily {
 	return f
 }
 
-// runningContainers counts the containers of the backend, according to their statuses.
+// runningContainers counts containers by state, according to the pod statuses.
 func runningContainers(pods []*corev1.Pod) *dto.MetricFamily {
 	var running, exited float64
 	for _, pod := range pods {
@@ -101,7 +100,7 @@ func runningContainers(pods []*corev1.Pod) *dto.MetricFamily {
 		sample{exited, []string{"container_state", "exited"}}, sample{running, []string{"container_state", "running"}})
 }
 
-// claimsVolumes reports whether a pod has a volume of a claim.
+// claimsVolumes reports whether a pod has a volume from a claim.
 func claimsVolumes(pods []*corev1.Pod) bool {
 	for _, pod := range pods {
 		for i := range pod.Spec.Volumes {
@@ -113,8 +112,7 @@ func claimsVolumes(pods []*corev1.Pod) bool {
 	return false
 }
 
-// volumeStats returns the statistics of claimed volumes, as far as the provider reports them. Pods with a shared
-// claim have the same volume.
+// volumeStats returns the statistics of claimed volumes, if the provider reports them. Pods that share a claim have the same volume.
 func volumeStats(ctx context.Context, get api.PodStatsSummaryHandlerFunc) ([]*dto.MetricFamily, error) {
 	summary, err := get(ctx)
 	if err != nil || summary == nil {

@@ -18,9 +18,8 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// TestMetricsDoNotNeedTheBackend: a scrape of /metrics returns the metrics of the process and of the node within
-// the 10 s that Prometheus waits. The page has statistics of volumes, too; they are missing when the provider
-// does not answer.
+// TestMetricsDoNotNeedTheBackend: a scrape of /metrics returns the metrics of the process and of the node within the 10 s that Prometheus
+// waits. The page also has statistics of volumes, except when the provider does not answer.
 func TestMetricsDoNotNeedTheBackend(t *testing.T) {
 	for name, summary := range map[string]func(context.Context) (*statsv1alpha1.Summary, error){
 		"is silent": func(ctx context.Context) (*statsv1alpha1.Summary, error) {

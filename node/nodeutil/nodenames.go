@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxFleet bounds the nodes of one process. A mistyped range is then an error before memory runs out.
+// maxFleet bounds the nodes of one process. It makes a mistyped range an error before the memory is exhausted.
 const maxFleet = 10000
 
 // NodeNames returns the names that match patterns, in order. A pattern is a name with any number of ranges of

@@ -55,7 +55,7 @@ func defaultNode(name string) corev1.Node {
 	}
 }
 
-// completeNode fills in the program's empty fields.
+// completeNode sets the node fields that the program left empty.
 func completeNode(n *corev1.Node) {
 	info := &n.Status.NodeInfo
 	if info.OperatingSystem == "" {
@@ -71,16 +71,15 @@ func completeNode(n *corev1.Node) {
 	follow(n.Labels, corev1.LabelArchStable, runtime.GOARCH, info.Architecture)
 }
 
-// follow corrects a label that still has our default although the program has set another value in the node's
-// status: the scheduler uses the label.
+// follow corrects a label that still has the default although the program has set another value in the node's status, because the scheduler
+// uses the label.
 func follow(labels map[string]string, key, ours, actual string) {
 	if labels[key] == ours {
 		labels[key] = actual
 	}
 }
 
-// completePort publishes the port at which the API server reaches the node's server, unless the program has
-// named a port.
+// completePort publishes the port at which the API server reaches the node's server, unless the program has set a port.
 func completePort(n *corev1.Node, addr string) {
 	if n.Status.DaemonEndpoints.KubeletEndpoint.Port != 0 {
 		return
@@ -94,9 +93,9 @@ func completePort(n *corev1.Node, addr string) {
 	}
 }
 
-// kubeletVersion returns a version with the Kubernetes release of the client libraries in this binary, because
-// the node behaves like that release, and with a mark against confusion with a kubelet. API clients expect a
-// semantic version. Test binaries do not know their libraries.
+// kubeletVersion returns a version with the Kubernetes release of the client libraries in this binary, because the node behaves like that
+// release, and with a suffix that distinguishes it from a kubelet. API clients expect a semantic version. Test binaries have no information
+// about their libraries.
 func kubeletVersion() string {
 	var libraries []*debug.Module
 	if build, ok := debug.ReadBuildInfo(); ok {
@@ -113,7 +112,7 @@ func releaseOf(libraries []*debug.Module) string {
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		// The libraries are v0.X.Y for Kubernetes v1.X.Y.
+		// The libraries have version v0.X.Y for Kubernetes v1.X.Y.
 		if rest, ok := strings.CutPrefix(m.Version, "v0."); ok {
 			return "v1." + rest
 		}

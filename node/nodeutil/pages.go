@@ -37,7 +37,7 @@ func (b *base) addPages(routes *api.PodHandlerConfig) {
 	}
 }
 
-// isAlive answers /livez: a node that has ended does not begin again by itself.
+// isAlive answers /livez: it fails after the node has ended, because the node does not start again by itself.
 func (n *Node) isAlive(context.Context) error {
 	select {
 	case <-n.done:
@@ -47,7 +47,7 @@ func (n *Node) isAlive(context.Context) error {
 	}
 }
 
-// syncs answers /healthz/syncloop: this process works on pods, or another process does.
+// syncs answers /healthz/syncloop: it passes while this process, or the process that holds the node, syncs pods.
 func (n *Node) syncs(context.Context) error {
 	select {
 	case <-n.pods.Done():
@@ -65,8 +65,8 @@ func (n *Node) syncs(context.Context) error {
 	}
 }
 
-// kubeletConfiguration returns the part of a kubelet's configuration that applies here, with the values in
-// effect. It cannot include the decisions of a program's own Auth.
+// kubeletConfiguration returns the part of a kubelet's configuration that applies here, with the values in effect. It cannot describe a
+// program's own Auth.
 func (n *Node) kubeletConfiguration() *kubeletconfig.KubeletConfiguration {
 	duration := func(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
 	idle := n.cfg.StreamIdleTimeout
@@ -78,7 +78,7 @@ func (n *Node) kubeletConfiguration() *kubeletconfig.KubeletConfiguration {
 		EnableServer:                   ptr.To(n.server != nil),
 		SyncFrequency:                  duration(n.cfg.InformerResyncPeriod),
 		NodeStatusUpdateFrequency:      duration(node.DefaultPingInterval),
-		NodeStatusReportFrequency:      duration(5 * time.Minute), // of a node with a lease, see node.DefaultStatusUpdateInterval
+		NodeStatusReportFrequency:      duration(5 * time.Minute), // for a node with a lease, see node.DefaultStatusUpdateInterval
 		NodeLeaseDurationSeconds:       node.DefaultLeaseDuration,
 		StreamingConnectionIdleTimeout: duration(idle),
 		EnableDebuggingHandlers:        ptr.To(true),
@@ -111,7 +111,7 @@ func (n *Node) describeServer(c *kubeletconfig.KubeletConfiguration) {
 		}
 	}
 	if port := n.server.port.Load(); port != 0 {
-		c.Port = port // for port 0, the port chosen by the system
+		c.Port = port // the chosen port, if the configured port is 0
 	}
 	served := hardened(n.server.tls)
 	c.TLSMinVersion = map[uint16]string{tls.VersionTLS12: "VersionTLS12", tls.VersionTLS13: "VersionTLS13"}[served.MinVersion]

@@ -11,7 +11,7 @@ import (
 
 // parts run together: when one of them ends, the others end too.
 type parts struct {
-	parent context.Context // its end asks all parts to end
+	parent context.Context // when it ends, all parts end
 	ctx    context.Context // of the parts
 	group  *errgroup.Group
 }
@@ -21,13 +21,12 @@ func newParts(parent context.Context) *parts {
 	return &parts{parent: parent, ctx: ctx, group: group}
 }
 
-// start runs one part. The first part to end early ends them all, with or without an error; later errors of the
-// other parts are no errors.
+// start runs a part. The first part that ends early ends all others, with or without an error; later errors of other parts are ignored.
 func (p *parts) start(what string, part func(context.Context) error) {
 	p.group.Go(func() error { return p.run(what, part) })
 }
 
-// wait runs the last part, in the goroutine of the caller, and returns when all have ended.
+// wait runs the last part in the goroutine of the caller, and returns when all parts have ended.
 func (p *parts) wait(what string, part func(context.Context) error) error {
 	err := p.run(what, part)
 	p.group.Go(func() error { return err })

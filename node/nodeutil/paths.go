@@ -11,19 +11,18 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// isPlain reports whether every router reads p in the same way: it begins with a slash and has no empty, "." or
-// ".." part. A slash at the end does not count.
+// isPlain reports whether every router reads p in the same way: it begins with a slash and has no empty, "." or ".." part. A trailing slash
+// is allowed.
 func isPlain(p string) bool {
 	plain := strings.TrimSuffix(p, "/")
 	return p == "/" || len(plain) > 1 && plain[0] == '/' && path.Clean(p) == plain
 }
 
-// streams has the first parts, in lower case, of paths that run commands.
+// streams has the first path segments, in lower case, of routes that run commands.
 var streams = []string{"exec", "attach", "portforward", "run"}
 
-// isStream reports whether req may run a command or open a stream. This includes every request that takes over
-// the connection, wherever a program has mounted the routes, and every path that a router could take for another
-// path.
+// isStream reports whether req may run a command or open a stream. This includes every upgrade request, wherever the program has mounted
+// the routes, and every path that a router could read as another path.
 func isStream(req *http.Request) bool {
 	if !isPlain(req.URL.Path) || httpstream.IsUpgradeRequest(req) {
 		return true

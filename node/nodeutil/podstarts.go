@@ -19,7 +19,7 @@ var podStartDuration = metrics.NewHistogram("kubelet_pod_start_duration_seconds"
 // podStarts measures the start times of pods. It is an event handler of their informer.
 type podStarts struct {
 	mu   sync.Mutex
-	seen map[types.UID]time.Time // guarded by mu; pods that do not run yet
+	seen map[types.UID]time.Time // guarded by mu; pods that are not running yet
 }
 
 var _ cache.ResourceEventHandler = (*podStarts)(nil)

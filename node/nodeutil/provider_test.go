@@ -18,9 +18,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// memory is a provider that only remembers its pods. An exec lasts until its caller ends it.
+// memory is a provider that only stores its pods. An exec lasts until its caller ends it.
 type memory struct {
-	execs chan struct{} // receives when an exec has begun
+	execs chan struct{} // receives a value when an exec has started
 
 	mu     sync.Mutex
 	pods   map[string]*corev1.Pod

@@ -12,23 +12,20 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// VolumeProvisioner is an optional ability of a provider with room for PersistentVolumes on the machine. The
-// node makes a volume for each claim that the scheduler gives it, of a StorageClass with the provisioner
-// virtual-kubelet.io/local-path. It removes the volume when it is released. It needs permissions that no node
-// has: the rules of deploy/manifests/provisioner.yaml.
+// VolumeProvisioner is an optional ability of a provider that can store PersistentVolumes on its machine. The node creates a volume for
+// each claim that the scheduler assigns to it, if the StorageClass has the provisioner virtual-kubelet.io/local-path. It removes the volume
+// when the volume is released. This needs permissions that nodes do not have by default: the rules of deploy/manifests/provisioner.yaml.
 type VolumeProvisioner interface {
-	// ProvisionsVolumes reports whether the node is to provision volumes. It is called once, before the node
-	// runs.
+	// ProvisionsVolumes reports whether the node should provision volumes. It is called once, before the node runs.
 	ProvisionsVolumes() bool
-	// MakeVolume makes an empty directory for a volume of that name, writable for every user, and returns its
-	// path. It leaves an existing directory as it is.
+	// MakeVolume makes an empty directory for the volume name, writable for every user, and returns its path. It leaves an existing
+	// directory as it is.
 	MakeVolume(ctx context.Context, name string) (path string, err error)
-	// RemoveVolume removes the directory with all its content. After an error it is called again. A missing
-	// directory is no error.
+	// RemoveVolume removes the directory with all its content. It is called again after an error. It returns nil for a missing directory.
 	RemoveVolume(ctx context.Context, name string) error
 }
 
-// startProvisioner starts the provisioner, if the provider has room for volumes.
+// startProvisioner starts the provisioner, if the provider supports it.
 func (n *Node) startProvisioner(p *parts) {
 	if provisioner, ok := n.provider.(VolumeProvisioner); ok && provisioner.ProvisionsVolumes() {
 		p.start("volume provisioner", func(ctx context.Context) error { return n.provision(ctx, provisioner) })

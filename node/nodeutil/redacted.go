@@ -17,15 +17,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// redacted is the provider for requests. Its errors in logs and answers contain no secrets of the pods. Streams
-// and logs are the containers' own words and pass unchanged.
+// redacted wraps the provider for HTTP requests. It removes the secrets of pods from errors, which appear in logs and responses. The
+// content of streams and logs is unchanged.
 type redacted struct {
 	Provider
 	pods *node.PodController
 }
 
-// redact redacts the error of a call. A panic continues with its text redacted, unless it requests to cut the
-// connection.
+// redact redacts the error of a call. A panic continues with its text redacted, unless it is http.ErrAbortHandler.
 func (r redacted) redact(namespace, name string, err *error) {
 	if v := recover(); v != nil {
 		if err, is := v.(error); !is || !errors.Is(err, http.ErrAbortHandler) {
@@ -60,7 +59,7 @@ func (r redacted) PortForward(ctx context.Context, namespace, pod string, port i
 	return r.Provider.PortForward(ctx, namespace, pod, port, stream)
 }
 
-// GetPods lists the pods of the backend. Their statuses are redacted too.
+// GetPods lists the pods of the backend, with redacted statuses.
 func (r redacted) GetPods(ctx context.Context) (pods []*corev1.Pod, err error) {
 	defer r.redact("", "", &err)
 	got, err := r.Provider.GetPods(ctx)
@@ -75,13 +74,13 @@ func (r redacted) GetPods(ctx context.Context) (pods []*corev1.Pod, err error) {
 	return pods, err
 }
 
-// GetStatsSummary returns usage.
+// GetStatsSummary returns the usage of the node and its pods.
 func (r redacted) GetStatsSummary(ctx context.Context) (s *statsv1alpha1.Summary, err error) {
 	defer r.redact("", "", &err)
 	return r.Provider.GetStatsSummary(ctx)
 }
 
-// GetMetricsResource returns metrics.
+// GetMetricsResource returns the metrics for metrics-server.
 func (r redacted) GetMetricsResource(ctx context.Context) (m []*dto.MetricFamily, err error) {
 	defer r.redact("", "", &err)
 	return r.Provider.GetMetricsResource(ctx)

@@ -15,11 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// redactedEvents records the events of a provider without the secrets of the pods in them: messages of a probe,
-// a hook or a runtime may contain secrets.
+// redactedEvents removes the secrets of pods from the events of a provider: messages of a probe, a hook or a runtime may contain secrets.
 type redactedEvents struct {
 	record.EventRecorder
-	pods **node.PodController // nil while the provider is being made
+	pods **node.PodController // nil while the provider is being created
 }
 
 // Event records an event.
@@ -42,7 +41,7 @@ func (r redactedEvents) AnnotatedEventf(object runtime.Object, annotations map[s
 func (r redactedEvents) text(object runtime.Object, message string) string {
 	pods := *r.pods
 	if pods == nil {
-		return message // the provider is being made: no secret was read yet
+		return message // no pod was resolved yet, so there are no secrets
 	}
 	namespace, name := "", ""
 	if ref, ok := object.(*corev1.ObjectReference); ok {

@@ -9,8 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// registration has the fields of the registered node. The NodeSpec itself belongs to the node controller once
-// the controller runs.
+// registration has fields of the node as registered. The NodeSpec itself belongs to the node controller once the controller runs.
 type registration struct {
 	taints     []corev1.Taint
 	providerID string

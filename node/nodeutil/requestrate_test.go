@@ -138,7 +138,7 @@ func TestFault15RefusedWritesAreSlowAtTheDefaultRate(t *testing.T) {
 		c := api.clients(t, NodeConfig{})
 		const n = 1000
 		took := each(n, func(i int) {
-			for time.Since(began) < 2*storm { // the pod controller tries again, as long as it takes
+			for time.Since(began) < 2*storm { // the pod controller retries until the write succeeds
 				_, err := c.main.CoreV1().Pods("d").Patch(t.Context(), fmt.Sprint("p", i), types.StrategicMergePatchType, []byte(`{}`), metav1.PatchOptions{}, "status")
 				if err == nil {
 					return

@@ -31,7 +31,7 @@ func TestSecurityB4TenRotationsLoseNoRequest(t *testing.T) {
 	cluster := testapi.New(t, testapi.Options{APIServerArgs: []string{"--enable-bootstrap-token-auth=true"}, NoScheduler: true})
 	b := newBootstrapping(t)
 	b.allowedBy(cluster)
-	renew := func(*x509.Certificate) time.Time { return time.Now().Add(600 * time.Millisecond) } // and the files are looked at once a second
+	renew := func(*x509.Certificate) time.Time { return time.Now().Add(600 * time.Millisecond) } // the files are checked once a second
 	n, err := b.node(func(cfg *NodeConfig) error { cfg.renewCertificate = renew; return nil })
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ func servedPaths(t *testing.T, n *Node) []string {
 	var paths []string
 	err := routes.Walk(func(route *mux.Route, _ *mux.Router, _ []*mux.Route) error {
 		path, err := route.GetPathTemplate()
-		if !strings.HasSuffix(path, "/") { // each is there with and without a slash at its end
+		if !strings.HasSuffix(path, "/") { // each route exists with and without a trailing slash
 			paths = append(paths, strings.NewReplacer("{", "", "}", "").Replace(path))
 		}
 		return err
@@ -183,7 +183,7 @@ func TestSecurityE10SeriesAreBounded(t *testing.T) {
 	ask := func() {
 		path := paths[random.IntN(len(paths))]
 		if strings.HasSuffix(strings.TrimSuffix(path, "/"), "/profile") {
-			path = "/pods" // a profile takes its time
+			path = "/pods" // a profile takes time
 		}
 		if random.IntN(2) == 0 {
 			path += fmt.Sprintf("/%x", random.Uint64())
@@ -194,7 +194,7 @@ func TestSecurityE10SeriesAreBounded(t *testing.T) {
 		}
 		token := []string{"", "bob", "root"}[random.IntN(3)]
 		if random.IntN(100) == 0 {
-			token = "bad" // each is a question to the API server
+			token = "bad" // each such request asks the API server
 		}
 		n.ask(request(method, path, token))
 	}

@@ -11,17 +11,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// podsHeadStart is how long the node controller waits for the pod controller. After that, a backend or a cache
-// that hangs no longer prevents the registration of the node; its Ready condition shows the problem.
+// podsHeadStart is the time that the node controller waits for the pod controller. After that, a backend or a cache that hangs no longer
+// prevents the registration of the node; its Ready condition shows the problem.
 const podsHeadStart = 10 * time.Second
 
-// Run runs the node until ctx ends, and then returns the error of ctx. It opens the server's port first, so that
-// a port in use is an error before the node appears. Then it starts the informers and the pod controller, and
-// the node controller when the pod controller is ready. If one of them ends, the others are stopped and Run
-// returns its error.
+// Run runs the node until ctx ends, and then returns the error of ctx. It opens the server's port first, so that a port conflict is an
+// error before the node is registered. Then it starts the informers and the pod controller, and the node controller when the pod controller
+// is ready. If one of them ends, the others are stopped and Run returns its error.
 //
-// Everything that Run started has ended when it returns, except a provider call that ignores its context. The
-// Node object is left in place. A second call is an error.
+// When Run returns, everything that it started has ended, except provider calls that ignore their context. The Node object remains. A
+// second call is an error.
 func (n *Node) Run(ctx context.Context) error {
 	n.mu.Lock()
 	if n.inFleet {
@@ -76,7 +75,7 @@ func (n *Node) runParts(p *parts) error {
 	return p.wait("pod controller", func(ctx context.Context) error { return n.pods.Run(ctx, n.cfg.NumWorkers) })
 }
 
-// waitForPods gives the pod controller its head start.
+// waitForPods waits for the pod controller, at most podsHeadStart.
 func (n *Node) waitForPods(ctx context.Context) {
 	timer := time.NewTimer(podsHeadStart)
 	defer timer.Stop()
@@ -88,8 +87,8 @@ func (n *Node) waitForPods(ctx context.Context) {
 	}
 }
 
-// beginReady makes the initial node ready, if the pod controller is ready and the program has no NodeProvider. A
-// node for which another process acted until now, or that is restarted, must not be unready for a moment.
+// beginReady makes the initial node ready, if the pod controller is ready and the program has no NodeProvider. A node that another process
+// ran until now, or that is restarted, must not become unready briefly.
 func (n *Node) beginReady() {
 	if n.naive == nil {
 		return
@@ -97,12 +96,12 @@ func (n *Node) beginReady() {
 	select {
 	case <-n.pods.Ready():
 		ready := readyNode(&n.cfg.NodeSpec, time.Now()).Status
-		n.cfg.NodeSpec.Status.Phase, n.cfg.NodeSpec.Status.Conditions = ready.Phase, ready.Conditions // other goroutines may read the rest
+		n.cfg.NodeSpec.Status.Phase, n.cfg.NodeSpec.Status.Conditions = ready.Phase, ready.Conditions // other goroutines may read the other fields
 	default:
 	}
 }
 
-// becomeReady closes ready once both controllers are ready. An error other than the end of ctx ends the node.
+// becomeReady closes ready once both controllers are ready. It returns nil if ctx ends first.
 func (n *Node) becomeReady(ctx context.Context) error {
 	for _, ready := range []<-chan struct{}{n.pods.Ready(), n.node.Ready()} {
 		select {

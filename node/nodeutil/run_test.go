@@ -23,7 +23,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// running is a node in the middle of Run.
+// running is a node that runs in the background of a test.
 type running struct {
 	*Node
 	client *fake.Clientset

@@ -24,7 +24,7 @@ const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 90 * time.Second
 	maxHeaderBytes    = 64 << 10
-	// closeTimeout bounds the end of the server, also when a handler ignores its context.
+	// closeTimeout bounds the shutdown of the server, even if a handler ignores its context.
 	closeTimeout = 4 * time.Second
 )
 
@@ -34,7 +34,7 @@ type server struct {
 	addr      string
 	tls       *tls.Config
 	handler   http.Handler
-	routeAuth Auth // nil: the routes have no authentication
+	routeAuth Auth // nil: the routes are not authenticated
 	port      atomic.Int32
 }
 
@@ -65,7 +65,7 @@ func newServer(cfg *NodeConfig, client kubernetes.Interface, nodeName string) (*
 	}, nil
 }
 
-// checkTLS finds mistakes early that would otherwise fail every handshake.
+// checkTLS returns an error for mistakes that would fail every handshake.
 func checkTLS(cfg *tls.Config) error {
 	if !hasCertificate(cfg) {
 		return errors.New("TLSConfig has no serving certificate; add one with WithKeyPairFiles, set GetCertificate, or use WithServingCertificateRequests")
@@ -73,7 +73,7 @@ func checkTLS(cfg *tls.Config) error {
 	return nil
 }
 
-// listen opens the port. Connections wait in the kernel until serve, and are limited then.
+// listen opens the port. Connections wait in the kernel until serve accepts them within the limits.
 func (s *server) listen(ctx context.Context) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", s.addr)
@@ -86,14 +86,14 @@ func (s *server) listen(ctx context.Context) (net.Listener, error) {
 	return limitConns(ctx, l), nil
 }
 
-// serve answers requests until ctx ends, and then returns nil. Requests and streams
-// see the end of ctx in their own context; serve waits for them a few seconds.
+// serve answers requests until ctx ends, and then returns nil. The contexts of requests and streams end with ctx; serve waits a few seconds
+// for them.
 func (s *server) serve(ctx context.Context, l net.Listener) error {
 	base := ctx
 	if s.routeAuth != nil {
 		base = withRouteAuth(ctx, s.routeAuth)
 	}
-	// The server itself forgets connections that a stream has taken over.
+	// http.Server does not track connections that a stream has taken over.
 	var busy sync.WaitGroup
 	srv := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -107,7 +107,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          stdlog.New(errorLog{log.G(ctx)}, "", 0),
-		// Otherwise net/http answers OPTIONS * itself, to every client.
+		// Otherwise net/http answers OPTIONS * itself, without authentication.
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return base },
 	}
@@ -137,8 +137,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// waitFor waits until wg is done or ctx ends. In the second case its goroutine stays for as long as the handlers
-// that ignore their context.
+// waitFor waits until wg is done or ctx ends. In the second case its goroutine lives as long as handlers that ignore their context.
 func waitFor(ctx context.Context, wg *sync.WaitGroup) error {
 	done := make(chan struct{})
 	go func() {
@@ -153,8 +152,7 @@ func waitFor(ctx context.Context, wg *sync.WaitGroup) error {
 	}
 }
 
-// errorLog receives the lines of http.Server. Handshakes fail whenever a client probes the port, so they are not
-// worth a warning.
+// errorLog receives the lines of http.Server. Port probes cause failed handshakes, so these are not logged as warnings.
 type errorLog struct{ logger log.Logger }
 
 func (l errorLog) Write(line []byte) (int, error) {

@@ -15,9 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// defaultAuth returns the server's additional authentication and authorization, or nil if the program has
-// declined it by name. A TLSConfig that requires client certificates does not decline it: every node of a
-// cluster has a certificate of the same authority.
+// defaultAuth returns the server's additional authentication and authorization, or nil if the program has explicitly disabled it. A
+// TLSConfig that requires client certificates does not disable it: every node of a cluster has a certificate from the same authority.
 func defaultAuth(cfg *NodeConfig, client kubernetes.Interface, nodeName string) (Auth, error) {
 	if cfg.unauthenticated {
 		return nil, nil
@@ -55,15 +54,15 @@ func authenticates(h http.Handler) bool {
 func withServerAuth(auth Auth, cfg *NodeConfig) http.Handler {
 	wrapped := cfg.mux != nil && !sameValue(cfg.Handler, cfg.mux)
 	if auth == nil || authenticates(cfg.Handler) || wrapped {
-		return cfg.Handler // the routes guard the rest, see authMux
+		return cfg.Handler // authMux protects the routes
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		authenticateOnce(auth, cfg.Handler, w, req)
 	})
 }
 
-// plainPaths keeps every path that routers read in different ways from h. An http.ServeMux in h would answer
-// such a path with a redirect, without authorization. Such a path is 404, for authorized callers.
+// plainPaths returns a handler that answers 404 for every path that routers read in different ways, and passes other requests to h. An
+// http.ServeMux in h would redirect such a path without authorization. The 404 too needs authorization.
 func plainPaths(auth Auth, h http.Handler) http.Handler {
 	nowhere := http.HandlerFunc(api.NotFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -78,14 +77,14 @@ func plainPaths(auth Auth, h http.Handler) http.Handler {
 	})
 }
 
-// authenticateOnce asks auth, unless another Auth has already allowed the request. It leaves the credentials in
-// place for a WithAuth further down.
+// authenticateOnce calls next if auth, or an earlier Auth, allows the request. It leaves the credentials in the request for a WithAuth in
+// next.
 func authenticateOnce(auth Auth, next http.Handler, w http.ResponseWriter, req *http.Request) {
 	if _, ok := callerOf(req.Context()); ok {
 		next.ServeHTTP(w, req)
 		return
 	}
-	who, refused := decide(auth, req.Clone(req.Context())) // authenticators take the token out of the header
+	who, refused := decide(auth, req.Clone(req.Context())) // authenticators remove the token from the header
 	if refused != nil {
 		refused.write(w, req)
 		return
@@ -95,14 +94,13 @@ func authenticateOnce(auth Auth, next http.Handler, w http.ResponseWriter, req *
 
 type routeAuthKey struct{}
 
-// withRouteAuth makes the routes of an authMux require auth. The server puts auth into every request; a program
-// that serves the mux with its own server also authenticates on its own.
+// withRouteAuth makes the routes of an authMux require auth. The server adds auth to every request; a program that serves the mux with its
+// own server must authenticate itself.
 func withRouteAuth(ctx context.Context, auth Auth) context.Context {
 	return context.WithValue(ctx, routeAuthKey{}, auth)
 }
 
-// authMux puts the authentication behind the handlers around mux: there it can see whether a WithAuth has
-// allowed the request.
+// authMux authenticates inside the handlers around mux, where it can see whether a WithAuth has allowed the request.
 type authMux struct{ api.ServeMux }
 
 func (m authMux) Handle(path string, h http.Handler) {
@@ -116,14 +114,14 @@ func (m authMux) Handle(path string, h http.Handler) {
 	}))
 }
 
-// sameValue compares two interfaces without panicking on values, such as functions, that cannot be compared.
+// sameValue compares two interfaces without a panic for values that cannot be compared, such as functions.
 func sameValue(a, b any) bool {
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
 	return va.IsValid() && vb.IsValid() && va.Comparable() && vb.Comparable() && a == b
 }
 
-// clientCAs makes a pool of authorities usable for authentication. The content cannot be read back from a pool;
-// authentication does not need it.
+// clientCAs provides the authorities of a pool for authentication. A pool cannot return its certificates as PEM; authentication does not
+// need that.
 type clientCAs struct{ pool *x509.CertPool }
 
 var _ dynamiccertificates.CAContentProvider = clientCAs{}

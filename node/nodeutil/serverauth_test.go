@@ -58,8 +58,8 @@ func TestSecurityA3NoServerWithoutAuthenticationByAccident(t *testing.T) {
 		handler func(mux http.Handler) http.Handler
 		noMux   bool // the program does not use AttachProviderRoutes
 		opts    []NodeOpt
-		want    map[string]int // of a provider route, by token
-		own     map[string]int // of the program's own route
+		want    map[string]int // status of a provider route, by token
+		own     map[string]int // status of the program's own route, by token
 	}{
 		{name: "bare mux", handler: func(mux http.Handler) http.Handler { return mux }, want: byWebhook, own: byWebhook},
 		{name: "bare handler", noMux: true, handler: func(http.Handler) http.Handler { return hello }, want: byWebhook, own: byWebhook},
@@ -114,7 +114,7 @@ func TestSecurityA3NoPathGetsAround(t *testing.T) {
 
 func TestSecurityA4CertificatesAndTokensSideBySide(t *testing.T) {
 	ca, other := testpki.New(t), testpki.New(t)
-	expired := &testpki.Authority{} // stands for certificates of ca whose time has passed
+	expired := &testpki.Authority{} // stands for an authority whose certificates have expired
 	for _, tc := range []struct {
 		name  string
 		opt   NodeOpt

@@ -70,7 +70,7 @@ func inFakeTime(t *testing.T, test func(t *testing.T, p *pipes, clientTLS *tls.C
 	})
 }
 
-// open returns how long conn stays open while its client does nothing.
+// open returns the time that conn stays open while its client is idle.
 func open(t *testing.T, conn net.Conn) time.Duration {
 	t.Helper()
 	begin := time.Now()

@@ -16,17 +16,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certrequest"
 )
 
-// servingPrefix is the prefix of the certificate files in a directory, as for a kubelet.
+// servingPrefix is the prefix of the certificate files in the directory, the same as a kubelet's.
 const servingPrefix = "kubelet-server"
 
-// WithServingCertificateRequests makes the node request the serving certificate of its server from the API
-// server: by CertificateSigningRequests to kubernetes.io/kubelet-serving, for system:node:NAME and the addresses
-// in its status. It requests again when 70 to 90 % of the certificate's life have passed or the node has a new
-// address. Certificate and key are kept in dir; with "" only in memory, and every start makes a request.
+// WithServingCertificateRequests makes the node request the serving certificate of its server from the API server: by
+// CertificateSigningRequests to kubernetes.io/kubelet-serving, for system:node:NAME and the addresses in its status. It requests again when
+// 70 to 90 % of the certificate's life have passed or the node has a new address. It keeps the certificate and the key in dir. If dir is
+// "", it keeps them in memory, and each start makes a new request.
 //
-// The cluster must approve the requests, which it does not do by itself. Until then the server answers no
-// handshake, and the node has the condition ServingCertificatePending. A serving certificate in TLSConfig beside
-// it is an error, and so is a Fleet.
+// The requests must be approved; a cluster does not do this by default. Until then TLS handshakes fail, and the node has the condition
+// ServingCertificatePending. The option cannot be combined with a serving certificate in TLSConfig, and not used for a Fleet.
 func WithServingCertificateRequests(dir string) NodeOpt {
 	return func(cfg *NodeConfig) error {
 		cfg.servingRequests = &servingRequests{dir: dir}
@@ -37,7 +36,7 @@ func WithServingCertificateRequests(dir string) NodeOpt {
 	}
 }
 
-// servingCertificate is the certificate of a node's server, if the node requests it.
+// servingCertificate is a serving certificate that the node requests from the cluster.
 type servingCertificate struct {
 	*certrequest.Manager
 	notices   *certNotices
@@ -87,7 +86,7 @@ func (s *servingCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	return nil, errors.New("no serving certificate was granted to this node yet")
 }
 
-// observe takes the addresses of the node.
+// observe requests the certificate for the addresses of n.
 func (s *servingCertificate) observe(n *corev1.Node) {
 	addresses := append([]corev1.NodeAddress(nil), n.Status.Addresses...)
 	s.addresses.Store(&addresses)

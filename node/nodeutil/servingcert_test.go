@@ -144,7 +144,7 @@ func TestSecurityB3DeniedRequestIsTold(t *testing.T) {
 	}
 	until(t, "there is an event", func() bool {
 		events, err := a.client.CoreV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
-		denied := slices.DeleteFunc(events.Items, func(e corev1.Event) bool { return e.Reason != "CertificateDenied" }) // the node has other events
+		denied := slices.DeleteFunc(events.Items, func(e corev1.Event) bool { return e.Reason != "CertificateDenied" }) // the node has other events too
 		return err == nil && len(denied) == 1 && denied[0].InvolvedObject.Name == "n1"
 	})
 	lax := &tls.Config{InsecureSkipVerify: true}

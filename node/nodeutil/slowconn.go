@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// slowestRead bounds a client's time to read one write of the server, 16 KiB at most. A client that never reads,
-// for example a log, would hold a connection and its goroutines for ever.
+// slowestRead bounds a client's time to read one write of the server, 16 KiB at most. Without it, a client that never reads a log would
+// hold a connection and its goroutines for ever.
 const slowestRead = 10 * time.Minute
 
 // slowConn ends a connection if the client does not read.
@@ -20,8 +20,8 @@ type slowConn struct {
 	slowest time.Duration
 
 	mu       sync.Mutex
-	deadline time.Time // guarded by mu; set by the users of the connection
-	late     error     // guarded by mu; of the first write that the client did not read in time
+	deadline time.Time // guarded by mu; the deadline that the users of the connection set
+	late     error     // guarded by mu; the error of the first write that the client did not read in time
 }
 
 // SetDeadline implements net.Conn.
@@ -40,8 +40,7 @@ func (c *slowConn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// Write implements net.Conn. After a write that was not read in time, the rest fail at once: the goodbye of TLS
-// would wait once more.
+// Write implements net.Conn. After a write timed out, later writes fail at once: otherwise the close alert of TLS would wait again.
 func (c *slowConn) Write(b []byte) (int, error) {
 	if err := c.begin(); err != nil {
 		return 0, err
@@ -55,7 +54,7 @@ func (c *slowConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// begin sets the deadline of a write.
+// begin sets the deadline for a write.
 func (c *slowConn) begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

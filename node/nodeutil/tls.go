@@ -59,7 +59,7 @@ func WithCACert(pem []byte) func(*tls.Config) error {
 	return func(cfg *tls.Config) error {
 		pool := x509.NewCertPool()
 		if cfg.ClientCAs != nil {
-			pool = cfg.ClientCAs.Clone() // cfg may be a clone, and share its pool with the original
+			pool = cfg.ClientCAs.Clone() // cfg may be a clone that shares its pool with the original
 		}
 		if !pool.AppendCertsFromPEM(pem) {
 			return errors.New("no CA certificate found in PEM data")

@@ -48,8 +48,7 @@ func WithClientCAFile(path string) NodeOpt {
 	}
 }
 
-// ClientCAFile returns the provider that WithClientCAFile uses, for programs that make their WebhookAuth
-// themselves. It needs no Run.
+// ClientCAFile returns the provider that WithClientCAFile uses, for programs that create their own WebhookAuth. Its Run need not be called.
 func ClientCAFile(path string) (dynamiccertificates.CAContentProvider, error) {
 	files, err := certfile.CAs(path)
 	if err != nil {

@@ -25,7 +25,7 @@ type load struct {
 	sent atomic.Int64
 	stop func()
 
-	mu      sync.RWMutex // read while a request is on its way
+	mu      sync.RWMutex // read-locked during a request
 	clients []*http.Client
 }
 

@@ -40,7 +40,7 @@ func TestSecurityB6ScanOfVersionsAndSuites(t *testing.T) {
 	for name, tc := range map[string]struct {
 		opt      func(*tls.Config) error
 		versions []uint16
-		suites   []uint16 // of TLS 1.2
+		suites   []uint16 // suites of TLS 1.2
 	}{
 		"default":   {func(*tls.Config) error { return nil }, both, DefaultServerCiphers()},
 		"lax":       {lax, both, DefaultServerCiphers()},

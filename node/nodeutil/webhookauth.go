@@ -27,35 +27,33 @@ const (
 	tokenCacheTTL = 2 * time.Minute
 	allowCacheTTL = 5 * time.Minute
 	denyCacheTTL  = 30 * time.Second
-	// reviewTimeout bounds one request to the API server. An API server that does not answer then costs a caller
-	// seconds, and no goroutine of the server waits for ever.
+	// reviewTimeout bounds one request to the API server. If the API server does not answer, a caller waits only seconds, and no goroutine
+	// of the server waits for ever.
 	reviewTimeout = 10 * time.Second
 )
 
 // WebhookAuthConfig is the configuration of WebhookAuth. Options may change any field.
 type WebhookAuthConfig struct {
-	// AuthnConfig configures the authentication of callers. Set ClientCertificateCAContentProvider to accept
-	// client certificates beside tokens.
+	// AuthnConfig configures the authentication of callers. Set ClientCertificateCAContentProvider to accept client certificates in
+	// addition to tokens.
 	AuthnConfig authenticatorfactory.DelegatingAuthenticatorConfig
 	// AuthzConfig configures the authorization of callers.
 	AuthzConfig authorizerfactory.DelegatingAuthorizerConfig
-	// ReviewPods requires a second permission for a request about a pod: create pods/exec, pods/attach or
-	// pods/portforward, or get pods/log, in its namespace. The caller is the client that connects to the node;
-	// behind kubectl that is the API server, whose identity then needs these permissions beside its permissions
-	// on nodes.
+	// ReviewPods requires a second permission for a request about a pod: create pods/exec, pods/attach or pods/portforward, or get
+	// pods/log, in its namespace. The caller is the client that connects to the node; behind kubectl that is the API server, whose identity
+	// then needs these permissions in addition to its permissions on nodes.
 	ReviewPods bool
 }
 
-// WebhookAuthOption changes a WebhookAuthConfig. An error ends WebhookAuth.
+// WebhookAuthOption changes a WebhookAuthConfig. If it returns an error, WebhookAuth fails.
 type WebhookAuthOption func(*WebhookAuthConfig) error
 
-// WebhookAuth returns an Auth that asks the API server, as a kubelet does: bearer tokens by TokenReview,
-// permissions by SubjectAccessReview on the Node object nodeName (see NodeRequestAttr.Alternatives). Answers are
-// cached: 2 minutes for tokens, 5 minutes for allowed and 30 seconds for denied permissions. Anonymous requests
-// are refused, and so is every uncached request while the API server does not answer. With a
-// *kubernetes.Clientset it shares the connection, but not the limits.
+// WebhookAuth returns an Auth that asks the API server, as a kubelet does: bearer tokens by TokenReview, permissions by SubjectAccessReview
+// on the Node object nodeName (see NodeRequestAttr.Alternatives). Answers are cached: 2 minutes for tokens, 5 minutes for allowed and 30
+// seconds for denied permissions. Anonymous requests are refused, and so is every uncached request while the API server does not answer.
+// With a *kubernetes.Clientset it shares the connection, but not the rate limits.
 //
-// Client certificates count only with a ClientCertificateCAContentProvider.
+// Client certificates are accepted only with a ClientCertificateCAContentProvider.
 func WebhookAuth(client kubernetes.Interface, nodeName string, opts ...WebhookAuthOption) (Auth, error) {
 	if err := checkClient(client); err != nil {
 		return nil, fmt.Errorf("webhook auth for node %s: %w", nodeName, err)
@@ -101,12 +99,12 @@ func WebhookAuth(client kubernetes.Interface, nodeName string, opts ...WebhookAu
 	}, nil
 }
 
-// reviewClients returns clients with limits of their own. Any client that reaches the server can make it send
-// token reviews, and with shared limits delay the requests for pods.
+// reviewClients returns clients with separate rate limits. Any client of the server can cause token reviews, which would delay pod requests
+// if the limits were shared.
 func reviewClients(client kubernetes.Interface) (authenticationclient.AuthenticationV1Interface, authorizationclient.AuthorizationV1Interface) {
 	who, whether := client.AuthenticationV1(), client.AuthorizationV1()
 	if _, ok := client.(*kubernetes.Clientset); !ok {
-		return who, whether // another implementation may extend its methods
+		return who, whether // another implementation may add behavior to its methods
 	}
 	return authenticationclient.New(unshared(who.RESTClient(), authenticationv1.SchemeGroupVersion, reviewTimeout)),
 		authorizationclient.New(unshared(whether.RESTClient(), authorizationv1.SchemeGroupVersion, reviewTimeout))

@@ -30,8 +30,8 @@ type reviews struct {
 	close  func()
 
 	mu       sync.Mutex
-	allow    func(user string, what authorizationv1.ResourceAttributes) bool // nil: only root may
-	down     bool                                                            // every review is an error
+	allow    func(user string, what authorizationv1.ResourceAttributes) bool // nil: only root is allowed
+	down     bool                                                            // every review fails
 	tokens   int
 	accesses []authorizationv1.ResourceAttributes
 }

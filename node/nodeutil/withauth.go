@@ -13,9 +13,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// WithAuth returns a handler that asks auth about each request before h sees it: 401 for a request without a
-// known user, 403 for a request that is not allowed, 500 when the authorization itself has failed. It panics
-// when auth is nil, because a server must not lose its lock to a forgotten error check. A nil h answers 404.
+// WithAuth returns a handler that asks auth about each request before h sees it: 401 for a request without a known user, 403 for a request
+// that is not allowed, 500 when the authorization itself has failed. It panics if auth is nil, so that a missing error check cannot disable
+// authentication. A nil h answers 404.
 //
 // NewNode recognises the handler and adds no authentication to it.
 func WithAuth(auth Auth, h http.Handler) http.Handler {
@@ -43,8 +43,8 @@ func (h *authHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	h.next.ServeHTTP(w, req.WithContext(withCaller(req.Context(), who)))
 }
 
-// NoAuth returns an Auth that lets every caller do everything: run commands in pods and read their logs. Use it
-// only where something else guards the server.
+// NoAuth returns an Auth that lets every caller do everything: run commands in pods and read their logs. Use it only if something else
+// protects the server.
 func NoAuth() Auth { return noAuth{} }
 
 type noAuth struct{}

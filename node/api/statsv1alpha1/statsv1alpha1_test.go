@@ -30,7 +30,7 @@ func TestEveryNameIsHere(t *testing.T) {
 	}
 	for _, name := range names {
 		want := scopes[kubelet].Lookup(name)
-		if !want.Exported() || name == "VolumeHealthStats" { // newer versions no longer have it, so we cannot name it
+		if !want.Exported() || name == "VolumeHealthStats" { // newer versions no longer have it, so the package cannot alias it
 			continue
 		}
 		got := scopes[ours].Lookup(name)
