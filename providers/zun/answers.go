@@ -4,7 +4,6 @@ package zun
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonlist"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/openstack"
 )
 
 // container is a container as Zun shows it.
@@ -51,10 +50,8 @@ const (
 	registries = "registries"
 )
 
-const (
-	// pageSize is the maximum number of items of a page, and maxPages the maximum number of pages of a list.
-	pageSize, maxPages = "1000", 100
-)
+// pageSize is the maximum number of items of a page.
+const pageSize = "1000"
 
 // eachItem passes each item of a collection to take, from all pages. Of a registry, take gets the ID and the name.
 func (c *client) eachItem(ctx context.Context, collection string, query url.Values, take func(container)) error {
@@ -62,24 +59,10 @@ func (c *client) eachItem(ctx context.Context, collection string, query url.Valu
 		query = url.Values{}
 	}
 	query.Set("limit", pageSize)
-	for range maxPages {
-		var next *string
-		last := ""
-		read := func(body io.Reader) error {
-			return jsonlist.Read(body, []string{collection}, func(c container) {
-				last = c.UUID
-				take(c)
-			}, map[string]any{"next": &next})
-		}
-		if _, err := c.call(ctx, "list "+collection, http.MethodGet, collection, query, nil, read); err != nil || next == nil {
-			return err
-		}
-		if last == "" || query.Get("marker") == last {
-			return fmt.Errorf("list %s: Zun gives the same page again", collection)
-		}
-		query.Set("marker", last)
-	}
-	return fmt.Errorf("list %s: the list has more than %d pages of %s", collection, maxPages, pageSize)
+	return openstack.EachItem(collection, query, func(query url.Values, read func(io.Reader) error) error {
+		_, err := c.call(ctx, "list "+collection, http.MethodGet, collection, query, nil, read)
+		return err
+	}, func(c container) string { return c.UUID }, take)
 }
 
 func (c *client) readContainer(ctx context.Context, uuid string) (out container, err error) {

@@ -12,9 +12,9 @@ package nova
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -339,28 +339,13 @@ func (d *Driver) list(ctx context.Context, query url.Values) ([]server, error) {
 	return listAll(ctx, d, "servers/detail", "servers", query, func(s server) string { return s.ID })
 }
 
-// listAll returns the objects on all pages of a collection. Nova limits a page to 1000 objects by default, and links the next page.
+// listAll returns the objects on all pages of a collection.
 func listAll[T any](ctx context.Context, d *Driver, path, collection string, query url.Values, idOf func(T) string) (all []T, err error) {
-	for {
-		var page map[string]json.RawMessage
-		if _, err := d.call(ctx, http.MethodGet, path, query, nil, &page); err != nil {
-			return nil, err
-		}
-		var some []T
-		var links []struct{ Rel string }
-		for name, out := range map[string]any{collection: &some, collection + "_links": &links} {
-			if text, is := page[name]; is {
-				if err := json.Unmarshal(text, out); err != nil {
-					return nil, fmt.Errorf("read %s in the answer of Nova: %w", name, err)
-				}
-			}
-		}
-		all = append(all, some...)
-		if len(some) == 0 || !slices.ContainsFunc(links, func(l struct{ Rel string }) bool { return l.Rel == "next" }) {
-			return all, nil
-		}
-		query.Set("marker", idOf(all[len(all)-1])) // the link may name an address that only Nova reaches
-	}
+	err = openstack.EachItem(collection, query, func(query url.Values, read func(io.Reader) error) error {
+		_, err := d.call(ctx, http.MethodGet, path, query, nil, read)
+		return err
+	}, idOf, func(item T) { all = append(all, item) })
+	return all, err
 }
 
 // Describe implements machine.Driver.
