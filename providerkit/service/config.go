@@ -53,6 +53,8 @@ type Config struct {
 	Capabilities capability.Declaration
 	// Capacity is the capacity of the node. Nil: the driver configures the node.
 	Capacity corev1.ResourceList
+	// Runtime is the container runtime version of the node, such as eci://2018-08-08. Empty: the driver configures it.
+	Runtime string
 	// Allocatable returns the resources of a container without limits in the downward API. Nil: Capacity.
 	Allocatable func() corev1.ResourceList
 	// Pods lists the cluster's pods on this node. Listed reports whether Pods is complete. Nil: the pods are not

@@ -48,6 +48,9 @@ func (p *Provider[T]) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	if p.config.Capacity != nil {
 		n.Status.Capacity, n.Status.Allocatable = p.config.Capacity.DeepCopy(), p.config.Capacity.DeepCopy()
 	}
+	if p.config.Runtime != "" {
+		n.Status.NodeInfo.ContainerRuntimeVersion = p.config.Runtime
+	}
 	if c, ok := p.driver.(NodeConfigurer); ok {
 		c.ConfigureNode(ctx, n)
 	}

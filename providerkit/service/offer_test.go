@@ -39,3 +39,14 @@ func TestOffersAreToldOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestNodeHasTheRuntime checks that the node names the runtime of the configuration.
+func TestNodeHasTheRuntime(t *testing.T) {
+	bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
+		p, _ := h.start(nil, func(c *Config) { c.Runtime = "cloud://1" })
+		n := &corev1.Node{}
+		if p.ConfigureNode(t.Context(), n); n.Status.NodeInfo.ContainerRuntimeVersion != "cloud://1" {
+			t.Errorf("the runtime is %q", n.Status.NodeInfo.ContainerRuntimeVersion)
+		}
+	})
+}

@@ -40,7 +40,6 @@ var (
 	_ service.Measurer[instance]     = (*driver)(nil)
 	_ service.Prober[instance]       = (*driver)(nil)
 	_ service.Restarter[instance]    = (*driver)(nil)
-	_ service.NodeConfigurer         = (*driver)(nil)
 	_ service.Examiner               = (*driver)(nil)
 )
 

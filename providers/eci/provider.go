@@ -65,7 +65,7 @@ func newProvider(in cli.ProviderInput, config Config, next *http.Transport) (*se
 	d.groups = newGroups(d.client, owner, d.hasInits)
 	d.groups.inCluster = d.running
 	d.kit = service.New(service.Config{
-		Service: "ECI", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
+		Service: "ECI", Runtime: "eci://" + apiVersion, Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
 		Again: service.AgainReturnsFirst, Claims: true,
 		Probes: probes.Make, Recorder: in.Recorder, ExecProbeEvery: config.ExecProbeEvery.Duration, SeenWithin: cmp.Or(config.seenWithin, seenWithin), Busy: config.busy, Rest: config.rest, Idle: config.idle,
 		Instead: map[service.Request]string{service.Attach: "use exec or logs", service.PortForward: "reach the pod by its address in the VPC"},

@@ -99,7 +99,7 @@ func newDriver(in cli.ProviderInput, config Config, cloud machine.Driver, author
 		}
 	}
 	d.kit = service.New(service.Config{
-		Service: "the cloud", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
+		Service: "the cloud", Runtime: "vk-cell://1", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
 		Again: service.AgainMakesAnother, SeenWithin: at.seen, EarlierWithin: at.earlier, Busy: at.busy, Rest: at.rest, LogsUnseen: true,
 		Skips: func(*corev1.Volume) bool { return true }, // the agent writes volumes from the objects
 	}, d)
@@ -119,5 +119,4 @@ var (
 	_ service.Updater[instance]   = (*driver)(nil)
 	_ service.Remover             = (*driver)(nil)
 	_ service.Worker              = (*driver)(nil)
-	_ service.NodeConfigurer      = (*driver)(nil)
 )

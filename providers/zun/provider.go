@@ -84,7 +84,7 @@ func newProvider(in cli.ProviderInput, config Config, next http.RoundTripper) (*
 	}
 	busy := cmp.Or(config.busy, busyEvery)
 	d.kit = service.New(service.Config{
-		Service: "Zun", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
+		Service: "Zun", Runtime: "zun://" + microversion, Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity, Pods: in.Pods, Listed: in.Listed,
 		Again: service.AgainMakesAnother, SeenWithin: seen, EarlierWithin: earlier, Backoff: config.backoff,
 		Busy: busy, Soon: busy, Rest: rest, Idle: config.idle, Probes: probe.Make, Recorder: in.Recorder,
 	}, d)
