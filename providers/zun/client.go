@@ -65,12 +65,9 @@ func (c Config) readLogin(ctx context.Context) (l openstack.Login, err error) {
 	if i.UserDomainID == "" {
 		l.Credentials.DomainName = cmp.Or(i.UserDomainName, "Default")
 	}
-	l.Credentials.Scope = &gophercloud.AuthScope{ProjectID: i.ProjectID}
-	if i.ProjectID == "" {
-		l.Credentials.Scope.ProjectName, l.Credentials.Scope.DomainName = i.ProjectName, cmp.Or(i.ProjectDomainName, l.Credentials.DomainName)
-		if l.Credentials.Scope.DomainName == "" {
-			l.Credentials.Scope.DomainID = i.UserDomainID
-		}
+	l.Credentials.TenantID, l.Credentials.TenantName = i.ProjectID, i.ProjectName // in the domain of the user
+	if i.ProjectID == "" && i.ProjectDomainName != "" {
+		l.Credentials.Scope = &gophercloud.AuthScope{ProjectName: i.ProjectName, DomainName: i.ProjectDomainName}
 	}
 	return l, nil
 }

@@ -3,6 +3,7 @@
 package zun
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -35,9 +36,47 @@ func TestOldProviderStarts(t *testing.T) {
 	}
 	login, err := c.readLogin(t.Context())
 	who := login.Credentials
-	if err != nil || who.IdentityEndpoint != "https://keystone.example.com/v3" || who.Username != "u" || who.Password != "p" || who.DomainID != "default" || who.DomainName != "" ||
-		who.Scope.ProjectName != "project" || who.Scope.DomainID != "default" || who.Scope.DomainName != "" {
-		t.Errorf("it logs in with %+v, %+v, %v", who, who.Scope, err)
+	if err != nil || who.IdentityEndpoint != "https://keystone.example.com/v3" || who.Username != "u" || who.Password != "p" || who.DomainID != "default" || who.DomainName != "" {
+		t.Errorf("it logs in with %+v, %v", who, err)
+	}
+	if got := scopeOf(t, c); got != `{"project":{"domain":{"id":"default"},"name":"project"}}` {
+		t.Errorf("its token is for %s", got)
+	}
+}
+
+// scopeOf returns the scope of tokens in the words of Keystone.
+func scopeOf(t *testing.T, c Config) string {
+	t.Helper()
+	login, err := c.readLogin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope, err := login.Credentials.ToTokenV3ScopeMap()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(scope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestProjectOfAUser: a project is known by its ID, or by its name in a domain, which is that of the user without another one.
+func TestProjectOfAUser(t *testing.T) {
+	for want, i := range map[string]Identity{
+		`{"project":{"id":"p-1"}}`:                                      {ProjectID: "p-1", ProjectName: "project", ProjectDomainName: "other"},
+		`{"project":{"domain":{"name":"Default"},"name":"project"}}`:    {ProjectName: "project"},
+		`{"project":{"domain":{"name":"theirs"},"name":"project"}}`:     {ProjectName: "project", UserDomainName: "theirs"},
+		`{"project":{"domain":{"name":"other"},"name":"project"}}`:      {ProjectName: "project", UserDomainName: "theirs", ProjectDomainName: "other"},
+		`{"project":{"domain":{"name":"of-project"},"name":"project"}}`: {ProjectName: "project", UserDomainID: "d-1", ProjectDomainName: "of-project"},
+		`{"project":{"domain":{"id":"of-the-user"},"name":"project"}}`:  {ProjectName: "project", UserDomainID: "of-the-user"},
+		`null`: {ProjectName: "project", ApplicationCredentialID: "app-1", ApplicationCredentialSecret: config.Literal("s")},
+	} {
+		i.Username, i.Password = "u", config.Literal("p")
+		if got := scopeOf(t, Config{Identity: i}); got != want {
+			t.Errorf("%+v: tokens are for %s, want %s", i, got, want)
+		}
 	}
 }
 

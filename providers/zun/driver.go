@@ -35,7 +35,6 @@ type driver struct {
 	mapping mapping
 	owner   identity.Owner
 	kit     *service.Provider[instance]
-	dial    service.Dial // of port-forward; nil is the network of this process
 	lookups *lookups.Lookups[instance]
 	logins  *logins
 	shells  shellexec.Shells

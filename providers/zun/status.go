@@ -19,17 +19,15 @@ import (
 
 // The states of containers and capsules.
 const (
-	stateCreating   = "Creating"
-	stateCreated    = "Created"
-	stateRunning    = "Running"
-	stateStopped    = "Stopped"
-	statePaused     = "Paused"
-	stateRestarting = "Restarting"
-	stateRebuilding = "Rebuilding"
-	stateError      = "Error"
-	stateDead       = "Dead"
-	stateDeleting   = "Deleting"
-	stateDeleted    = "Deleted"
+	stateCreating = "Creating"
+	stateCreated  = "Created"
+	stateRunning  = "Running"
+	stateStopped  = "Stopped"
+	statePaused   = "Paused"
+	stateError    = "Error"
+	stateDead     = "Dead"
+	stateDeleting = "Deleting"
+	stateDeleted  = "Deleted"
 )
 
 // Reasons of pods ended by Zun.
