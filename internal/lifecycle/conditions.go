@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// conditions returns the conditions of the pod. Conditions of other writers stay unchanged. The provider's
-// conditions and the conditions that a kubelet derives are set.
+// conditions returns the conditions of the pod: the conditions that the provider reports or a kubelet derives, and unchanged conditions of
+// other writers.
 func conditions(v View, s *corev1.PodStatus) []corev1.PodCondition {
 	out := slices.Clone(v.API.Status.Conditions)
 	set := func(c corev1.PodCondition) { out = upsert(out, c, s.ObservedGeneration, v) }
@@ -23,18 +23,18 @@ func conditions(v View, s *corev1.PodStatus) []corev1.PodCondition {
 	}
 	for i, c := range reported {
 		if condition(reported[i+1:], c.Type) != nil {
-			continue // reported twice: the last one counts
+			continue // reported twice: the last one wins
 		}
 		switch c.Type {
 		case corev1.PodReady, corev1.ContainersReady, corev1.PodInitialized:
-			continue // below
+			continue // set below
 		case corev1.PodScheduled:
 			if condition(out, c.Type) != nil {
-				continue // the scheduler's
+				continue // owned by the scheduler
 			}
 		}
 		if gate := condition(out, c.Type); gate != nil && isGate(v.API, c.Type) && !c.LastTransitionTime.After(gate.LastTransitionTime.Time) {
-			continue // a copy, which its own writer may have changed since
+			continue // the provider only has a copy, and the condition's own writer may have changed it since
 		}
 		set(c)
 	}
@@ -126,9 +126,8 @@ func initDone(c *corev1.Container, st *corev1.ContainerStatus) bool {
 	return st.State.Running != nil || endUnknown(st)
 }
 
-// containersReady returns the provider's condition. Without it, the condition follows from the reported
-// container statuses, or from the reported condition Ready of the pod. known is false when the provider reports
-// none of these.
+// containersReady returns the provider's condition. Without one, it derives the condition from the reported container statuses, or from the
+// reported condition Ready of the pod. known is false if the provider reports none of these.
 func containersReady(pod *corev1.Pod, s *corev1.PodStatus, reported []corev1.PodCondition) (c corev1.PodCondition, known bool) {
 	c = corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}
 	switch s.Phase {
@@ -156,8 +155,7 @@ func containersReady(pod *corev1.Pod, s *corev1.PodStatus, reported []corev1.Pod
 	return corev1.PodCondition{}, false
 }
 
-// outlived reports whether the condition that reports the pod as ready is older than the end of a container in
-// the status.
+// outlived reports whether the condition claims that the pod is ready although a container in the status has terminated.
 func outlived(ready *corev1.PodCondition, pod *corev1.Pod, s *corev1.PodStatus) bool {
 	return ready.Status == corev1.ConditionTrue && slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		st := statusNamed(s.ContainerStatuses, c.Name)
@@ -174,8 +172,8 @@ func unreadyContainers(pod *corev1.Pod, s *corev1.PodStatus) (names []string) {
 	return names
 }
 
-// podReady returns the provider's condition, or derives the condition from the containers. The condition is
-// False as long as a readiness gate is not True in the list all.
+// podReady returns the provider's condition, or derives the condition from the containers. The condition is False while a readiness gate is
+// not True in the list all.
 func podReady(pod *corev1.Pod, s *corev1.PodStatus, reported, all []corev1.PodCondition, containers corev1.PodCondition) corev1.PodCondition {
 	c := containers
 	c.Type, c.LastTransitionTime = corev1.PodReady, metav1.Time{}

@@ -12,13 +12,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// reasonStatusUnknown is the reason of a container that has run without a report of its end.
+// reasonStatusUnknown is the waiting reason of a container that has run and whose end was not reported.
 const reasonStatusUnknown = "ContainerStatusUnknown"
 
-// mergeContainers returns the container statuses that follow from the reported ones. A report without container
-// statuses keeps the old ones. Restart counts never fall. After the end of the pod no container runs or starts
-// again. Before the end of the pod no container with a final end starts again, unless the report shows another
-// instance. Only the backend can tell how a container ended; until then, the end is unknown.
+// mergeContainers merges the reported container statuses into the old ones. A report without container statuses keeps the old ones. Restart
+// counts never decrease. After the end of the pod no container runs or starts again. Before that, no finally terminated container starts
+// again, unless the report shows another instance. Only the backend knows how a container ended; until it reports that, the end is unknown.
 func mergeContainers(old, reported []corev1.ContainerStatus, ended bool, final func(*corev1.ContainerStatus) bool) []corev1.ContainerStatus {
 	if len(reported) == 0 {
 		reported = old
@@ -31,7 +30,7 @@ func mergeContainers(old, reported []corev1.ContainerStatus, ended bool, final f
 			revives := before.State.Terminated != nil && now.State.Terminated == nil
 			if revives && (ended || final(before)) {
 				if !ended && replaces(&reported[i], before) {
-					continue // the API server accepts the instance when it has no status of the container: with the next write
+					continue // the API server accepts the instance if the container has no status: with the next write
 				}
 				now = *before
 			}
@@ -45,8 +44,8 @@ func mergeContainers(old, reported []corev1.ContainerStatus, ended bool, final f
 	return merged
 }
 
-// replaces reports whether the running container is a later instance than the ended one. The backend replaces an
-// instance for a new image, for example. A report that the same instance runs is a late report.
+// replaces reports whether the running container is a later instance than the ended one. The backend replaces an instance for a new image,
+// for example. If the report shows the same instance as running, the report is late.
 func replaces(running, ended *corev1.ContainerStatus) bool {
 	switch {
 	case running.State.Running == nil, running.RestartCount < ended.RestartCount:
@@ -59,8 +58,8 @@ func replaces(running, ended *corev1.ContainerStatus) bool {
 	return !running.State.Running.StartedAt.Time.Before(ended.State.Terminated.FinishedAt.Time)
 }
 
-// hasEverRun reports whether a container has run, by the report or the earlier status. For example, a container
-// after a failed init container has not run.
+// hasEverRun reports whether a container has run, according to the report or the earlier status. For example, a container has not run if an
+// init container failed.
 func hasEverRun(now, before *corev1.ContainerStatus) bool {
 	return hasRunOnce(now) || before != nil && hasRunOnce(before)
 }
@@ -77,8 +76,8 @@ func endUnknown(s *corev1.ContainerStatus) bool {
 	return s.State.Waiting != nil && s.State.Waiting.Reason == reasonStatusUnknown
 }
 
-// endNotTold returns the state of a container that has run in an ended pod, without a report of its end. No exit
-// code is made up.
+// endNotTold returns the waiting state of a container that has run in an ended pod and whose end was not reported. It contains no invented
+// exit code.
 func endNotTold() *corev1.ContainerStateWaiting {
 	return &corev1.ContainerStateWaiting{
 		Reason: reasonStatusUnknown, Message: "the pod has ended, and the backend has not told how this container ended",
@@ -102,7 +101,7 @@ func byPolicy(pod *corev1.Pod) func(*corev1.ContainerStatus) bool {
 		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 			for i := range list {
 				if slices.ContainsFunc(list[i].RestartPolicyRules, restartsAll) {
-					return false // the end of that container may start this one again
+					return false // the end of that container may restart this one
 				}
 				if ended == nil && list[i].Name == st.Name {
 					ended = &list[i]
@@ -120,8 +119,8 @@ func restartsAll(r corev1.ContainerRestartRule) bool {
 // neverRestarts replaces byPolicy for ephemeral containers, which are never restarted.
 func neverRestarts(*corev1.ContainerStatus) bool { return true }
 
-// truncateTimes cuts every time to whole seconds, as the API server does: a fraction would make each comparison
-// fail, and each status would be written again and again.
+// truncateTimes truncates every time to whole seconds, as the API server does: otherwise no comparison would be equal, and the status would
+// be written again and again.
 func truncateTimes(s *corev1.PodStatus) {
 	if s.StartTime != nil && fraction(*s.StartTime) {
 		s.StartTime = &metav1.Time{Time: s.StartTime.Truncate(time.Second)}
@@ -132,7 +131,7 @@ func truncateTimes(s *corev1.PodStatus) {
 	s.Conditions = truncateConditions(s.Conditions)
 }
 
-// truncateContainers returns the list itself if there is nothing to cut.
+// truncateContainers returns the list itself if no time has a fraction.
 func truncateContainers(list []corev1.ContainerStatus) []corev1.ContainerStatus {
 	shared := true
 	for i := range list {
@@ -163,7 +162,7 @@ func truncateState(st corev1.ContainerState) (_ corev1.ContainerState, cut bool)
 	return st, cut
 }
 
-// truncateConditions returns the list itself if there is nothing to cut.
+// truncateConditions returns the list itself if no time has a fraction.
 func truncateConditions(list []corev1.PodCondition) []corev1.PodCondition {
 	shared := true
 	for i := range list {
@@ -179,10 +178,10 @@ func truncateConditions(list []corev1.PodCondition) []corev1.PodCondition {
 	return list
 }
 
-// fraction reports whether there is anything to cut.
+// fraction reports whether the time has a fraction of a second.
 func fraction(t metav1.Time) bool { return t.Nanosecond() != 0 }
 
-// unsupportedContainers returns the statuses of added containers when the backend cannot add containers.
+// unsupportedContainers returns the statuses of added containers for a backend that cannot add containers.
 func unsupportedContainers(added []corev1.EphemeralContainer) []corev1.ContainerStatus {
 	statuses := make([]corev1.ContainerStatus, len(added))
 	for i := range added {

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SpecVersion returns a number for the spec of a pod, which changes with the spec.
+// SpecVersion returns a number that changes with the spec of a pod.
 func SpecVersion(pod *corev1.Pod) uint64 {
 	if pod.Generation == 0 { // an API server older than pod generations
 		return specHash(&pod.Spec)
@@ -22,18 +22,17 @@ func SpecVersion(pod *corev1.Pod) uint64 {
 func specHash(spec *corev1.PodSpec) uint64 {
 	b, err := json.Marshal(spec)
 	if err != nil {
-		panic(fmt.Sprintf("pod spec does not marshal: %v", err)) // it came from JSON
+		panic(fmt.Sprintf("pod spec does not marshal: %v", err)) // it was decoded from JSON
 	}
 	h := fnv.New64a()
 	_, _ = h.Write(b)
 	return h.Sum64()
 }
 
-// adoptable reports whether the backend has the current version of the pod in the API server. No generation may
-// have been missed while no process watched, and the fields of the backend's copy must agree. Backends drop
-// fields, so a field that the copy lacks proves nothing. Backends also rename images. Therefore image names
-// count only when it is unknown which generation the backend has. This includes a pod after failed creates,
-// because each of them may have created the pod as it was then.
+// adoptable reports whether the backend has the current version of the pod in the API server. No generation may have been missed during a
+// restart, and the fields of the backend's copy must match. Backends drop fields, so a missing field proves nothing. Backends also rename
+// images, so image names are compared only if the backend's generation is unknown. This includes a pod after failed creates, because each
+// of them may have created the pod with its spec of that time.
 func adoptable(api, backend *corev1.Pod, sent *Sent) bool {
 	switch observed := api.Status.ObservedGeneration; {
 	case observed != 0 && observed < api.Generation:
@@ -72,8 +71,8 @@ func fullImage(image string) string {
 	return host + "/" + rest
 }
 
-// covers reports whether have contains every entry of want. It also returns true if have contains none of the
-// keys: the backend then does not keep them.
+// covers reports whether have contains every entry of want. It also returns true if have contains none of the keys, because the backend
+// then does not store them.
 func covers(have, want map[string]string) bool {
 	kept, missing := false, false
 	for k, v := range want {

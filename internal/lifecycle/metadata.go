@@ -8,16 +8,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Told is the backend's knowledge about the labels and annotations of the pod in the API server. Changes that
-// the provider wrote to the pod come back from the API server. They do not count as changes.
+// Told is the backend's knowledge of the labels and annotations of the pod in the API server. Changes that the provider itself wrote to the
+// pod do not count as changes when they come back from the API server.
 type Told struct {
-	// Labels and Annotations are the entries on both sides: the entries that the backend was given, and the
-	// provider's own changes that the API server has taken since.
+	// Labels and Annotations are the entries that both sides know: the entries that the backend received, and the provider's own changes
+	// that the API server has accepted since.
 	Labels, Annotations map[string]string
 	// WritingLabels and WritingAnnotations are the changes of the provider that are being written. The API
 	// server may have them already. A nil value removes the key.
 	WritingLabels, WritingAnnotations map[string]*string
-	// Behind reports whether the pod is older than the last write to it. Such a pod must not be compared.
+	// Behind means that the cached pod is older than the last write to it, so it must not be compared.
 	Behind bool
 }
 
@@ -51,11 +51,10 @@ func knowsAll(api, told map[string]string, writing map[string]*string) bool {
 	return true
 }
 
-// MetadataDiff returns the provider's changes to the labels or annotations that it was handed. A change is a key
-// that the provider added or set to another value. A key that the provider had added, with the value in own, and
-// dropped again is a change, too. Three differences are no changes. A missing key may never have been kept. A
-// value that was handed to the provider at any time is a late repetition. A key that another writer has changed
-// since belongs to that writer. Keys that already have the wanted value in the API server are left out.
+// MetadataDiff returns the provider's changes to the labels or annotations that it received. A change is a key that the provider added, set
+// to another value, or removed again after adding it with the value in own. Three differences are not changes: a missing key, because the
+// provider may not store keys; a value that the provider received at any time, because it is a late repetition; and a key that another
+// writer has changed since. Keys that already have the wanted value in the API server are left out.
 func MetadataDiff(reported, api map[string]string, handed func(k, v string) bool, own map[string]string) map[string]*string {
 	d := map[string]*string{}
 	for k, v := range reported {
@@ -74,7 +73,7 @@ func MetadataDiff(reported, api map[string]string, handed func(k, v string) bool
 	return d
 }
 
-// Changed returns m with a change: m itself if there is no change, else a copy.
+// Changed returns a copy of m with the change applied, or m itself if the change is empty.
 func Changed(m map[string]string, change map[string]*string) map[string]string {
 	if len(change) == 0 {
 		return m

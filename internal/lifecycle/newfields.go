@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// The library is built with the API version of the program that imports it. These are the fields of the oldest
-// supported version, which same.go compares by name. TestSameNoticesEveryField checks the comparison.
+// A program may build the library with a newer Kubernetes API. These are the fields of the oldest supported version, which same.go compares
+// by name; fieldsBeyond finds the others. TestSameNoticesEveryField checks the comparison.
 var (
 	newStatus = fieldsBeyond[corev1.PodStatus](`ObservedGeneration Phase Reason Message NominatedNodeName QOSClass Resize
 		HostIP HostIPs PodIP PodIPs StartTime Conditions InitContainerStatuses ContainerStatuses EphemeralContainerStatuses
@@ -25,7 +25,7 @@ var (
 	newTerminated = fieldsBeyond[corev1.ContainerStateTerminated](`ExitCode Signal Reason Message ContainerID StartedAt FinishedAt`)
 )
 
-// newFields are the indexes of the fields of a T that this code does not know.
+// newFields has the indexes of the fields of T that same.go does not compare by name.
 type newFields[T any] struct{ at []int }
 
 // fieldsBeyond returns the fields of T that are not among the known names.
@@ -39,8 +39,8 @@ func fieldsBeyond[T any](known string) (f newFields[T]) {
 	return f
 }
 
-// same compares the fields as equality.Semantic does. Fields that are empty on both sides cost next to nothing.
-// The copies, which go to the heap, are made only for the other fields.
+// same compares the fields as equality.Semantic does. Fields that are empty on both sides are cheap; only other fields need copies on the
+// heap.
 func (f newFields[T]) same(a, b *T) bool {
 	if len(f.at) == 0 || f.none(a) && f.none(b) {
 		return true

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifecycle holds the rules of a pod's life as pure functions. Next decides the next action for one pod,
-// and Publish decides what the API server must be told about the pod.
+// Package lifecycle implements the rules for the lifecycle of a pod as pure functions. Next decides the next action for one pod, and
+// Publish decides the next write to the API server.
 //
-// The guarantee: decisions depend on their arguments only. There is no client, clock or goroutine here; the time
-// is an argument.
+// The guarantee: decisions depend only on their arguments. The package has no client, clock or goroutine; the time is an argument.
 //
-// The surprise: Next also decides which question to ask, and which fact only to record. After such a step it is
-// called again, with the answer among the facts. The effects on the backend come last.
+// The surprise: Next also returns steps that only ask for or record a fact. After such a step the caller calls Next again with the
+// completed facts. Steps that change the backend come last.
 //
 // # The states of a pod
 //
-// A pod, which is a UID, is in one of these states. The steps are the decisions of Next in the state. Retry
-// (when the backend does not answer) can follow in each state. So can Fail: a drain, the active deadline,
-// another operating system, no room, a rejection.
+// A pod, identified by its UID, is in one of these states. The steps are the decisions of Next in the state. In each state the step can
+// also be Retry, if the backend does not answer, and the pod can fail: because of a drain, the active deadline, another operating system,
+// no room, or a rejection.
 //
 //	state                                       steps                              what ends it
 //	wanted, and not at the backend              Look, Create                       CreatePod accepts it; its deletion
@@ -56,13 +55,13 @@ func Next(f *Facts) Decision {
 	case f.API == nil || f.API.DeletionTimestamp == nil:
 		return Decision{Step: Retry}
 	}
-	unknown := *f.API // the stop is requested all the same
+	unknown := *f.API // the stop is requested although the backend did not answer
 	unknown.Status = corev1.PodStatus{}
 	return nextWanted(f, &unknown)
 }
 
-// withOthers completes the decision about the wanted pod with the decision about the other pods of the name. A
-// pod is created, and a name forgotten, only when no other pod needs the name any more.
+// withOthers completes the decision about the wanted pod with the decision about the other pods of the name. A pod is created, and a name
+// is forgotten, only when no other pod uses the name.
 func (f *Facts) withOthers(d Decision) Decision {
 	other := nextOther(f)
 	switch {
@@ -74,7 +73,7 @@ func (f *Facts) withOthers(d Decision) Decision {
 		d.Again = sooner(d.Again, max(other.Again, lookAgain))
 		return d
 	case other.Step == Wait:
-		other.Step = d.Step // the wanted pod itself waits for nothing
+		other.Step = d.Step // the wanted pod does not wait for the other pod
 	}
 	other.Again = sooner(d.Again, other.Again)
 	return other
@@ -105,16 +104,14 @@ func nextWanted(f *Facts, backend *corev1.Pod) Decision {
 	return d
 }
 
-// settled reports whether no work is left for the pod whatever the backend has, so that the backend need not be
-// asked.
+// settled reports whether the pod needs no work regardless of the backend's state, so that the backend need not be asked.
 func (f *Facts) settled() bool { return f.over() || f.removable() || f.quiet() }
 
 // removable reports whether the only work left for a deleted pod is the removal of its object. The backend must
 // have reported its end and confirmed its stop.
 func (f *Facts) removable() bool { return f.hasStopped() && f.ended() }
 
-// quiet reports whether the backend has accepted the current version of the pod. The relist notices when the
-// backend loses the pod.
+// quiet reports whether the backend has accepted the current version of the pod. If the backend loses the pod, the relist detects it.
 func (f *Facts) quiet() bool {
 	if !f.accepted() || f.mustStop() || Terminal(&f.API.Status) {
 		return false
@@ -122,9 +119,8 @@ func (f *Facts) quiet() bool {
 	return f.Sent.MissingSince.IsZero() && !f.Outdated
 }
 
-// stopsUnseen reports whether the first stop of the pod needs no look at the backend: a list contained the pod,
-// and the provider reports it as running. A pod that no list contained is looked up first, because a later
-// answer without it would prove nothing.
+// stopsUnseen reports whether the pod can be stopped without a lookup first: a list contained the pod, and the provider reports it as
+// running. A pod that no list contained is looked up first, because a later answer without it would prove nothing.
 func (f *Facts) stopsUnseen() bool {
 	if !f.accepted() || !f.mustStop() || f.Sent.stopAsked() {
 		return false

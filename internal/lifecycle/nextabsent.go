@@ -18,7 +18,7 @@ func nextAbsent(f *Facts) Decision {
 	}
 	lostAt := f.Sent.MissingSince.Add(missingAfter)
 	if shown := f.shownAt(f.Sent.AcceptedAt, true); shown.After(lostAt) {
-		lostAt = shown // a former process may have created it anew in its last moment
+		lostAt = shown // a previous process may have recreated it just before it ended
 	}
 	switch left := lostAt.Sub(f.Now); {
 	case left > 0:
@@ -26,10 +26,9 @@ func nextAbsent(f *Facts) Decision {
 	case f.Held > 0:
 		return Decision{Again: min(f.Held, missingAfter)}
 	case f.Listed:
-		return Decision{Again: missingAfter} // GetPod and GetPods disagree: presence is believed
+		return Decision{Again: missingAfter} // GetPod and GetPods disagree: presence wins
 	case !f.Taken.Has(ReadLive) && (f.lackedAt().Before(lostAt) || f.Now.Sub(f.lackedAt()) > confirmedFor):
-		// An older list does not show what happened to newer pods, and so it does not show whether many are
-		// missing.
+		// An older list shows neither newer pods nor whether many of them are missing.
 		return Decision{Step: Relist, Again: missingAfter / 2}
 	}
 	return nextLost(f)
@@ -44,16 +43,15 @@ func (f *Facts) isNew() bool {
 	return !HasRun(f.API) && (f.Reported != ReportedAlive || f.Sent.Attempted)
 }
 
-// mayBeOmitted reports whether a list lacks the wanted pod as it lacks the pod that GetPod returned under the
-// name. The wanted pod may exist although CreatePod failed, or because a former process created it in its last
-// moment. Some backends never list ended pods: the list is believed once the wanted pod must have shown.
+// mayBeOmitted reports whether the list may omit the wanted pod, because it also omits the pod that GetPod returned for the name. The
+// wanted pod may exist although CreatePod failed, or because a previous process created it just before it ended. Some backends never list
+// ended pods: the list is trusted once the wanted pod would be visible.
 func (f *Facts) mayBeOmitted() bool {
 	return f.hasListGap() && !f.Sent.Accepted && f.Now.Before(f.shownAt(f.Sent.AttemptedAt, true))
 }
 
-// nextLost decides about a pod that the backend lost. The restart policy decides whether the pod is created
-// again or has failed. A live read must first confirm that the pod still exists: an older view of the API server
-// may show a pod after its deletion and stop.
+// nextLost decides about a pod that the backend lost. The restart policy decides whether the pod is created again or has failed. A live
+// read must first confirm that the pod still exists: the cache may still have a pod that was deleted and stopped.
 func nextLost(f *Facts) Decision {
 	switch {
 	case !f.Taken.Has(ReadLive):

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Limits are the reasons of the node to end a pod, whatever the backend has.
+// Limits are the node's reasons to end a pod, regardless of the backend.
 type Limits struct {
 	OS       string    // the operating system of the node; "": unknown
 	Draining bool      // the node shuts down
-	Turn     time.Time // the latest end of the pod's stop while the node shuts down; zero: it is not the pod's turn
+	Turn     time.Time // the deadline for the pod's stop during a drain; zero: the pod's group is not draining yet
 	Deadline time.Time // the end of the pod's active time; zero: no deadline
 }
 
-// NextFailure returns the failure that the pod has now, or nil. A pod fails when the node shuts down, when the
-// pod needs another operating system (with a kubelet's words), or when its active deadline has passed.
+// NextFailure returns the failure that the pod has now, or nil. A pod fails when the node shuts down, when the pod needs another operating
+// system (with a kubelet's message), or when its active deadline has passed.
 func (l *Limits) NextFailure(f *Facts) *PodFailure {
 	if f.API == nil || Terminal(&f.API.Status) || f.finished() {
 		return nil

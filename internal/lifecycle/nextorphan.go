@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// orphanAge is how long a pod must be unwanted before the backend deletes it, when its deletion was not
-	// seen. A pod that this process ran has been in the API server, so orphanAgeKnown is enough for it. That
-	// time lets all the tombstones of one list arrive, so that a mass deletion is noticed.
+	// orphanAge is how long a pod must be unwanted before the backend deletes it, if its deletion was not observed. A pod that this process
+	// ran has been in the API server, so orphanAgeKnown is enough. It is long enough for all tombstones of one list to arrive, so that a
+	// mass deletion is detected.
 	orphanAge      = 10 * time.Second
 	orphanAgeKnown = 2 * time.Second
-	// orphanHeldFor is the longest pause until the next look at an orphan while the API server lacks many pods.
+	// orphanHeldFor is the longest pause until the next decision about an orphan while the API server lacks many pods.
 	orphanHeldFor = time.Minute
 )
 
-// nextOther decides about the other pods at the backend under the name: the step for the first of them that is
-// due, else the pause until the next look at them. Rest means that none of them needs a step.
+// nextOther decides about the other pods at the backend under the name: the step for the first pod that is due, else the pause until the
+// next one is due. Rest means that none of them needs a step.
 func nextOther(f *Facts) Decision {
 	var waits Decision
 	for i := range f.Others {
@@ -36,16 +36,15 @@ func nextOther(f *Facts) Decision {
 	return waits
 }
 
-// nextOrphan decides about a pod at the backend that differs from the pod in the API server, or that the API
-// server does not have at all. The pod is deleted on evidence: it was an orphan for a while, there are not many
-// orphans at once, and a live read confirms it. The first condition does not apply to a pod whose deletion was
-// seen, except beside the wanted pod, which does not wait for it. The second one does not apply to a pod whose
-// deletion is known in any way.
+// nextOrphan decides about a pod at the backend that differs from the pod in the API server, or that the API server does not have at all.
+// The pod is deleted under three conditions: it was an orphan for a while, there are not many orphans at once, and a live read confirms it.
+// The first condition does not apply if the deletion of the pod was observed and the wanted pod waits for the name. The second condition
+// does not apply if the deletion is known in any way.
 func nextOrphan(f *Facts, o *Other) Decision {
 	if wait := o.stopping(f.Now); wait > 0 {
 		return Decision{Step: Wait, Again: wait}
 	}
-	if o.Stale { // the pod is told to stop again only if the backend shows it again
+	if o.Stale { // another stop is requested only if the backend shows the pod again
 		return Decision{Step: Wait, Again: askAgain}
 	}
 	left, atOnce := o.Since.Add(f.orphanAge(o)).Sub(f.Now), o.Deleted && !f.holdsName()
@@ -63,8 +62,8 @@ func nextOrphan(f *Facts, o *Other) Decision {
 	return Decision{Step: DeleteOrphan}
 }
 
-// isUnwanted reports whether another pod must stop, or be removed from the backend. An ended pod beside the
-// wanted one is left to the backend.
+// isUnwanted reports whether another pod must stop, or be removed from the backend. If the wanted pod holds the name, the backend itself
+// cleans up ended pods.
 func (f *Facts) isUnwanted(o *Other) bool {
 	if o.Pod == nil || o.HasLeft() || f.isWanted(o.UID) {
 		return false
@@ -72,8 +71,8 @@ func (f *Facts) isUnwanted(o *Other) bool {
 	return !Terminal(&o.Pod.Status) || !f.holdsName()
 }
 
-// HasOrphan reports whether one of the other pods seems to be an orphan. A pod does not in three cases: its
-// deletion is known, the wanted pod runs beside it, or it has ended and so has nothing to lose.
+// HasOrphan reports whether one of the other pods seems to be an orphan. Three kinds of pods do not count: pods whose deletion is known,
+// pods beside the running wanted pod, and ended pods.
 func (f *Facts) HasOrphan() bool {
 	return !f.holdsName() && slices.ContainsFunc(f.Others, func(o Other) bool {
 		if o.Pod == nil || Terminal(&o.Pod.Status) {
@@ -89,8 +88,8 @@ func (f *Facts) mayHaveOther() bool {
 	return slices.ContainsFunc(f.Others, func(o Other) bool { return o.Pod != nil || !o.Asked.IsZero() })
 }
 
-// holdsName reports whether the wanted pod has the name at the backend, or needs it no more: the backend has
-// accepted it, or it has stopped. It then does not wait for the others.
+// holdsName reports whether the wanted pod has the name at the backend or no longer needs it: the backend has accepted it, or it has ended
+// or stopped. It then does not wait for the other pods.
 func (f *Facts) holdsName() bool { return f.accepted() || f.over() || f.hasStopped() }
 
 // orphanAge returns how long the pod must be an orphan before the backend deletes it.
@@ -101,8 +100,7 @@ func (f *Facts) orphanAge(o *Other) time.Duration {
 	return orphanAge
 }
 
-// isDeleted reports whether another pod is known to be deleted in the API server: the deletion was seen, or a
-// newer pod has the name.
+// isDeleted reports whether another pod is known to be deleted in the API server: the deletion was observed, or a newer pod has the name.
 func (f *Facts) isDeleted(o *Other) bool {
 	if o.Deleted || f.API == nil || o.Pod.CreationTimestamp.IsZero() {
 		return o.Deleted

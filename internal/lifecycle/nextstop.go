@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// nextStop decides about a pod that must not run any longer.
+// nextStop decides about a pod that must stop.
 func nextStop(f *Facts, backend *corev1.Pod) Decision {
 	seconds := StopGrace(f.API, f.Failure)
 	grace, changed := time.Duration(seconds)*time.Second, f.Sent.StopGrace != seconds
@@ -17,13 +17,13 @@ func nextStop(f *Facts, backend *corev1.Pod) Decision {
 	case backend == nil && f.TakenOver.IsZero() && !Started(f.API, f.Sent):
 		return Decision{Step: Stopped, Backend: backend}
 	case !f.Sent.StopAcked && !f.Sent.StopMissing:
-		return Decision{Step: Stop, Backend: backend} // also after a create with an unknown outcome, to make sure
+		return Decision{Step: Stop, Backend: backend} // also after a create with an unknown outcome, because the pod may exist
 	case backend == nil:
 		return nextGone(f, grace, waited)
 	case Terminal(&backend.Status) || f.ended():
 		return Decision{Step: Stopped, Backend: backend}
 	case f.Sent.StopMissing && !changed && waited < missingAfter:
-		return Decision{Again: missingAfter - waited} // the pod was missing and now shows: the backend's answers lag
+		return Decision{Again: missingAfter - waited} // the pod was missing and is visible again: the backend's answers lag
 	case f.Sent.StopMissing, changed, waited > grace+stopAgainAfter:
 		return Decision{Step: Stop, Backend: backend}
 	}
@@ -37,7 +37,7 @@ func nextGone(f *Facts, grace, waited time.Duration) Decision {
 	case hidden > 0:
 		return Decision{Again: min(hidden, max(waited/2, ReportedWithin))}
 	case f.Sent.StopAcked && f.isStopDoubtful(waited-grace):
-		return Decision{Again: missingAfter} // silence confirms no stop; after the grace period, the acknowledgement counts
+		return Decision{Again: missingAfter} // no answer confirms no stop; after the grace period, the acknowledged DeletePod is enough
 	case f.Reports && !f.ended() && f.Sent.GoneSince.IsZero():
 		return Decision{Step: Gone, Again: ReportedWithin} // backends may forget a pod and report its end afterwards
 	case !f.ended() && gone < ReportedWithin:
@@ -48,9 +48,8 @@ func nextGone(f *Facts, grace, waited time.Duration) Decision {
 	return nextNotFound(f, waited)
 }
 
-// isStopDoubtful reports whether an acknowledged stop is not believed yet, because no clear answer confirms it.
-// over is the time since the end of the grace period. A list that lacks a pod which GetPod shows may be older than
-// the time in which the backend shows its pods.
+// isStopDoubtful reports whether an acknowledged stop still needs confirmation by a clear answer. over is the time since the end of the
+// grace period. If a list lacks a pod that GetPod returns, the list may lag.
 func (f *Facts) isStopDoubtful(over time.Duration) bool {
 	switch {
 	case f.ended(), !f.Doubtful && !f.isHidden():
@@ -61,8 +60,8 @@ func (f *Facts) isStopDoubtful(over time.Duration) bool {
 	return over < missingAfter
 }
 
-// hiddenFor returns how long a pod may still run although the backend does not show it, because it is too new.
-// The result is 0 or less if the pod is not too new, was shown once, or has finished.
+// hiddenFor returns how long the backend may still hide a running pod because it is new. The result is 0 or less if the pod is not too new,
+// was shown once, or has finished.
 func hiddenFor(f *Facts) time.Duration {
 	if f.Sent.Shown || f.ended() {
 		return 0
@@ -71,8 +70,8 @@ func hiddenFor(f *Facts) time.Duration {
 	return f.shownAt(f.Sent.AttemptedAt, former).Sub(f.Now)
 }
 
-// shownAt returns the latest time at which the backend shows a pod that it was given at the time given. If this
-// process did not create the pod and a former process may have, the pod was given before the restart.
+// shownAt returns the time by which the backend shows a pod that it received at the time given. If a previous process may have created the
+// pod, the time of the restart counts instead.
 func (f *Facts) shownAt(given time.Time, former bool) time.Time {
 	visible := f.Visible
 	if former && given.IsZero() {
@@ -84,9 +83,8 @@ func (f *Facts) shownAt(given time.Time, former bool) time.Time {
 	return given.Add(visible)
 }
 
-// nextNotFound decides about a pod that must stop after two answers that the backend does not have it. These
-// answers confirm the stop, with two exceptions: the backend lacks many expected pods, which takes a while to
-// notice, or a list has the pod.
+// nextNotFound decides about a pod that must stop after two answers that the backend does not have it. These answers confirm the stop,
+// except if the backend lacks many expected pods, which takes a while to detect, or if a list contains the pod.
 func nextNotFound(f *Facts, waited time.Duration) Decision {
 	had := f.Sent.Accepted || HasRun(f.API) || !f.TakenOver.IsZero()
 	mayRun := had && !f.ended()
@@ -105,13 +103,13 @@ func nextNotFound(f *Facts, waited time.Duration) Decision {
 	case runs:
 		return Decision{Step: Stop}
 	case mayRun && !f.Unlisted && !f.isLackedSinceStop():
-		return Decision{Step: Relist, Again: missingAfter / 2} // newer pods than the last list may be missing, too
+		return Decision{Step: Relist, Again: missingAfter / 2} // newer pods than in the last list may be missing too
 	}
 	return Decision{Step: Stopped}
 }
 
-// isLackedSinceStop reports whether a list since the request to stop the pod lacks the pod. A pod that has ended in the API server
-// needs none.
+// isLackedSinceStop reports whether a list that was requested after the stop lacks the pod. If the pod has ended in the API server, no list
+// is needed.
 func (f *Facts) isLackedSinceStop() bool {
 	return Terminal(&f.API.Status) || !f.lackedAt().Before(f.Sent.StopAskedAt)
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// object is a JSON object that is built field by field, in the order of the calls.
+// object builds a JSON object field by field, in the order of the calls.
 type object struct{ buf []byte }
 
 func (o *object) any() bool { return len(o.buf) > 0 }
@@ -29,7 +29,7 @@ func (o *object) raw(name string, value []byte) {
 	o.buf = append(o.buf, value...)
 }
 
-// set sets a field. The parts of a pod always marshal.
+// set sets a field. Parts of a pod can always be marshaled.
 func (o *object) set(name string, value any) {
 	b, err := json.Marshal(value)
 	if err != nil {
@@ -38,7 +38,7 @@ func (o *object) set(name string, value any) {
 	o.raw(name, b)
 }
 
-// setOrDrop sets a field, or lets the patch remove it.
+// setOrDrop sets a field, or makes the patch remove it.
 func (o *object) setOrDrop(name string, value any, drop bool) {
 	if drop {
 		value = nil

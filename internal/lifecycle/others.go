@@ -14,12 +14,12 @@ import (
 // another UID.
 type Other struct {
 	UID types.UID
-	// Pod is the newest copy of the pod that the backend has shown; nil: it has shown none, or lacks the pod.
+	// Pod is the newest copy that the backend returned; nil: the backend returned none, or lacks the pod.
 	Pod     *corev1.Pod
 	Since   time.Time // when the backend first showed it
 	Asked   time.Time // time of the last acknowledged DeletePod
-	Stale   bool      // the backend has not shown the pod since that DeletePod, so Pod is older
-	Deleted bool      // its deletion was seen in the API server
+	Stale   bool      // the backend has not shown the pod since that DeletePod, so Pod is outdated
+	Deleted bool      // its deletion was observed in the API server
 }
 
 // HasLeft reports whether the pod has ended after a request to stop it, and the backend merely keeps it. Some
@@ -28,8 +28,7 @@ func (o *Other) HasLeft() bool {
 	return o.Pod != nil && !o.Asked.IsZero() && Terminal(&o.Pod.Status)
 }
 
-// ChangeOther returns the list with a change of the pod with the UID, which it adds if the list lacks it. The
-// list itself does not change.
+// ChangeOther returns a copy of the list in which the pod with the UID is changed. It adds the pod if the list lacks it.
 func ChangeOther(others []Other, uid types.UID, change func(*Other)) []Other {
 	others = slices.Clone(others)
 	i := slices.IndexFunc(others, func(o Other) bool { return o.UID == uid })
@@ -40,8 +39,8 @@ func ChangeOther(others []Other, uid types.UID, change func(*Other)) []Other {
 	return others
 }
 
-// ShowOther returns the list after the backend has shown a pod. A stop that the backend acknowledged while the
-// pod was in the API server counts.
+// ShowOther returns the list after the backend has shown a pod. A stop that the backend acknowledged while the pod was in the API server is
+// kept.
 func ShowOther(others []Other, pod *corev1.Pod, sent *Sent, now time.Time) []Other {
 	return ChangeOther(others, pod.UID, func(o *Other) {
 		if o.Pod, o.Stale = pod, false; o.Since.IsZero() {
@@ -53,15 +52,14 @@ func ShowOther(others []Other, pod *corev1.Pod, sent *Sent, now time.Time) []Oth
 	})
 }
 
-// DropUnlisted returns the list without the pods that the backend has lost: they are not in its list of pods,
-// which was requested at the time asked. The list proves nothing about pods that the node met or asked to stop
-// since then.
+// DropUnlisted returns the list without the pods that the backend has lost: they are not in its list of pods, which was requested at the
+// time asked. The list proves nothing about pods that were first seen, or asked to stop, after that time.
 func DropUnlisted(others []Other, pods []*corev1.Pod, asked time.Time) []Other {
 	return slices.DeleteFunc(slices.Clone(others), func(o Other) bool { return o.isUnlisted(pods, asked) })
 }
 
-// HideUnlisted is DropUnlisted for a list that may have gaps: a pod that was told to stop stays known, so that it
-// is not told again when it shows.
+// HideUnlisted is DropUnlisted for a list that may be incomplete: it keeps pods that were asked to stop, so that the stop is not requested
+// again when they reappear.
 func HideUnlisted(others []Other, pods []*corev1.Pod, asked time.Time) []Other {
 	others = slices.DeleteFunc(slices.Clone(others), func(o Other) bool { return o.Asked.IsZero() && o.isUnlisted(pods, asked) })
 	for i := range others {
@@ -79,9 +77,8 @@ func (o *Other) isUnlisted(pods []*corev1.Pod, asked time.Time) bool {
 	return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.UID == o.UID })
 }
 
-// Instances returns the instance of the wanted pod among the listed pods of its name, or nil. It also returns
-// further instances of the wanted pod that run beside it. known is the newest status of the pod, which
-// identifies the instance.
+// Instances returns the instance of the wanted pod among the listed pods of its name, or nil, and additional running instances of the same
+// pod. known is the newest status of the pod, which identifies the right instance.
 func Instances(wanted types.UID, known *corev1.PodStatus, pods []*corev1.Pod) (own *corev1.Pod, further []*corev1.Pod) {
 	for _, pod := range pods {
 		switch {

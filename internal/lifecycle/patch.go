@@ -17,9 +17,8 @@ type Change struct {
 	DropConditions []corev1.PodConditionType
 }
 
-// PatchBody returns a strategic-merge patch that applies change to pod, and reports whether there is anything to
-// patch. The patch contains only the fields that differ, and the UID. The API server refuses the patch for
-// another pod of the same name because of the UID.
+// PatchBody returns a strategic-merge patch that applies change to pod, and reports whether there is anything to patch. The patch contains
+// only the fields that differ, and the UID. Because of the UID, the API server refuses the patch for another pod of the same name.
 //
 // Lists of conditions are merged by type, so conditions of other writers survive. Lists of addresses would be
 // merged too; therefore the patch replaces them.
@@ -121,8 +120,8 @@ func conditionsDiff(old, want []corev1.PodCondition, drop []corev1.PodConditionT
 	return d
 }
 
-// conditionDiff returns a condition for a merge with the earlier one. Fields that only the earlier condition
-// sets must be named, so that the merge removes them.
+// conditionDiff returns a condition for a merge with the earlier one. Fields that only the earlier condition sets are set to null, so that
+// the merge removes them.
 func conditionDiff(before, want *corev1.PodCondition) any {
 	switch {
 	case before.Reason != "" && want.Reason == "", before.Message != "" && want.Message == "",
@@ -132,7 +131,7 @@ func conditionDiff(before, want *corev1.PodCondition) any {
 	return want
 }
 
-// wholeCondition is a condition that also names its empty fields.
+// wholeCondition is a condition whose JSON also has its empty fields.
 type wholeCondition struct {
 	corev1.PodCondition
 	Reason             *string `json:"reason"`

@@ -50,8 +50,7 @@ func Deadline(pod *corev1.Pod) (time.Time, bool) {
 	return pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second), true
 }
 
-// HasRun reports whether the status shows that the backend had the pod (before a restart, for example), and does
-// not show that the pod has ended.
+// HasRun reports whether, according to its status, the backend had the pod (before a restart, for example) and the pod has not ended.
 func HasRun(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning || pod.Status.StartTime != nil && !Terminal(&pod.Status)
 }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Reasons of failures. All but the last two are reasons of a kubelet.
+// Reasons of failures. All except the last two are a kubelet's reasons.
 const (
 	ReasonDeadline = "DeadlineExceeded"
 	ReasonWrongOS  = "PodOSNotSupported"
@@ -18,7 +18,7 @@ const (
 	ReasonRejected = "ProviderPodRejected"
 )
 
-// The reasons and messages of a kubelet for pods when its node shuts down.
+// A kubelet's reasons and messages for pods whose node shuts down.
 const (
 	reasonShutdown  = "Terminated"
 	messageShutdown = "Pod was terminated in response to imminent node shutdown."
@@ -32,22 +32,22 @@ type PodFailure struct {
 	Message string
 	// Grace caps the grace period, in seconds; nil: the pod's own grace period applies.
 	Grace *int64
-	// Disrupted reports whether the pod did nothing wrong. At its end the pod gets the condition
-	// DisruptionTarget, so that a Job does not count the end as a failure.
+	// Disrupted means that the pod itself did not cause the failure. When it ends, the pod gets the condition DisruptionTarget, so that a
+	// Job does not count the end as a failure.
 	Disrupted bool
-	// Normal reports whether a user requested the end. The event is then no warning.
+	// Normal means that a user requested the end, so the event is not a warning.
 	Normal bool
 }
 
-// ShutDown returns the failure of a pod whose node shuts down and has the time left for the pod. An earlier
-// failure stays, but its grace period is at most left.
+// ShutDown returns the failure of a pod whose node shuts down; left is the remaining time for the pod. It keeps an earlier failure, but
+// limits its grace period to left.
 func ShutDown(passed *PodFailure, left time.Duration) *PodFailure {
 	v := PodFailure{Reason: reasonShutdown, Message: messageShutdown, Disrupted: true}
 	if passed != nil {
 		v = *passed
 	}
 	v.Normal = true
-	grace := max(1, int64(left/time.Second)) // 0 would be a kill
+	grace := max(1, int64(left/time.Second)) // 0 would mean an immediate kill
 	if v.Grace == nil || grace < *v.Grace {
 		v.Grace = &grace
 	}
@@ -72,10 +72,10 @@ func StopGrace(pod *corev1.Pod, v *PodFailure) int64 {
 	return grace
 }
 
-// isDisruption reports whether there is a failure for which the pod did nothing wrong.
+// isDisruption reports whether the pod failed without causing the failure itself.
 func (v *PodFailure) isDisruption() bool { return v != nil && v.Disrupted }
 
-// disruption returns the condition of a pod that the node ended for reasons of its own.
+// disruption returns the condition of a pod that the node ended for its own reasons.
 func disruption(v *PodFailure) corev1.PodCondition {
 	return corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,

@@ -35,7 +35,7 @@ func Publish(v View) (Write, corev1.PodStatus) {
 	switch {
 	case isLeaving(v.API):
 		if stopped {
-			return Remove, want // the API server did not complete the removal
+			return Remove, want // a previous removal request was not completed
 		}
 		return Keep, v.API.Status
 	case !deleting || !stopped:
@@ -44,15 +44,14 @@ func Publish(v View) (Write, corev1.PodStatus) {
 		}
 		return Keep, v.API.Status
 	case changed && v.needsFinalStatus():
-		return Patch, want // before the object goes
+		return Patch, want // the status must be written before the object is removed
 	case len(v.API.Finalizers) > 0 && Grace(v.API) == 0:
 		return Keep, v.API.Status // already requested; a finalizer holds the object
 	}
 	return Remove, want
 }
 
-// hasStopped reports whether the pod has stopped: the backend has confirmed it, or reported the end of a pod that
-// it was asked to stop.
+// hasStopped reports whether the pod has stopped: the backend has confirmed it, or reported its end after a stop request.
 func (v *View) hasStopped() bool {
 	if v.Stopped || !v.StopAsked {
 		return v.Stopped
@@ -60,8 +59,8 @@ func (v *View) hasStopped() bool {
 	return v.Report != nil && Terminal(v.Report) && !v.Relapsed
 }
 
-// needsFinalStatus reports whether the API server must learn the last status of a stopped pod: it has not, and
-// the pod was at the backend, or other clients still hold its object.
+// needsFinalStatus reports whether the last status of a stopped pod must be written: it was not written yet, and the pod was at the
+// backend, or finalizers still hold its object.
 func (v *View) needsFinalStatus() bool {
 	if v.FinalStatus {
 		return false
@@ -69,9 +68,8 @@ func (v *View) needsFinalStatus() bool {
 	return v.Attempted || v.Report != nil || len(v.API.Finalizers) > 0
 }
 
-// isLeaving reports whether the API server is about to remove the pod in any case. A write to the pod then removes
-// the object with its name (ShouldDeleteDuringUpdate in the API server's registry), and by then this object may
-// be the next pod of the name.
+// isLeaving reports whether the API server will remove the pod in any case. A write then removes the object of that name
+// (ShouldDeleteDuringUpdate in the API server's registry), which may already be the next pod.
 func isLeaving(pod *corev1.Pod) bool {
 	grace := pod.DeletionGracePeriodSeconds // nil unless it is deleted
 	return grace != nil && *grace == 0 && len(pod.Finalizers) == 0
@@ -85,8 +83,7 @@ func compose(v View) corev1.PodStatus {
 	absorbed := Terminal(&s)
 	if v.Report != nil {
 		applyReport(&s, v.API, v.Report, absorbed, v.Now)
-		// A published address stays, as it does in the environment of the containers, even if the node's address
-		// changes later.
+		// A published host IP does not change with the node's address, because the environment of the containers keeps it too.
 		if s.HostIP == "" && len(v.HostIPs) > 0 && !absorbed {
 			s.HostIP, s.HostIPs = v.HostIPs[0].IP, v.HostIPs
 		}
@@ -104,8 +101,8 @@ func compose(v View) corev1.PodStatus {
 	if v.NoEphemeral && len(v.API.Spec.EphemeralContainers) > len(s.EphemeralContainerStatuses) {
 		s.EphemeralContainerStatuses = unsupportedContainers(v.API.Spec.EphemeralContainers)
 	}
-	// The generation alone is not worth a write before the pod has a status. With a status from before the
-	// change, the generation would claim that the change is done.
+	// Without a status, the generation alone needs no write. With a status from before the change, the generation would claim that the
+	// change is complete.
 	if v.Report != nil || Terminal(&s) {
 		s.ObservedGeneration = max(s.ObservedGeneration, min(v.Generation, v.Reflected))
 	}
@@ -116,8 +113,8 @@ func compose(v View) corev1.PodStatus {
 	return s
 }
 
-// applyReport applies the provider's status to s within the rules: a terminal phase stays, restart counts never
-// fall, and fields that the report leaves out stay.
+// applyReport applies the provider's status to s within the rules: a terminal phase stays, restart counts never decrease, and fields that
+// the report omits are kept.
 func applyReport(s *corev1.PodStatus, pod *corev1.Pod, r *corev1.PodStatus, absorbed bool, now time.Time) {
 	if !absorbed {
 		if r.Phase != "" {
@@ -160,12 +157,11 @@ func applyReport(s *corev1.PodStatus, pod *corev1.Pod, r *corev1.PodStatus, abso
 	}
 }
 
-// applySyncError shows the error that keeps the pod from its desired state, and removes it from the status when
-// it is over.
+// applySyncError shows the error that keeps the pod from its desired state, and removes it once it is resolved.
 func applySyncError(s *corev1.PodStatus, v View) {
 	t := v.SyncError
 	if t == nil {
-		// The message of a pod that has run belongs to the backend, which is asked next.
+		// The message of a pod that has run comes from the backend, whose status is requested next.
 		if v.Report == nil && s.Reason == ReasonProviderFailed && s.Phase == corev1.PodPending {
 			s.Reason, s.Message = "", ""
 			endWaiting(s)
@@ -195,8 +191,8 @@ func applySyncError(s *corev1.PodStatus, v View) {
 	}
 }
 
-// endWaiting changes the reason of containers that waited for their configuration: they now wait for their
-// start. Only a SyncError tells what containers wait for.
+// endWaiting changes the reason of containers that waited for their configuration: they now wait for their start. Only a SyncError has
+// another reason for them to wait.
 func endWaiting(s *corev1.PodStatus) {
 	s.ContainerStatuses = slices.Clone(s.ContainerStatuses)
 	for i := range s.ContainerStatuses {

@@ -9,9 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Every write and every resync compares these values. They are compared field by field, without reflection. The
-// outcome equals equality.Semantic. equality.Semantic itself compares rare fields, and the fields of an API that
-// is newer than this code (newfields.go).
+// Every write and every resync compares these values, so they are compared field by field without reflection, with the same result as
+// equality.Semantic. Rare fields, and fields of a newer API (newfields.go), are compared with equality.Semantic.
 
 func sameStatus(a, b *corev1.PodStatus) bool {
 	return all(
@@ -89,7 +88,7 @@ func sameTerminated(a, b *corev1.ContainerStateTerminated) bool {
 	)
 }
 
-// all reports whether each of the comparisons of a list holds.
+// all reports whether all comparisons are true.
 func all(same ...bool) bool { return !slices.Contains(same, false) }
 
 // sameValue compares pointers to comparable values.
@@ -100,7 +99,7 @@ func sameValue[T comparable](a, b *T) bool {
 	return *a == *b
 }
 
-// samePointer, sameList and sameMap compare values that are usually empty.
+// samePointer, sameList and sameMap compare values that are usually nil or empty.
 func samePointer[T any](a, b *T) bool { return a == b || equality.Semantic.DeepEqual(a, b) }
 
 func sameList[T any](a, b []T) bool {

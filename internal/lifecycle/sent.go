@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Sent is the sync lane's record of one pod: the requests to the backend and the acknowledgements. The zero
-// value records nothing.
+// Sent is the sync lane's record of the requests to the backend about one pod, and of their results.
 type Sent struct {
 	UID types.UID
 	// SpecVersion is the version of the spec that the backend accepted last.
@@ -29,7 +28,7 @@ type Sent struct {
 	Recreate bool
 	// MissingSince is when the backend was first seen without an accepted pod.
 	MissingSince time.Time
-	// Shown reports whether the backend has shown the pod since it was given the pod.
+	// Shown reports whether the backend has shown the pod since it received the pod.
 	Shown bool
 	// StopAskedAt and StopGrace (seconds) are the last stop request, if any.
 	StopAskedAt time.Time
@@ -59,20 +58,19 @@ func Expected(api *corev1.Pod, sent *Sent, failure *PodFailure) bool {
 // stopAsked reports whether the backend was asked to stop the pod.
 func (s *Sent) stopAsked() bool { return !s.StopAskedAt.IsZero() }
 
-// Missed reports whether a pod that the backend does not have counts as missing. It counts if the backend should
-// have it, or if the backend did not know it when asked to stop it. A pod that had to stop before a restart may
-// have stopped during the restart.
+// Missed reports whether a pod that the backend does not have counts as missing. It counts if the backend should have it, or if DeletePod
+// returned not-found. A pod that had to stop before a restart may have stopped during the restart.
 func Missed(api *corev1.Pod, sent *Sent, failure *PodFailure) bool {
 	switch {
 	case Expected(api, sent, failure):
 		return true
-	case failure != nil && failure.Reason == ReasonLost: // given up on evidence
+	case failure != nil && failure.Reason == ReasonLost: // already decided on evidence
 		return false
 	}
 	return sent.StopMissing && sent.Accepted && !Terminal(&api.Status)
 }
 
-// Young reports whether the backend may not have had the time to show the pod yet.
+// Young reports whether the backend may not show the pod yet, because it is new.
 func Young(sent *Sent, visible time.Duration, now time.Time) bool {
 	return sent.Accepted && !sent.Shown && now.Before(sent.AcceptedAt.Add(visible))
 }

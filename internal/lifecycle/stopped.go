@@ -8,12 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// exitUnknown is a kubelet's exit code for a container that it stopped without seeing the end. An exit code of 0
-// would claim a success that was never observed.
+// exitUnknown is a kubelet's exit code for a container that it stopped without seeing the end. Exit code 0 would claim an unobserved
+// success.
 const exitUnknown = 137
 
-// applyStop ends a pod that the backend no longer has. The backend confirmed a stop, or lost the pod, without a
-// report about the end of the containers. Containers that never ran keep their status.
+// applyStop ends a pod that the backend no longer has, after a confirmed stop or a loss, if the end of its containers was not reported.
+// Containers that never ran keep their status.
 func applyStop(s *corev1.PodStatus, v View) {
 	before := &v.API.Status
 	s.ContainerStatuses = endContainers(s.ContainerStatuses, before.ContainerStatuses)
@@ -30,7 +30,7 @@ func applyStop(s *corev1.PodStatus, v View) {
 	}
 }
 
-// endContainers returns the statuses. Every container that has run is terminated.
+// endContainers returns the statuses, in which every container that has run is terminated.
 func endContainers(statuses, before []corev1.ContainerStatus) []corev1.ContainerStatus {
 	statuses = slices.Clone(statuses)
 	for i := range statuses {

@@ -5,17 +5,15 @@ package lifecycle
 import corev1 "k8s.io/api/core/v1"
 
 const (
-	// tokenLife is the life of a token in seconds if the volume does not set it, as in the API server.
-	// mostTokenLife is the longest life.
+	// tokenLife is the default lifetime of a token in seconds, as in the API server. mostTokenLife is the longest lifetime.
 	tokenLife, mostTokenLife = 3600, 1 << 32
-	// startWithin is how many seconds may pass between the token and the start of the pod. The active deadline
+	// startWithin is the number of seconds that may pass between the creation of the token and the start of the pod. The active deadline
 	// counts from that start.
 	startWithin = 600
 )
 
-// LastingToken returns the source of a token that lives as long as a pod with activeDeadlineSeconds can run. It
-// is for providers that cannot replace the token in the containers. For other pods, and for a source with a
-// longer life, it returns source itself.
+// LastingToken returns the source of a token that lives as long as a pod with activeDeadlineSeconds can run. It is for providers that
+// cannot replace the token in the containers. For other pods, and for a source with a longer lifetime, it returns source itself.
 func LastingToken(pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) *corev1.ServiceAccountTokenProjection {
 	deadline := pod.Spec.ActiveDeadlineSeconds
 	if deadline == nil {

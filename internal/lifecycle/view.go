@@ -18,11 +18,11 @@ const ReasonUnsupported = "UnsupportedPodSpec"
 // WaitingConfig is a kubelet's waiting reason of a container whose configuration is missing or wrong.
 const WaitingConfig = "CreateContainerConfigError"
 
-// SyncError is the reason why a pod is not in its desired state. The pod's status shows it until it is over.
+// SyncError is the reason why a pod is not in its desired state. The pod's status shows it until it is resolved.
 type SyncError struct {
 	Reason  string
 	Message string
-	// Container waits with WaitingReason, if that is set. An empty Container means all containers.
+	// Container is the container that waits with WaitingReason, if that is set. An empty Container means all containers.
 	Container     string
 	WaitingReason string
 }
@@ -31,13 +31,13 @@ type SyncError struct {
 type View struct {
 	API         *corev1.Pod       // nil: gone, or not a pod of this node
 	Report      *corev1.PodStatus // the provider's newest report about this UID; nil: none
-	Relapsed    bool              // the provider reported the pod as running after the reported end
+	Relapsed    bool              // the provider reported the pod as running after it had reported its end
 	SyncError   *SyncError
 	Failure     *PodFailure
 	Stopped     bool  // the backend has confirmed the stop
 	StopAsked   bool  // DeletePod was called at least once
 	FinalStatus bool  // the terminal status was written already
-	Attempted   bool  // CreatePod was called, or the backend had the pod
+	Attempted   bool  // CreatePod was called, or the backend had the pod before
 	Generation  int64 // generation of the spec that the backend accepted; 0: none
 	// Reflected is the newest generation that the backend's reports are known to describe.
 	Reflected int64

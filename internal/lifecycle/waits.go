@@ -4,28 +4,25 @@ package lifecycle
 
 import "time"
 
-// ReportedWithin is how long the report of a pod's end may take to arrive. For this time after a stop the
-// backend is not asked. For this time after the backend was seen without the pod, a report about its end may
-// still arrive.
+// ReportedWithin is the time within which a report of a pod's end arrives. The node waits this long after a stop before it asks the
+// backend, and this long for the report after the backend no longer has the pod.
 const ReportedWithin = 250 * time.Millisecond
 
 const (
-	// missingAfter is how long a pod must be missing at the backend before it
-	// counts as lost: a list of an eventually consistent backend may lag.
+	// missingAfter is the time that a pod must be missing at the backend before it counts as lost, because the list of an eventually
+	// consistent backend may lag.
 	missingAfter = 10 * time.Second
-	// inFlight is how long a call of a killed process may take to have its effect, at a backend that knows all
-	// its pods.
+	// inFlight is the time within which a call of a killed process takes effect, at a backend that knows all its pods.
 	inFlight = 2 * time.Second
-	// confirmedFor is how long a list confirms that a pod is lost. Some lists take most of this time.
+	// confirmedFor is the time for which a list confirms that a pod is lost. Slow lists take most of this time.
 	confirmedFor = time.Minute
-	// stopAgainAfter is how long after the end of the grace period the stop is requested again, if the backend
-	// acknowledged the stop but the pod still runs.
+	// stopAgainAfter is the time after the end of the grace period when the stop is requested again, if the backend acknowledged the stop
+	// but the pod still runs.
 	stopAgainAfter = 30 * time.Second
-	// lookAgain is the pause until the next look at a pod that waits for another pod of its name or for an
-	// outdated cache.
+	// lookAgain is the pause until the next decision about a pod that waits for another pod of its name or for the cache.
 	lookAgain = time.Second
-	// askAgain is how long after the backend's time for a stop the stop is requested again. It is also the wait
-	// when there is evidence against a removal.
+	// askAgain is the time after the end of the grace period when the stop of an orphan is requested again. It is also the pause if there
+	// is evidence against a removal.
 	askAgain = 10 * time.Second
 )
 
