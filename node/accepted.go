@@ -35,9 +35,8 @@ func (w *podWorker) recordAccepted(key string, api *corev1.Pod) {
 	}
 }
 
-// requestStatus requests the status of a pod that was found at the backend, if the provider has not reported it: the
-// provider may have done so before a restart. It also requests the status of a changed pod, if the last report
-// may be from before the change.
+// requestStatus requests the status of a pod that was found at the backend, if the provider has not reported it, because it may have done
+// so before a restart. It also requests the status of a changed pod if the last report may be older than the change.
 func (w *podWorker) requestStatus(key string) {
 	if st := w.states.get(key); !st.report.matches(st.sent.UID) || st.reflected < st.generation {
 		w.pollLane.Add(key)

@@ -11,15 +11,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// activeDeadlines computes when the active time of pods ends.
+// activeDeadlines computes the active deadlines of pods.
 type activeDeadlines struct {
 	*podCore
-	wall func() time.Time // the wall clock, which may be set
+	wall func() time.Time // the wall clock, which may be adjusted
 }
 
-// deadlineOf returns the end of the pod's active time by the process's own clock, zero if the pod has no
-// deadline. It reads the wall clock once for a deadline: pods must not fail because the wall clock is set later,
-// by an hour for example.
+// deadlineOf returns the pod's active deadline on the monotonic clock of the process, or zero if the pod has none. It reads the wall clock
+// only once per deadline: pods must not fail because the wall clock is adjusted later.
 func (d *activeDeadlines) deadlineOf(key string, api *corev1.Pod, st *podState) time.Time {
 	by, has := lifecycle.Deadline(api)
 	if !has {
@@ -39,17 +38,15 @@ func (d *activeDeadlines) isOverdue(ctx context.Context, key string) bool {
 	return has && left <= 0
 }
 
-// awaitDeadline schedules a look at a pod at its active deadline, although work on the pod waits for the fence.
-// A pod whose deadline has passed gets another look soon: some time passes until the fence knows that the API
-// server does not answer.
+// awaitDeadline schedules work on a pod at its active deadline, although the pod waits for the fence. If the deadline has passed, it
+// schedules another attempt soon, because it takes some time until the fence detects that the API server does not answer.
 func (d *activeDeadlines) awaitDeadline(ctx context.Context, key string) {
 	if left, has := d.untilDeadline(ctx, key); has {
 		d.syncLane.AddAfter(key, max(left, lookAgain))
 	}
 }
 
-// untilDeadline returns how long a pod may still be active if no stop was acknowledged. It returns false if the
-// pod has no deadline.
+// untilDeadline returns the remaining active time of a pod whose stop was not acknowledged. It returns false if the pod has no deadline.
 func (d *activeDeadlines) untilDeadline(ctx context.Context, key string) (time.Duration, bool) {
 	api, st := d.pod(ctx, key), d.states.get(key)
 	switch {

@@ -14,12 +14,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// podAdmission decides which features of a pod the backend supports, and whether the node has room for the pod.
-// It trusts only a provider that declares its capabilities.
+// podAdmission decides which features of a pod the backend supports, and whether the node has room for the pod. It applies only to a
+// provider that declares its capabilities.
 type podAdmission struct {
 	*podCore
-	declared    *capability.Declaration // nil: the provider declares nothing and gets every pod
-	accepts     bool                    // a pod may run without a setting that it requests
+	declared    *capability.Declaration // nil: the provider declares nothing and receives every pod
+	accepts     bool                    // a pod may run without a feature that it requests
 	allocations admission.Allocations
 	allocatable func() corev1.ResourceList // nil: unknown
 }
@@ -41,9 +41,9 @@ func (a *podAdmission) lacksFeature(feature capability.Feature) bool {
 	return a.declared != nil && !a.declared.Has(feature)
 }
 
-// admitPod reserves room for a pod that has not been at the backend, as a kubelet does, or returns why the node has
-// no room. This can happen when a client bound the pod without the scheduler, or the scheduler knew less than
-// the node. Capacity counts only for a provider that declares its capabilities.
+// admitPod reserves resources for a pod that has not been at the backend, as a kubelet does, or returns the failure if the node lacks them.
+// This can happen if a client bound the pod without the scheduler, or if the scheduler had outdated data. It checks the capacity only for a
+// provider that declares its capabilities.
 func (a *podAdmission) admitPod(ctx context.Context, key string, api *corev1.Pod) *lifecycle.PodFailure {
 	if a.declared == nil {
 		return nil
@@ -71,16 +71,16 @@ func (a *podAdmission) reserveRoom(api *corev1.Pod, sent lifecycle.Sent) {
 	}
 }
 
-// reserveAll records the resources of the pods that have run, when this process begins to act for the node. A
-// new pod must not be admitted before them.
+// reserveAll records the resources of the pods that have run, when this process begins to act for the node, because new pods must not be
+// admitted before them.
 func (a *podAdmission) reserveAll(ctx context.Context) {
 	for _, pod := range a.all(ctx) {
 		a.reserveRoom(pod, lifecycle.Sent{})
 	}
 }
 
-// podsWithoutNeed returns the pods with a reservation that need no room any more: ended pods, and deleted pods without a
-// state. A pod that was admitted a moment ago has a state.
+// podsWithoutNeed returns the pods that no longer need their reservation: ended pods, and deleted pods without a state. A pod that was just
+// admitted has a state.
 func (a *podAdmission) podsWithoutNeed(ctx context.Context, reserved []types.UID) []types.UID {
 	needs := a.states.roomHolders()
 	for _, pod := range a.all(ctx) {
@@ -97,7 +97,7 @@ func (a *podAdmission) checkSupported(api *corev1.Pod) string {
 	}
 	pod := api
 	if len(api.Spec.EphemeralContainers) > 0 && a.lacksFeature(capability.EphemeralContainers) {
-		pod = api.DeepCopy() // their own statuses show it
+		pod = api.DeepCopy() // unsupported ephemeral containers do not count: their own statuses show it
 		pod.Spec.EphemeralContainers = nil
 	}
 	unsupported := a.declared.Check(pod)
@@ -118,8 +118,7 @@ func (a *podAdmission) withoutUnsupported(pod *corev1.Pod) {
 	}
 }
 
-// forProvider returns a pod of the API server in the form in which the provider gets it: the pod itself, or a
-// copy if parts are left out.
+// forProvider returns a pod as the provider receives it: the pod itself, or a copy without the parts that are left out.
 func (a *podAdmission) forProvider(api *corev1.Pod) *corev1.Pod {
 	added := len(api.Spec.EphemeralContainers) > 0 && a.lacksFeature(capability.EphemeralContainers)
 	if !added && (!a.accepts || len(a.declared.Unenforced(api)) == 0) {
@@ -141,13 +140,13 @@ func (a *podAdmission) unenforcedSettings(api *corev1.Pod) string {
 	return ""
 }
 
-// fixedSizes reports whether the backend is known not to change the resources of running pods.
+// fixedSizes reports whether the backend is known not to support resizing running pods.
 func (a *podAdmission) fixedSizes() bool {
 	return a.lacksFeature(capability.InPlaceResize)
 }
 
-// recordSizes records the resources of a pod that the backend had already. A pod that waits for a resize was made with
-// other resources than its spec shows, and these are unknown.
+// recordSizes records the resources of a pod that the backend already had. If the pod waits for a resize, it was created with other,
+// unknown resources than its spec shows.
 func (a *podAdmission) recordSizes(key string, api *corev1.Pod, st podState) {
 	if !a.fixedSizes() || st.sized != nil {
 		return

@@ -17,12 +17,12 @@ const probeAPIEvery = 2 * time.Second
 // apiOutage detects that the API server answers again.
 type apiOutage struct {
 	*podCore
-	noted chan struct{} // holds a token when the API server did not answer
+	noted chan struct{} // holds a token after the API server did not answer
 }
 
-// endOutage ends an outage for all pods at once. Each pod whose write was not answered waits for a retry of its own,
-// up to a minute. One request every two seconds detects for all of them that the API server is back. In a longer
-// outage the fence of the lease closes, and pods wait for the next of the leaseTerms instead.
+// endOutage ends an outage for all pods at once. After an unanswered write, each pod would wait up to a minute for its retry. Instead, one
+// request every two seconds detects that the API server is back. In a longer outage the fence of the lease closes, and pods wait for the
+// next term of leaseTerms.
 func (o *apiOutage) endOutage(ctx context.Context) {
 	begin := time.Now()
 	for out := true; out; {
@@ -31,12 +31,12 @@ func (o *apiOutage) endOutage(ctx context.Context) {
 		}
 		out = apiwatch.Unanswered(o.probeServer(ctx, probeAPIEvery))
 	}
-	o.dropNotice() // drop a second report of the same outage
+	o.dropNotice() // drop a second notice of the same outage
 	log.G(ctx).Infof("the API server answers again, after %v at least", time.Since(begin).Round(time.Second))
 	o.kickAll()
 }
 
-// failedToReach starts the probe of the API server if err shows that the API server was not reached.
+// failedToReach starts the probe of the API server if err shows that the API server did not answer.
 func (o *apiOutage) failedToReach(err error) {
 	if !apiwatch.Unanswered(err) {
 		return
@@ -44,7 +44,7 @@ func (o *apiOutage) failedToReach(err error) {
 	leaveToken(o.noted)
 }
 
-// dropNotice discards a wake-up that failedToReach may have sent meanwhile.
+// dropNotice discards a token that failedToReach may have left in the meantime.
 func (o *apiOutage) dropNotice() {
 	select {
 	case <-o.noted:

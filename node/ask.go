@@ -35,7 +35,7 @@ func (s *podSync) askFor(ctx context.Context, d lifecycle.Decision) error {
 			s.findLive(live)
 		}
 	case lifecycle.Fail:
-		if err := s.fence.Allow(ctx); err != nil { // the record of the loss must not outlive the term
+		if err := s.fence.Allow(ctx); err != nil { // the record of the loss must not outlive the term of the lease
 			return err
 		}
 		s.failPod(s.key, s.api, lifecycle.Lose())
@@ -50,11 +50,10 @@ func (s *podSync) askFor(ctx context.Context, d lifecycle.Decision) error {
 	return nil
 }
 
-// lookAtBackend asks the backend for the pods of the name, and completes the facts with the answer and with the
-// counts of the pods that one side lacks.
+// lookAtBackend asks the backend for the pods of the name, and adds the answer to the facts, and counts the pods that one side lacks.
 func (s *podSync) lookAtBackend(ctx context.Context) {
 	f := &s.facts
-	f.Complete = s.backend.authority != nil && s.backend.isComplete(ctx) // before the call: the answer is then complete, too
+	f.Complete = s.backend.authority != nil && s.backend.isComplete(ctx) // before the call, so that the answer is complete too
 	f.Own, f.Named, f.Doubtful = nil, nil, false
 	s.silent = s.findAtBackend(ctx)
 	if f.Silent = s.silent != nil; f.Silent {
@@ -74,10 +73,9 @@ func (s *podSync) lookAtBackend(ctx context.Context) {
 	f.OrphanHeld = s.countOrphans(ctx)
 }
 
-// findAtBackend completes the facts with the pods that the backend has under the key. An error means that the
-// answer is unknown: a panic or a time-out is no answer, and only a not-found error is an answer. After any other
-// error a list decides: many providers return such an error for a pod that they do not have. An empty list may be
-// a failed answer, too.
+// findAtBackend completes the facts with the pods that the backend has under the key. It returns an error if the backend did not answer,
+// for example after a panic or a timeout. Only a not-found error is an answer. After any other error a list decides, because many providers
+// return such an error for a pod that they do not have. An empty list may be a failed answer too.
 func (s *podSync) findAtBackend(ctx context.Context) error {
 	pod, err := s.backend.getPod(ctx, s.key)
 	var panicked *providercall.Panic
@@ -88,7 +86,7 @@ func (s *podSync) findAtBackend(ctx context.Context) error {
 		s.takePods([]*corev1.Pod{pod})
 		return nil
 	case errors.As(err, &panicked), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return err // no answer at all
+		return err // the backend did not answer
 	}
 	asked := time.Now()
 	pods, listErr := s.backend.listPods(ctx)
@@ -111,9 +109,8 @@ func (s *podSync) findAtBackend(ctx context.Context) error {
 	return nil
 }
 
-// isEnough reports whether the backend's pod of the name makes a list unnecessary: it is the wanted pod, or
-// nothing is wanted and it must stop. Behind any other pod, the backend may have the wanted pod, or a pod that
-// must stop.
+// isEnough reports whether no list is needed after the backend returned the pod: it is the wanted pod, or no pod is wanted and it must
+// stop. Otherwise the backend may also have the wanted pod, or a pod that must stop, under the same name.
 func (s *podSync) isEnough(pod *corev1.Pod) bool {
 	if s.api != nil {
 		return lifecycle.SamePod(s.api, pod)
@@ -122,7 +119,7 @@ func (s *podSync) isEnough(pod *corev1.Pod) bool {
 	return !st.keepsEnded(pod)
 }
 
-// takePods completes the facts with the backend's pods of the name, and records the others.
+// takePods adds the backend's pods of the name to the facts, and records the pods that are not the wanted pod.
 func (s *podSync) takePods(pods []*corev1.Pod) {
 	wanted := types.UID("")
 	if s.api != nil {
@@ -139,7 +136,7 @@ func (s *podSync) takePods(pods []*corev1.Pod) {
 	s.states.showOthers(s.key, wanted, pods)
 }
 
-// noteOwn records that the backend has shown the wanted pod, and takes over the end of the pod if no report did.
+// noteOwn records that the backend has shown the wanted pod, and records the end of the pod if no report has.
 func (s *podSync) noteOwn(ctx context.Context) {
 	f := &s.facts
 	s.missing.showPod(s.key, f.Now)
@@ -151,8 +148,7 @@ func (s *podSync) noteOwn(ctx context.Context) {
 	}
 }
 
-// findLive compares the other pods of the name with the pod in the API server, past every cache. One of them may
-// be this pod: it is then no orphan any more.
+// findLive compares the other pods of the name with the pod that a live read returned. If one of them is this pod, it is not an orphan.
 func (s *podSync) findLive(live *corev1.Pod) {
 	s.given.supposeGiven(s.key, live.UID)
 	for _, o := range s.facts.Others {
@@ -163,8 +159,8 @@ func (s *podSync) findLive(live *corev1.Pod) {
 	}
 }
 
-// countMissing counts the wanted pod among the pods that the backend lacks, if the backend should have it. It
-// returns how long this must not lead to a conclusion.
+// countMissing counts the wanted pod among the pods that the backend lacks, if the backend should have it. It returns the time until the
+// absence may count as evidence.
 func (s *podSync) countMissing(ctx context.Context) time.Duration {
 	f, st := &s.facts, s.states.get(s.key)
 	if s.backend.authority != nil {
@@ -184,8 +180,8 @@ func (s *podSync) countMissing(ctx context.Context) time.Duration {
 	return s.missing.holdFor(ctx, s.key, f.DoubtfulAbsence(), f.Now)
 }
 
-// countOrphans counts the name among those whose pods the API server lacks, if a pod at the backend seems to be
-// an orphan. It returns how long this must not lead to a conclusion.
+// countOrphans counts the name among the orphans if a pod at the backend seems to be one. It returns the time until the absence in the API
+// server may count as evidence.
 func (s *podSync) countOrphans(ctx context.Context) time.Duration {
 	f := &s.facts
 	if f.Others = s.states.get(s.key).others; !f.HasOrphan() {

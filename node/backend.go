@@ -18,11 +18,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// readTimeout ends the context of a provider call that only reads.
+// readTimeout is the timeout of provider calls that only read.
 const readTimeout = time.Minute
 
-// backend makes all provider calls about pods. A slow call lets other pods have the worker, a panic becomes an
-// error, and no error contains secrets of the pods in the call.
+// backend makes all provider calls about pods. During a slow call other pods use the worker. A panic becomes an error, and errors contain
+// no secrets of the pods in the call.
 type backend struct {
 	provider  PodLifecycleHandler
 	notifies  bool
@@ -51,9 +51,9 @@ func (b *backend) callToChange(ctx context.Context, key, method string, call fun
 	return b.changes.Do(b.withRedaction(ctx, key), method, call)
 }
 
-// deletePod requests the stop of a pod. The provider gets the pod without a UID that the node has made up.
+// deletePod requests the stop of a pod. It removes a UID that the node made up.
 func (b *backend) deletePod(ctx context.Context, pod *corev1.Pod) error {
-	b.core.given.supposeGiven(keyOf(pod), pod.UID) // from now on the next pod of the name is another pod
+	b.core.given.supposeGiven(keyOf(pod), pod.UID) // from now on the next pod of the name has another UID
 	if isUnknown(pod) {
 		pod.UID = ""
 	}
@@ -91,7 +91,7 @@ func (b *backend) listPods(ctx context.Context) (pods []*corev1.Pod, err error) 
 		pods, err = b.provider.GetPods(ctx)
 		return err
 	})
-	pods = slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p == nil || b.isForeign(p) }) // it may be the provider's own list
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p == nil || b.isForeign(p) }) // the slice may belong to the provider
 	for i, pod := range pods {
 		if pod.UID == "" {
 			pods[i] = b.core.given.stampUID(pod, b.core.pod(ctx, keyOf(pod)))
@@ -106,7 +106,7 @@ func (b *backend) isForeign(pod *corev1.Pod) bool {
 	return b.nodeName != "" && pod.Spec.NodeName != "" && pod.Spec.NodeName != b.nodeName
 }
 
-// isComplete asks a PodAuthority. A panic is no answer.
+// isComplete asks a PodAuthority. A panic counts as false.
 func (b *backend) isComplete(ctx context.Context) (all bool) {
 	err := (&providercall.Caller{}).Do(ctx, "AnswersForAllPods", func(context.Context) error {
 		all = b.authority.AnswersForAllPods()
@@ -115,7 +115,7 @@ func (b *backend) isComplete(ctx context.Context) (all bool) {
 	return err == nil && all
 }
 
-// takeReports makes a PodNotifier report changes of its pods to report.
+// takeReports makes a PodNotifier call report for each change of its pods.
 func (b *backend) takeReports(ctx context.Context, report func(context.Context, *corev1.Pod)) error {
 	n, ok := b.provider.(PodNotifier)
 	if !ok {
@@ -127,7 +127,7 @@ func (b *backend) takeReports(ctx context.Context, report func(context.Context, 
 	})
 }
 
-// runInBackground runs the provider's own work while the node runs. It ends the controller if that work ends earlier.
+// runInBackground runs the provider's own work while the node runs. It ends the controller if that work ends early.
 func (b *backend) runInBackground(ctx context.Context, end context.CancelCauseFunc) {
 	runner, ok := b.provider.(BackgroundRunner)
 	if !ok {

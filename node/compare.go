@@ -23,14 +23,14 @@ type comparer struct {
 	pollInterval time.Duration
 }
 
-// comparePods marks the pods whose presence differs. Presence in a list is believed; absence only makes the sync
-// lane ask for that pod. A list proves nothing about pods that were accepted after the request for the list.
+// comparePods marks the pods that only one side has. Presence in a list counts as proof; absence only makes the sync lane ask for that pod.
+// A list proves nothing about pods that were accepted after the list was requested.
 func (c *comparer) comparePods(ctx context.Context, backend []*corev1.Pod, asked time.Time) {
 	keys, apis := make([]string, len(backend)), make([]*corev1.Pod, len(backend))
 	has := make(map[string]bool, len(backend))
-	several := map[string][]*corev1.Pod{} // by the names that are not the name of one wanted pod alone
+	several := map[string][]*corev1.Pod{} // names that have other pods than one wanted pod
 	for _, key := range c.states.keysOf((*podState).hadSeveral) {
-		several[key] = nil // the other pod may be gone
+		several[key] = nil // the other pod may have gone
 	}
 	alive := 0
 	for i, pod := range backend {
@@ -56,7 +56,7 @@ func (c *comparer) comparePods(ctx context.Context, backend []*corev1.Pod, asked
 	c.findMissing(ctx, has, asked)
 }
 
-// sortNames tells the pods of the names in several apart. It returns the further instances of wanted pods.
+// sortNames distinguishes the pods that share a name in several. It returns the additional instances of wanted pods.
 func (c *comparer) sortNames(ctx context.Context, backend []*corev1.Pod, keys []string, several map[string][]*corev1.Pod, asked time.Time) (further map[*corev1.Pod]bool) {
 	if len(several) == 0 {
 		return nil
@@ -91,14 +91,13 @@ func (c *comparer) compareStatus(ctx context.Context, key string, api, pod *core
 	case !st.sent.AcceptedAt.Before(asked):
 	case c.backend.notifies && (st.report.isOwnWord(api.UID) || st.beingAsked()):
 	case st.isNews(&pod.Status):
-		c.reports.takeListed(ctx, pod, c.backend.notifies) // for a provider that reports, only its reports from before the restart
+		c.reports.takeListed(ctx, pod, c.backend.notifies) // for a provider that reports, this replaces only its reports from before the restart
 	case !c.backend.notifies && !over:
 		c.pollAlone(key, &st, &pod.Status)
 	}
 }
 
-// findMissing counts the pods that a list should have, present and absent ones, and makes the sync lane ask for
-// the absent ones.
+// findMissing counts the pods that a list should contain, and makes the sync lane ask for the absent ones.
 func (c *comparer) findMissing(ctx context.Context, has map[string]bool, asked time.Time) {
 	now := time.Now()
 	var there, suspects []string
@@ -110,7 +109,7 @@ func (c *comparer) findMissing(ctx context.Context, has map[string]bool, asked t
 		if ofAnother || st.stopped || lifecycle.Terminal(&api.Status) {
 			continue
 		}
-		if !st.sent.AcceptedAt.Before(asked) { // the list is older
+		if !st.sent.AcceptedAt.Before(asked) { // the list is older than the acceptance
 			continue
 		}
 		if !has[key] && st.sent.Accepted {
@@ -130,7 +129,7 @@ func (c *comparer) findMissing(ctx context.Context, has map[string]bool, asked t
 			c.states.recordShown(key, api.UID, asked)
 		}
 		if !st.sent.MissingSince.IsZero() {
-			suspects = append(suspects, key) // the pod is no longer missing: the next absence starts the time again
+			suspects = append(suspects, key) // the pod is no longer missing: a later absence is counted from its own start
 		}
 		if !st.isFinished(api.UID) && (st.sent.StopMissing || lifecycle.Expected(api, &st.sent, st.failure)) {
 			there = append(there, key)
@@ -140,13 +139,12 @@ func (c *comparer) findMissing(ctx context.Context, has map[string]bool, asked t
 		c.missing.takeList(ctx, there, missing, now)
 	}
 	for _, key := range suspects {
-		c.suspectPod(key) // after the count: an answer about a pod may remove it from the missing pods
+		c.suspectPod(key) // after the count, because an answer about a pod may remove it from the missing pods
 	}
 }
 
-// isNews reports whether the backend made the status in a list. Otherwise the status is an echo of the pod that
-// the backend was given. A create hands over no status, and an update hands over the provider's own status of
-// that time.
+// isNews reports whether the status in a list comes from the backend. Otherwise it only repeats the status of the pod that the backend
+// received: none in a create, and the provider's own last status in an update.
 func (st *podState) isNews(s *corev1.PodStatus) bool {
 	if s.Phase == "" || len(s.ContainerStatuses) == 0 && !lifecycle.Terminal(s) {
 		return false
@@ -154,9 +152,8 @@ func (st *podState) isNews(s *corev1.PodStatus) bool {
 	return st.echo == nil || !equality.Semantic.DeepEqual(st.echo, s)
 }
 
-// pollAlone requests the status of a pod when a list has no news about it. A list may contain no statuses, so
-// each relist polls the pod again. The exception is a pod that has long been Pending in the list and in its last
-// answer: polling it each time would double the calls.
+// pollAlone requests the status of a pod if a list has no news about it. A list may contain no statuses, so each relist polls the pod
+// again, except a pod that has long been Pending in the list and in its last answer: polling it each time would double the calls.
 func (c *comparer) pollAlone(key string, st *podState, listed *corev1.PodStatus) {
 	pending := st.report.matches(st.sent.UID) && st.report.status.Phase == corev1.PodPending
 	if pending && listed.Phase == corev1.PodPending && !st.isHurried() {

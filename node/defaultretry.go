@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// MaxRetries is how often DefaultRetryFunc tries. The controllers do not use it:
-// without a ShouldRetryFunc, they never give up.
+// MaxRetries is the number of tries of DefaultRetryFunc. The controllers do not use it: without a ShouldRetryFunc, they never give up.
 var MaxRetries = 20
 
 // DefaultRetryFunc leaves the delay to the rate limiter and gives up after MaxRetries tries. It is for programs

@@ -27,9 +27,9 @@ const (
 
 	// drainLook is the interval at which a drain checks its progress. The check reads memory only.
 	drainLook = 100 * time.Millisecond
-	// drainWord is how long a drain waits at its end for the statuses of stopped pods.
+	// drainWord is the time that a drain waits at its end for the status writes of stopped pods.
 	drainWord = 10 * time.Second
-	// drainNames is how many pods an error names.
+	// drainNames is the number of pods that an error names.
 	drainNames = 10
 )
 
@@ -37,12 +37,11 @@ const (
 // Priority that are not in a higher group. Pods below all groups are in the lowest group.
 type DrainGroup struct {
 	Priority int32
-	// Timeout is how long the group may take. A pod with a longer grace period gets the rest of this time.
+	// Timeout is the maximum time for the group. A pod with a longer grace period gets the rest of this time.
 	Timeout time.Duration
 }
 
-// DrainGroups returns the two groups of a kubelet. Critical pods come last and have the part of timeout that is
-// reserved for them.
+// DrainGroups returns the two groups of a kubelet. Critical pods come last; critical is their part of timeout.
 func DrainGroups(timeout, critical time.Duration) []DrainGroup {
 	return []DrainGroup{
 		{Priority: math.MinInt32, Timeout: timeout - critical},
@@ -50,16 +49,14 @@ func DrainGroups(timeout, critical time.Duration) []DrainGroup {
 	}
 }
 
-// Drain stops all pods at the backend, as a kubelet does when its node shuts down: one group after the other,
-// from the lowest to the highest. Stopped pods are Failed, with the reason Terminated and the condition
-// DisruptionTarget; the objects stay. A pod that was not started yet is refused (Failed, NodeShutdown), from now
-// on and for good.
+// Drain stops all pods at the backend, as a kubelet does when its node shuts down: one group after the other, from the lowest to the
+// highest. Stopped pods are Failed, with the reason Terminated and the condition DisruptionTarget; the objects stay. From now on, pods that
+// have not started are refused (Failed, NodeShutdown).
 //
-// Drain must be called while Run runs, because Run does the work: calls for one pod never overlap, and statuses
-// have one writer. Drain returns when all pods have stopped and the API server knows it. It returns at the
-// latest when the groups' time is over, plus ten seconds for the last statuses. Pods that have not stopped then
-// are left as they are, and the error names them. Drain does nothing while another process acts for the node,
-// because the pods belong to that process.
+// Drain must be called while Run runs, because Run does the work: calls for one pod never overlap, and statuses have one writer. Drain
+// returns when all pods have stopped and their statuses are written, at the latest ten seconds after the groups' time. Pods that have not
+// stopped by then are left alone, and the error names them. Drain does nothing while another process acts for the node, because the pods
+// belong to that process.
 func (c *PodController) Drain(ctx context.Context, groups ...DrainGroup) error {
 	if len(groups) == 0 {
 		return errdefs.InvalidInput("drain: no groups of pods")
@@ -93,7 +90,7 @@ type drain struct {
 	groups []DrainGroup    // from the lowest to the highest
 }
 
-// awaitPods polls until done returns true or the time is over.
+// awaitPods polls until done returns true or timeout has passed.
 func (d *drain) awaitPods(ctx context.Context, timeout time.Duration, done func(until time.Time) bool) error {
 	until := time.Now().Add(timeout)
 	ticker := time.NewTicker(drainLook)
@@ -110,8 +107,7 @@ func (d *drain) awaitPods(ctx context.Context, timeout time.Duration, done func(
 	return nil
 }
 
-// stopGroup gives every pod of a group its turn, including pods that appear only now, and reports whether all have
-// ended.
+// stopGroup starts the stop of every pod in a group, including new pods, and reports whether all have ended.
 func (d *drain) stopGroup(ctx context.Context, group int, until time.Time) (all bool) {
 	all = true
 	for key, api := range d.runningPods(ctx) {
@@ -140,7 +136,7 @@ func (d *drain) groupOf(pod *corev1.Pod) (group int) {
 	return group
 }
 
-// isPublished reports whether the API server knows about all stopped pods.
+// isPublished reports whether the statuses of all stopped pods are written.
 func (d *drain) isPublished(ctx context.Context) bool {
 	for key, api := range d.runningPods(ctx) {
 		if st := d.states.get(key); st.sent.UID == api.UID && (st.stopped || st.isFinished(api.UID)) {
@@ -168,7 +164,7 @@ func (d *drain) unstoppedError(ctx context.Context) error {
 	return fmt.Errorf("drain: %d pods have not stopped in time, or the API server does not know it; they are left as they are: %s", n, strings.Join(keys, ", "))
 }
 
-// runningPods returns the pods whose end the API server does not know yet.
+// runningPods returns the pods that have not ended in the API server.
 func (d *drain) runningPods(ctx context.Context) map[string]*corev1.Pod {
 	out := map[string]*corev1.Pod{}
 	for _, api := range d.all(ctx) {
@@ -179,12 +175,12 @@ func (d *drain) runningPods(ctx context.Context) map[string]*corev1.Pod {
 	return out
 }
 
-// giveTurn gives a pod its turn to stop, and reports whether the pod had no turn before. The caller must then
-// add the key to the sync lane.
+// giveTurn records that a draining pod must stop by until, and reports whether this is new. The caller must then add the key to the sync
+// lane.
 func (s *podStates) giveTurn(key string, uid types.UID, until time.Time) (news bool) {
 	s.changeOrBegin(key, func(st *podState) {
 		if st.sent.UID == "" {
-			st.sent.UID = uid // as begin does, before the sync lane tracks the pod
+			st.sent.UID = uid // as beginState does, before the sync lane tracks the pod
 		}
 		news = st.sent.UID == uid && st.turn.IsZero()
 		if news {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// earlierPods are the pods that existed when this process began to act for the node. Another process may have
-// given them to the backend, whatever their status says.
+// earlierPods are the pods that existed when this process began to act for the node. Another process may have created them at the backend,
+// whatever their status says.
 type earlierPods struct {
 	mu   sync.Mutex
 	uids map[types.UID]bool // guarded by mu

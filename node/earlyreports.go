@@ -13,9 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// earlyReports holds the provider's reports until the caches are filled. Until then every pod seems unknown, and
-// a backend may report the end of a pod only once. It holds at most two reports for each pod, however long the
-// API server is away.
+// earlyReports buffers the provider's reports until the caches are filled. Until then every pod seems unknown, and a backend may report the
+// end of a pod only once. It buffers at most two reports per pod, however long the API server is unavailable.
 type earlyReports struct {
 	over atomic.Bool
 	mu   sync.Mutex
@@ -35,7 +34,7 @@ type heldReports struct {
 	newest *report
 }
 
-// holdReport keeps the report until take is called. It returns false if take was called before.
+// holdReport buffers the report until takeHeld is called. It returns false if takeHeld was called before.
 func (e *earlyReports) holdReport(pod *corev1.Pod, r *report) bool {
 	if e.over.Load() {
 		return false
@@ -60,8 +59,7 @@ func (e *earlyReports) holdReport(pod *corev1.Pod, r *report) bool {
 	return true
 }
 
-// takeHeld hands over the held reports. Reports that arrive meanwhile wait, so that an older report does not count
-// as a newer one.
+// takeHeld passes the buffered reports to report. New reports wait meanwhile, so that an older report does not replace a newer one.
 func (e *earlyReports) takeHeld(report func(*corev1.Pod, *report)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -25,13 +25,13 @@ const (
 	eventPodsMissing   = "PodsMissing" // of the node
 	eventHeldBack      = "PodHeldBack"
 	eventStatusFailed  = "ProviderStatusRejected"
-	// as a kubelet names them
+	// a kubelet's names
 	eventDeadline   = lifecycle.ReasonDeadline
 	eventWrongOS    = lifecycle.ReasonWrongOS
 	eventFailedSync = "FailedSync"
 )
 
-// nodeRef refers to a node as a kubelet does: by name, also as the UID.
+// nodeRef returns the reference that a kubelet uses for its node: the name is also the UID.
 func nodeRef(name string) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: "Node", Name: name, UID: types.UID(name)}
 }

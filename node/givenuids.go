@@ -12,22 +12,22 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// givenUIDs fills in the UIDs of pods from a backend that keeps none. It remembers which pod the backend was
-// given under a name. The rest of the controller knows pods by their UIDs only.
+// givenUIDs fills in the UIDs of pods from a backend that keeps none. It remembers which pod the backend received under a name. The rest of
+// the controller identifies pods only by UID.
 type givenUIDs struct {
 	mu sync.Mutex
 	of map[string]givenPod // guarded by mu; by key
 }
 
-// givenPod is the pod that the backend was given last under a name. before is the pod that had the name, until
-// CreatePod succeeds or the backend denies the name: that pod has ended, and the backend may still show it.
+// givenPod is the pod that the backend last received under a name. before is the previous pod of the name, until CreatePod succeeds or the
+// backend has no pod of the name: it has ended, but the backend may still show it.
 type givenPod struct{ uid, before types.UID }
 
-// unknownUID begins the UID of a pod that only the backend has, and that this process did not give to it.
+// unknownUID is the prefix of the made-up UID of a pod that only the backend has and that this process did not create.
 const unknownUID = "unknown:"
 
-// stampUID returns the backend's pod with a UID, if the backend keeps none. Without a given pod of the name, it is
-// api, which an earlier process may have created. api may be nil.
+// stampUID returns the backend's pod with a UID, if the backend keeps none. If no pod of the name was given, it uses the UID of api, which
+// an earlier process may have created. api may be nil.
 func (g *givenUIDs) stampUID(pod, api *corev1.Pod) *corev1.Pod {
 	if pod == nil || pod.UID != "" && !isUnknown(pod) {
 		return pod
@@ -49,10 +49,10 @@ func (g *givenUIDs) stampUID(pod, api *corev1.Pod) *corev1.Pod {
 	return &stamped
 }
 
-// isUnknown reports whether the pod has a UID that the API server never gave.
+// isUnknown reports whether the UID of the pod is made up and not from the API server.
 func isUnknown(pod *corev1.Pod) bool { return strings.HasPrefix(string(pod.UID), unknownUID) }
 
-// recordCreate records that the backend is being given the pod.
+// recordCreate records that CreatePod is being called for the pod.
 func (g *givenUIDs) recordCreate(key string, uid types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,7 +68,7 @@ func (g *givenUIDs) recordAccepted(key string, uid types.UID) {
 	g.of[key] = givenPod{uid: uid}
 }
 
-// supposeGiven records that the backend's pod is the one with the UID, if the backend was given no pod of the name.
+// supposeGiven assumes that the backend's pod has the UID, if the backend received no pod of the name.
 func (g *givenUIDs) supposeGiven(key string, uid types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -13,19 +13,19 @@ import (
 // metadata are the two maps of a pod that a provider may change.
 type metadata struct{ labels, annotations map[string]string }
 
-// handed is the metadata of a pod that the backend was given, now and before. A report may repeat such metadata
-// long after users have changed it. Repeated entries are not the provider's own changes.
+// handed is the metadata of a pod that the backend received, now and before. A report may repeat such metadata long after users have
+// changed it, so repeated entries are not the provider's own changes.
 type handed struct {
 	metadata                // the last metadata for the backend, with the provider's own changes that were written since
 	before   []uint64       // hashes of replaced entries, the newest last
-	writing  metadataChange // the provider's change that is on its way to the API server
+	writing  metadataChange // the provider's change that is being written to the API server
 	known    bool           // false after a restart, until the backend shows its metadata
 }
 
 // metadataChange sets labels and annotations; a nil value removes the key.
 type metadataChange struct{ labels, annotations map[string]*string }
 
-// handedLimit is how many replaced entries are remembered.
+// handedLimit is the number of replaced entries that are remembered.
 const handedLimit = 256
 
 var metadataSeed = maphash.MakeSeed()
@@ -46,7 +46,7 @@ func (c *metadataChange) any() bool { return len(c.labels) > 0 || len(c.annotati
 
 func (e metadataEntry) hash() uint64 { return maphash.Comparable(metadataSeed, e) }
 
-// addGiven records that the backend is given m.
+// addGiven records that the backend receives m.
 func (h *handed) addGiven(m metadata) {
 	h.replaceEntries(labelEntry, h.labels, m.labels)
 	h.replaceEntries(annotationEntry, h.annotations, m.annotations)

@@ -8,9 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// hostIPsOf returns the internal IPs among the addresses, the first of each family, as a kubelet does. Values
-// that are not IPs are left out, and IPs are written in their canonical form. The API server refuses the whole
-// status of a pod for a single IP that it does not accept.
+// hostIPsOf returns the internal IPs among the addresses, the first of each family, as a kubelet does. Values that are not IPs are left
+// out, and IPs are written in their canonical form. The API server refuses the whole status of a pod if it contains one invalid IP.
 func hostIPsOf(addresses []corev1.NodeAddress) (ips []corev1.HostIP) {
 	var seen [2]bool // one for each family
 	for _, a := range addresses {

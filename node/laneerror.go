@@ -12,11 +12,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// laneError is a failure of the sync lane or of the status lane, on its way to syncFailed or writeFailed, where
-// it is handled.
+// laneError is a failure of the sync lane or of the status lane. syncFailed or writeFailed handles it.
 type laneError struct {
 	pod   *corev1.Pod // nil: gone from the API server
-	event string      // "": the failed code has recorded its own event
+	event string      // "": the failing code has already recorded an event
 	err   error
 }
 
@@ -36,11 +35,10 @@ func uidOf(err error) types.UID {
 	return ""
 }
 
-// ofUpdate reports whether the backend has the pod, and the update with a change failed.
+// ofUpdate reports whether an update of a pod that the backend has failed.
 func (e *laneError) ofUpdate() bool { return e.event == eventUpdateFailed }
 
-// isRejection reports whether the provider said that the pod can never work as it stands. A stop is never rejected:
-// it must happen.
+// isRejection reports whether the provider rejected the pod as invalid. A stop is never rejected, because it must happen.
 func (e *laneError) isRejection() bool {
 	return e.event == eventRejected || e.ofUpdate() && errdefs.IsInvalidInput(e.err)
 }
@@ -51,8 +49,8 @@ func isRejected(err error) bool {
 	return errors.As(err, &failed) && failed.isRejection()
 }
 
-// nextTry returns the text about the next try for the pod. The time of the next try is only in the log: in an
-// object it would make each try a write.
+// nextTry returns the text about the next try for the pod. The time of the next try is only in the log: in an object it would cause a write
+// per try.
 func (e *laneError) nextTry(again bool) string {
 	switch {
 	case !again:
@@ -63,5 +61,5 @@ func (e *laneError) nextTry(again bool) string {
 	return "; it is tried again"
 }
 
-// shortText returns the text of an error in a form that objects can carry.
+// shortText returns the text of an error, redacted and shortened for API objects.
 func shortText(err error) string { return redact.Text(err.Error()) }

@@ -14,15 +14,15 @@ const (
 	classRemoval
 )
 
-// lookAgain is the pause until the next look at a pod that waits for other pods or whose cache is behind.
+// lookAgain is the pause until the next work on a pod that waits for other pods or for the cache.
 const lookAgain = time.Second
 
-// lanes are the queues of work on pods. Any goroutine may mark work, and one worker for each pod does it. There
-// is a lane towards the backend, a lane towards the API server, and a lane for polls of statuses.
+// lanes are the queues of work on pods. Any goroutine may add work, and at most one worker per lane processes a pod. There is a lane for
+// work towards the backend, a lane for writes to the API server, and a lane for status polls.
 type lanes struct {
 	syncLane   *keyqueue.Queue
 	statusLane *keyqueue.Queue
-	pollLane   *keyqueue.Queue // polls the statuses that were not reported
+	pollLane   *keyqueue.Queue // polls statuses that were not reported
 
 	polled       chan struct{} // holds a token when a poll is wanted soon
 	relistWanted chan struct{} // holds a token when a relist is wanted at once
@@ -34,7 +34,7 @@ func (l *lanes) relistNow() { leaveToken(l.relistWanted) }
 // pollSoon starts a collection of the statuses within a second.
 func (l *lanes) pollSoon() { leaveToken(l.polled) }
 
-// kickAll lets all work that waits for a retry begin at once.
+// kickAll starts all work that waits for a retry at once.
 func (l *lanes) kickAll() {
 	l.syncLane.Kick()
 	l.statusLane.Kick()

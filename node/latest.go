@@ -4,11 +4,9 @@ package node
 
 import "sync"
 
-// latest hands values from any goroutine to the goroutine that acts on them. put never waits; a newer value
-// replaces an older one.
+// latest passes values from any goroutine to the goroutine that acts on them. put never waits; a newer value replaces an older one.
 type latest[T any] struct {
-	// wake receives when a value waits. It may receive once more after the value was taken; take then returns
-	// false.
+	// wake receives when a value is available. It may receive once more after the value was taken; take then returns false.
 	wake chan struct{}
 
 	mu    sync.Mutex

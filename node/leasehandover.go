@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// announceStandby writes on the lease of another process that this process waits for it. If the write fails, the other
-// process merely renews the lease less often.
+// announceStandby writes into the lease of another process that this process waits for it. If the write fails, the other process only
+// renews the lease less often.
 func (r *leaseRenewer) announceStandby(ctx context.Context) error {
 	h := r.holder
 	if r.lease.Annotations[lease.StandbyAnnotation] != "" || !h.announced.IsZero() && time.Since(h.announced) < announceEvery {
@@ -32,8 +32,8 @@ func (r *leaseRenewer) announceStandby(ctx context.Context) error {
 	return nil
 }
 
-// giveUp releases the lease to another process at once, when all work on pods has ended. It is the last renewal.
-// If no process takes the lease, the control plane marks the node as not ready after its own grace period.
+// giveUp releases the lease for another process as soon as all work on pods has ended. It is the last renewal. If no process takes the
+// lease, the control plane marks the node as not ready after its own grace period.
 func (r *leaseRenewer) giveUp(ctx context.Context) {
 	if r.holder == nil || !r.holder.claim.Held || !r.holder.podsEnded() {
 		return
@@ -45,7 +45,7 @@ func (r *leaseRenewer) giveUp(ctx context.Context) {
 		if err = r.tryGiveUp(ctx); !apierrors.IsConflict(err) {
 			break
 		}
-		r.lease = nil // a process has announced that it waits
+		r.lease = nil // a waiting process has announced itself
 	}
 	if err != nil {
 		log.G(ctx).WithError(err).Debug("the node lease is not given up; it will be free when it is old")

@@ -16,27 +16,26 @@ import (
 
 const (
 	leaseMaxRetry = 7 * time.Second
-	// holderMaxRetry is short: pods wait for the renewal.
+	// holderMaxRetry is short because pods wait for the renewal.
 	holderMaxRetry = 1500 * time.Millisecond
-	// watchedInterval is the renewal interval of the lease while another process waits for it. A renewal or two
-	// may fail before that process takes over.
+	// watchedInterval is the renewal interval of the lease while another process waits for it. One or two renewals may fail before that
+	// process takes over.
 	watchedInterval = 3 * time.Second
 	// lookInterval is the interval at which a waiting process reads the lease.
 	lookInterval = 2 * time.Second
-	// announceEvery is the interval at which a waiting process announces itself. watchedFor is how long the
-	// holder believes an announcement.
+	// announceEvery is the interval at which a waiting process announces itself. watchedFor is the time for which an announcement is valid.
 	announceEvery = 15 * time.Second
 	watchedFor    = 40 * time.Second
-	// forbiddenFor is how long the lease must be forbidden before this process acts without it. An API server
-	// that starts forbids many requests.
+	// forbiddenFor is the time for which the lease must be forbidden before this process acts without it. A starting API server forbids
+	// many requests.
 	forbiddenFor = 4 * time.Second
 	// podsEndIn and giveUpIn bound the end of Run.
 	podsEndIn = 3 * time.Second
 	giveUpIn  = 2 * time.Second
 )
 
-// leaseHolder makes the lease record which process may act for the node. Its methods do nothing for a nil
-// leaseHolder. The lease's goroutine owns all fields but fence.
+// leaseHolder records in the lease which process may act for the node. Its methods do nothing for a nil leaseHolder. The goroutine of the
+// lease owns all fields except fence.
 type leaseHolder struct {
 	claim lease.Claim
 	ended func(lease.Mark) bool // reports whether a process has provably ended
@@ -44,15 +43,15 @@ type leaseHolder struct {
 	fence *lease.Fence
 	pods  *PodController
 	holds *latest[bool] // receives whether this process may write the node
-	ours  *bool         // the last value for holds; nil: none
+	ours  *bool         // the last value sent to holds; nil: none
 
-	left      time.Duration // how long another process holds the lease at least, 0 if this process holds it
+	left      time.Duration // minimum time for which another process still holds the lease, 0 if this process holds it
 	logged    string        // the holder that was logged
 	announced time.Time     // when this process last announced itself
-	watched   time.Time     // until when another process is believed to wait
-	forbidden time.Time     // since when the lease is forbidden
+	watched   time.Time     // the time until which another process is assumed to wait
+	forbidden time.Time     // the time since which the lease is forbidden
 	off       bool          // the lease is disabled
-	told      bool          // it was logged that the lease is useless and the node is shared
+	told      bool          // it was logged that the lease cannot be used and the node is shared
 }
 
 func newLeaseHolder(self lease.Mark, pods *PodController, group LeaseGroup) *leaseHolder {
@@ -70,8 +69,8 @@ func (h *leaseHolder) tellHeld(holds *latest[bool]) {
 	}
 }
 
-// tellFence reports whether this process may write the node, if that has changed. A report after each renewal would
-// make a node compare its whole state.
+// tellFence sends whether this process may write the node, if that has changed. If it sent after each renewal, the node would compare its
+// whole state each time.
 func (h *leaseHolder) tellFence(ours bool) {
 	if h.ours == nil || *h.ours != ours {
 		h.ours = &ours
@@ -86,7 +85,7 @@ func (h *leaseHolder) maxRetry() time.Duration {
 	return holderMaxRetry
 }
 
-// earlyRenewal receives when an early renewal is wanted.
+// earlyRenewal returns a channel that receives when an early renewal is wanted.
 func (h *leaseHolder) earlyRenewal() <-chan struct{} {
 	if h == nil {
 		return nil
@@ -94,7 +93,7 @@ func (h *leaseHolder) earlyRenewal() <-chan struct{} {
 	return h.fence.Wanted
 }
 
-// pause returns how long the next look at the lease may wait.
+// pause returns the time until the lease must be read or renewed next.
 func (h *leaseHolder) pause(interval time.Duration) time.Duration {
 	switch {
 	case h.left > 0:
@@ -121,15 +120,14 @@ func (h *leaseHolder) mayTake(ctx context.Context, found *coordinationv1.Lease) 
 		h.standBy(ctx)
 		return false
 	}
-	// A lease that disappeared belongs to this process, if this process held it a moment ago: any other process
-	// waits.
+	// A deleted lease still belongs to this process if this process held it until now, because other processes wait.
 	if wasOurs := found == nil && h.claim.Held && h.fence.Fresh(); result == lease.Free && !wasOurs {
 		h.claim.Anew = true
 	}
 	return true
 }
 
-// standBy leaves the node to the process that has the lease.
+// standBy makes this process wait while another process holds the lease.
 func (h *leaseHolder) standBy(ctx context.Context) {
 	holder := lease.ParseMark(h.claim.Holder)
 	h.fence.Lose(holder)
@@ -153,7 +151,7 @@ func (h *leaseHolder) markLease(found *coordinationv1.Lease) {
 	delete(found.Annotations, lease.StandbyAnnotation)
 }
 
-// recordHeld records that this process holds the lease since the request that was sent at the time sent.
+// recordHeld records that this process holds the lease since the time sent, when the request was sent.
 func (h *leaseHolder) recordHeld(ctx context.Context, found *coordinationv1.Lease, sent time.Time) {
 	if h == nil {
 		return
@@ -173,7 +171,7 @@ func (h *leaseHolder) recordHeld(ctx context.Context, found *coordinationv1.Leas
 	}
 }
 
-// checkAnswer checks whether a renewal was answered, and whether the lease is forbidden and therefore useless.
+// checkAnswer checks whether the API server answered a renewal, and whether the lease is forbidden and therefore cannot be used.
 func (h *leaseHolder) checkAnswer(ctx context.Context, err error) {
 	if apiwatch.Unanswered(err) {
 		h.fence.Unanswered()
@@ -190,7 +188,7 @@ func (h *leaseHolder) checkAnswer(ctx context.Context, err error) {
 	}
 }
 
-// actWithoutLease lets this process act without a lease.
+// actWithoutLease allows this process to act without a lease.
 func (h *leaseHolder) actWithoutLease(ctx context.Context, why string) {
 	if h.off {
 		return
@@ -208,8 +206,7 @@ func (h *leaseHolder) actWithoutLease(ctx context.Context, why string) {
 	h.tellFence(true)
 }
 
-// podsEnded waits for the end of the pod controller, if it was run. Provider calls that go on must not meet the
-// calls of another process.
+// podsEnded waits for the end of the pod controller, if it was run. Ongoing provider calls must not overlap with calls of another process.
 func (h *leaseHolder) podsEnded() bool {
 	if !h.pods.wasBegun() {
 		return true

@@ -21,12 +21,11 @@ const (
 	wantedSpacing = time.Second
 )
 
-// run renews the lease until ctx ends. Without a leaseHolder it begins when the node is registered, because the
-// lease is not needed before.
+// run renews the lease until ctx ends. Without a leaseHolder it starts when the node is registered, because the lease is not needed before.
 func (r *leaseRenewer) run(ctx context.Context) {
 	retry := retryPause{first: leaseFirstRetry}
 	begun := time.Now()
-	due := begun.Add(r.interval) // The first renewal is due to the first owner, which is known by now.
+	due := begun.Add(r.interval) // the first renewal waits for the first owner, which is known by now
 	if r.holder != nil {
 		due = begun
 	}
@@ -104,8 +103,8 @@ func (r *leaseRenewer) renewLease(ctx context.Context) (err error) {
 		r.lease = nil
 	}
 	if err != nil {
-		if !apierrors.IsTooManyRequests(err) { // otherwise the lease did not change
-			r.lease = nil // the outcome is unknown, after a time-out for example
+		if !apierrors.IsTooManyRequests(err) { // a 429 means that the lease did not change
+			r.lease = nil // the outcome is unknown, for example after a timeout
 		}
 		return fmt.Errorf("renew lease of node %s: %w", r.name, err)
 	}

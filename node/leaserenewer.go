@@ -17,23 +17,22 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// leaseTries is the number of requests that a renewal may take when the lease differs from the last known one:
-// update, read, update or create.
+// leaseTries is the number of requests that a renewal may take if the lease has changed since it was last read: update, read, update or
+// create.
 const leaseTries = 4
 
-// leaseRenewer renews the lease of the node, which shows that this process lives. The lease does not show the
-// health of the provider; the Ready condition does. leaseRenewer has its own goroutine, so that other work of
-// the node cannot delay a renewal. With a leaseHolder, the lease also records which of several processes may act
-// for the node.
+// leaseRenewer renews the lease of the node, which shows that this process is alive. The health of the provider is shown by the Ready
+// condition instead. leaseRenewer has its own goroutine, so that other work of the node cannot delay a renewal. With a leaseHolder, the
+// lease also records which of several processes may act for the node.
 type leaseRenewer struct {
 	client          coordclientset.LeaseInterface
 	durationSeconds int32
 	interval        time.Duration
 
-	// Set before run, constant afterwards.
+	// Set before run, then constant.
 	name   string
 	owners *latest[types.UID] // UIDs of the node object, one for each registration
-	gone   func()             // called when the lease vanished, as it does with its node
+	gone   func()             // called when the lease was deleted, which happens when its node is deleted
 	holder *leaseHolder       // nil: only the name of the node is on the lease
 
 	// Owned by run.
@@ -48,9 +47,8 @@ func (r *leaseRenewer) updateLease(ctx context.Context, lease *coordinationv1.Le
 	return r.client.Update(ctx, lease, metav1.UpdateOptions{})
 }
 
-// renewedCopy returns a copy of seen that names the node as holder from now on. It replaces another name in
-// spec.holderIdentity, because the lease of a node belongs to the node. The annotation names the process that
-// holds the lease; leaseHolder decides about it before.
+// renewedCopy returns a copy of seen, renewed now, with the node as holder. It replaces another name in spec.holderIdentity, because the
+// lease of a node belongs to the node. The process that holds the lease is in an annotation, which leaseHolder sets before.
 func (r *leaseRenewer) renewedCopy(ctx context.Context, seen *coordinationv1.Lease) *coordinationv1.Lease {
 	if holder := ptr.Deref(seen.Spec.HolderIdentity, r.name); holder != r.name && holder != r.rival {
 		r.rival = holder
@@ -65,8 +63,8 @@ func (r *leaseRenewer) renewedCopy(ctx context.Context, seen *coordinationv1.Lea
 	return lease
 }
 
-// laterThan returns now, or the next moment after seen if the clock was set back since. The control plane does
-// not accept an earlier time as a renewal, and would declare the node dead until the clock has caught up.
+// laterThan returns now, or the microsecond after seen if the clock was set back since. The control plane does not accept an earlier time
+// as a renewal, and would mark the node as unreachable until the clock has caught up.
 func laterThan(seen *metav1.MicroTime, now metav1.MicroTime) metav1.MicroTime {
 	if seen == nil || seen.Before(&now) {
 		return now
@@ -74,8 +72,8 @@ func laterThan(seen *metav1.MicroTime, now metav1.MicroTime) metav1.MicroTime {
 	return metav1.NewMicroTime(seen.Add(time.Microsecond))
 }
 
-// ownedByNode replaces owners of the kind Node by the current node. The garbage collector deletes a lease whose
-// only owner is a node that no longer exists.
+// ownedByNode replaces owner references of kind Node with the current node. The garbage collector deletes a lease whose only owner is a
+// node that no longer exists.
 func (r *leaseRenewer) ownedByNode(refs []metav1.OwnerReference) []metav1.OwnerReference {
 	if r.owner == "" {
 		return refs
@@ -89,7 +87,7 @@ func (r *leaseRenewer) ownedByNode(refs []metav1.OwnerReference) []metav1.OwnerR
 	})
 }
 
-// timeout returns the time-out of one request: two requests fit into half of the lease duration.
+// timeout returns the timeout of one request, so that two requests fit into half of the lease duration.
 func (r *leaseRenewer) timeout() time.Duration {
 	return min(requestTimeout, time.Duration(r.durationSeconds)*time.Second/4)
 }

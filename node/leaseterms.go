@@ -23,8 +23,7 @@ const (
 	termMaxRetry   = 2 * time.Second
 )
 
-// leaseTerms lets work on pods pass while this process holds the lease. Each term begins with a look for changes
-// by another process.
+// leaseTerms allows work on pods while this process holds the lease. Each term begins with a check for changes by another process.
 type leaseTerms struct {
 	*podCore
 	tracker     *podTracker
@@ -34,8 +33,7 @@ type leaseTerms struct {
 	deferred    deferredKeys
 }
 
-// beginTerms begins each pending term of the fence. It reads the pods past the cache, and then marks all pods for a
-// new look.
+// beginTerms begins each pending term of the fence. It reads the pods without the cache, and then adds all pods to the lanes.
 func (t *leaseTerms) beginTerms(ctx context.Context) {
 	retry := retryPause{first: termFirstRetry, max: termMaxRetry}
 	for ctx.Err() == nil {
@@ -66,7 +64,7 @@ func (t *leaseTerms) beginTerm(ctx context.Context, anew bool) error {
 		t.beginActing(ctx)
 		t.quarantines.forgetAll(ctx)
 	}
-	cached := t.all(ctx) // first: a pod that arrives between the reads would seem to be gone
+	cached := t.all(ctx) // first, because a pod that arrives between the reads would seem to be gone
 	live, err := t.liveVersions(ctx)
 	if err != nil {
 		return err
@@ -89,7 +87,7 @@ func (t *leaseTerms) beginActing(ctx context.Context) {
 	t.tracker.admission.reserveAll(ctx)
 }
 
-// lookAtAll marks every pod, and compares both sides.
+// lookAtAll adds every pod to the lanes, and requests a comparison of both sides.
 func (t *leaseTerms) lookAtAll(ctx context.Context) {
 	for _, pod := range t.all(ctx) {
 		t.syncLane.AddNow(keyOf(pod))
@@ -98,8 +96,7 @@ func (t *leaseTerms) lookAtAll(ctx context.Context) {
 	t.relistNow()
 }
 
-// fencedWork returns work that waits outside its lane while the fence is closed. Waiting is no sync error of the
-// pod.
+// fencedWork returns work that waits outside its lane while the fence is closed. Waiting is not a sync error of the pod.
 func (t *leaseTerms) fencedWork(lane *keyqueue.Queue, work keyqueue.Work) keyqueue.Work {
 	if t.fence == nil {
 		return work
@@ -122,7 +119,7 @@ func (t *leaseTerms) fencedWork(lane *keyqueue.Queue, work keyqueue.Work) keyque
 		}
 		t.deferred.add(lane, key)
 		if _, err := t.fence.Enter(ctx); err == nil {
-			t.deferred.releaseAll() // it was opened meanwhile
+			t.deferred.releaseAll() // the fence was opened in the meantime
 		} else if lane == t.syncLane {
 			t.deadlines.awaitDeadline(ctx, key)
 		}
@@ -166,13 +163,13 @@ type podGap struct {
 	live   podVersion
 }
 
-// isClosed reports whether the cached pod is at least as new as the pod that was read past the cache.
+// isClosed reports whether the cached pod is at least as new as the pod from the live read.
 func (g podGap) isClosed(pod *corev1.Pod) bool {
 	switch {
 	case pod == nil:
 		return true
 	case pod.UID != g.live.uid:
-		return pod.UID != g.cached // otherwise the pod is gone, or another pod has its name
+		return pod.UID != g.cached // otherwise the pod is gone, or has been replaced
 	}
 	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, g.live.version)
 	return err != nil || order >= 0

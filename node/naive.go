@@ -27,7 +27,7 @@ func (NaiveNodeProvider) NotifyNodeStatus(context.Context, func(*corev1.Node)) {
 // NaiveNodeProviderV2 is a NodeProvider for backends that are always healthy. The program changes the node with
 // UpdateStatus. Make one with NewNaiveNodeProvider.
 type NaiveNodeProviderV2 struct {
-	known chan struct{} // closed when notify is set for the first time
+	known chan struct{} // closed when notify is first set
 
 	mu     sync.Mutex
 	notify func(*corev1.Node) // guarded by mu
@@ -45,8 +45,7 @@ func (*NaiveNodeProviderV2) Ping(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// NotifyNodeStatus keeps notify for UpdateStatus. A second call replaces the
-// function of the first.
+// NotifyNodeStatus stores notify for UpdateStatus. A second call replaces it.
 func (p *NaiveNodeProviderV2) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,8 +56,8 @@ func (p *NaiveNodeProviderV2) NotifyNodeStatus(_ context.Context, notify func(*c
 	}
 }
 
-// UpdateStatus tells the node controller that status, labels and annotations of the node are now those of the
-// argument node. It waits until the controller runs. If ctx ends before that, it returns the error of ctx.
+// UpdateStatus gives the node controller the new status, labels and annotations of the node. It waits until the controller runs. If ctx
+// ends before that, it returns the error of ctx.
 func (p *NaiveNodeProviderV2) UpdateStatus(ctx context.Context, node *corev1.Node) error {
 	if node == nil {
 		return errors.New("update node status: node is nil")

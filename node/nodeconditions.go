@@ -12,7 +12,7 @@ import (
 
 // ownConditions are conditions that the program shows in addition to the conditions of its provider.
 type ownConditions struct {
-	mail *latest[[]corev1.NodeCondition] // all of them, sorted by type
+	mail *latest[[]corev1.NodeCondition] // all conditions, sorted by type
 
 	mu    sync.Mutex
 	shown map[corev1.NodeConditionType]corev1.NodeCondition // guarded by mu
@@ -22,7 +22,7 @@ func newOwnConditions() *ownConditions {
 	return &ownConditions{mail: newLatest[[]corev1.NodeCondition](), shown: map[corev1.NodeConditionType]corev1.NodeCondition{}}
 }
 
-// change calls f with mu held, and hands the resulting conditions on.
+// change calls f with mu held, and publishes the resulting conditions.
 func (o *ownConditions) change(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -31,5 +31,5 @@ func (o *ownConditions) change(f func()) {
 	for _, key := range slices.Sorted(maps.Keys(o.shown)) {
 		all = append(all, o.shown[key])
 	}
-	o.mail.put(all) // with mu held, so that the last change is put last
+	o.mail.put(all) // with mu held, so that the last change is published last
 }

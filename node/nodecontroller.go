@@ -24,9 +24,9 @@ import (
 // describes its guarantees.
 type NodeController struct {
 	nodeSettings
-	// Set by NewNodeController and its options, constant afterwards.
+	// Set by NewNodeController and its options, then constant.
 	provider     NodeProvider
-	lease        *leaseRenewer  // nil when no lease is kept
+	lease        *leaseRenewer  // nil without a lease
 	pods         *PodController // acts only while this process holds the lease; nil: no lease guard
 	group        LeaseGroup     // nil: the node is not shared
 	pingTimeout  time.Duration
@@ -39,9 +39,8 @@ type NodeController struct {
 // NodeControllerOpt changes the settings of a node controller. See the functions that return one.
 type NodeControllerOpt func(*NodeController) error
 
-// NewNodeController returns a controller for node, which reaches the API server through nodes. The controller
-// does nothing until Run is called: the provider may go on changing node until then. An option that cannot be
-// applied is an error.
+// NewNodeController returns a controller for node, which reaches the API server through nodes. The controller does nothing until Run is
+// called, so the provider may change node until then. An option that cannot be applied is an error.
 func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface, opts ...NodeControllerOpt) (*NodeController, error) {
 	n := &NodeController{
 		provider: p,
@@ -81,12 +80,11 @@ func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface
 	return n, nil
 }
 
-// Run registers the node and keeps it up to date until ctx ends, and then returns nil; the node object stays.
-// Neither the API server nor the provider can make it return earlier: it tries again for as long as it runs. The
-// only errors are a node without a name, a provider whose NotifyNodeStatus panics, and a second call.
+// Run registers the node and keeps it up to date until ctx ends, and then returns nil; the node object stays. Failures of the API server
+// and of the provider are retried. Run returns an error only if the node has no name, if NotifyNodeStatus panics, or if Run was called
+// before.
 //
-// When Run returns, everything that it started has ended. The exception is a Ping that ignores the end of its
-// context for more than two seconds.
+// When Run returns, everything that it started has ended. The exception is a Ping that ignores its ended context for more than two seconds.
 func (n *NodeController) Run(ctx context.Context) (err error) {
 	if !n.run.start() {
 		return fmt.Errorf("run node controller of %s: it was run before; make a new one", n.node.Name)
@@ -100,7 +98,7 @@ func (n *NodeController) Run(ctx context.Context) (err error) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // before Wait: a panic here must not wait for running goroutines
+	defer cancel() // before Wait, so that a panic here does not wait for running goroutines
 
 	reconciler := newNodeReconciler(n.nodeSettings, n.lease != nil && n.lease.holder != nil)
 	defer nodeReady.Track(reconciler.isReady.Get, n.node.Name)()
@@ -164,8 +162,8 @@ func (n *NodeController) ProviderHealth() (ProviderHealth, bool) {
 	return ProviderHealth{}, false
 }
 
-// Ready returns a channel that is closed when the node is registered and its status was written for the first
-// time. It does not report whether the node is ready for pods: the node's Ready condition does.
+// Ready returns a channel that is closed when the node is registered and its status was written for the first time. It does not mean that
+// the node is ready for pods; the Ready condition shows that.
 func (n *NodeController) Ready() <-chan struct{} {
 	return n.ready
 }

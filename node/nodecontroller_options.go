@@ -18,9 +18,8 @@ import (
 // when the lease was configured twice.
 var ErrConflictingLeaseControllerConfiguration = errors.New("node lease is configured more than once: use one of the lease options, once")
 
-// WithNodeEnableLeaseV1 keeps a lease for the node. The lease is valid for leaseDurationSeconds (0 means
-// DefaultLeaseDuration) and is renewed after a quarter of that time. It panics when client is nil or holds a nil
-// pointer.
+// WithNodeEnableLeaseV1 maintains a lease for the node. The lease is valid for leaseDurationSeconds (0 means DefaultLeaseDuration) and is
+// renewed after a quarter of that time. It panics if client is nil or a nil pointer.
 func WithNodeEnableLeaseV1(client coordclientset.LeaseInterface, leaseDurationSeconds int32) NodeControllerOpt {
 	if leaseDurationSeconds == 0 {
 		leaseDurationSeconds = DefaultLeaseDuration
@@ -29,10 +28,9 @@ func WithNodeEnableLeaseV1(client coordclientset.LeaseInterface, leaseDurationSe
 	return WithNodeEnableLeaseV1WithRenewInterval(client, leaseDurationSeconds, interval)
 }
 
-// WithNodeEnableLeaseV1WithRenewInterval keeps a lease for the node, valid for leaseDurationSeconds and renewed
-// every interval. The duration must be greater than zero, and the interval greater than zero and smaller than
-// the duration. It panics when client is nil or holds a nil pointer. The lease has the name of the node and is
-// in the namespace of client.
+// WithNodeEnableLeaseV1WithRenewInterval maintains a lease for the node, valid for leaseDurationSeconds and renewed every interval. The
+// duration must be greater than zero, and the interval greater than zero and smaller than the duration. It panics if client is nil or a nil
+// pointer. The lease has the name of the node and is in the namespace of client.
 func WithNodeEnableLeaseV1WithRenewInterval(client coordclientset.LeaseInterface, leaseDurationSeconds int32, interval time.Duration) NodeControllerOpt {
 	if nilcheck.Is(client) {
 		panic("client is nil")
@@ -54,11 +52,10 @@ func WithNodeEnableLeaseV1WithRenewInterval(client coordclientset.LeaseInterface
 	}
 }
 
-// WithNodeLeaseGuard lets one process at a time act for the node: the process that holds its lease. Only then
-// does pods handle its pods, and does the controller write the node. The next process waits until the holder has
-// ended Run, or has shown no sign of life for 12 seconds. pods must not run yet and must have the NodeName. It
-// handles no pods unless this controller runs too. Without a lease, or where the lease may not be written, there
-// is no guard.
+// WithNodeLeaseGuard allows only the process that holds the lease to act for the node. Only in this process does pods handle pods, and does
+// the controller write the node. The next process waits until Run of the holder has ended, or the holder has not renewed for 12 seconds.
+// pods must not run yet and must have the NodeName. It handles no pods unless this controller runs too. Without a lease, or without
+// permission to write it, there is no guard.
 func WithNodeLeaseGuard(pods *PodController) NodeControllerOpt {
 	return func(n *NodeController) error {
 		if pods == nil {
@@ -69,9 +66,9 @@ func WithNodeLeaseGuard(pods *PodController) NodeControllerOpt {
 	}
 }
 
-// WithNodeLeaseGroup lets the guard of WithNodeLeaseGuard follow a group of processes, too. This process acts
-// only while it is certainly in the group. It takes the lease of a node at once when the member that holds the
-// lease is gone. The option needs WithNodeLeaseGuard.
+// WithNodeLeaseGroup makes the guard of WithNodeLeaseGuard also depend on a group of processes. This process acts only while it is
+// certainly in the group. It takes the lease of a node at once when the member that holds the lease is gone. The option needs
+// WithNodeLeaseGuard.
 func WithNodeLeaseGroup(group LeaseGroup) NodeControllerOpt {
 	return func(n *NodeController) error {
 		if group == nil || group.Member() == "" {
@@ -82,8 +79,8 @@ func WithNodeLeaseGroup(group LeaseGroup) NodeControllerOpt {
 	}
 }
 
-// WithNodePingInterval sets the time between two Pings of the provider. Zero means DefaultPingInterval. Without
-// a lease the node is also reported at this interval.
+// WithNodePingInterval sets the time between two Pings of the provider. Zero means DefaultPingInterval. Without a lease, the node status is
+// also reported at this interval.
 func WithNodePingInterval(d time.Duration) NodeControllerOpt {
 	return func(n *NodeController) error {
 		n.pingInterval = d
@@ -91,8 +88,7 @@ func WithNodePingInterval(d time.Duration) NodeControllerOpt {
 	}
 }
 
-// WithNodePingTimeout sets how long a Ping may take before the node is not ready. The default is the ping
-// interval. It panics when d is 0.
+// WithNodePingTimeout sets how long a Ping may take before the node is not ready. The default is the ping interval. It panics if d is 0.
 func WithNodePingTimeout(d time.Duration) NodeControllerOpt {
 	if d == 0 {
 		panic("Node ping timeout is 0")
@@ -103,9 +99,9 @@ func WithNodePingTimeout(d time.Duration) NodeControllerOpt {
 	}
 }
 
-// WithNodeStatusUpdateInterval sets how often the controller checks, while a lease is in use, whether an
-// unchanged node must be reported again. It must when its last report is five minutes old, or as old as d if d
-// is longer. Zero means DefaultStatusUpdateInterval. A change is always reported at once.
+// WithNodeStatusUpdateInterval sets how often the controller checks, while a lease is in use, whether an unchanged node must be reported
+// again. It is reported again when its last report is five minutes old, or as old as d if d is longer. Zero means
+// DefaultStatusUpdateInterval. A change is always reported at once.
 func WithNodeStatusUpdateInterval(d time.Duration) NodeControllerOpt {
 	return func(n *NodeController) error {
 		n.statusInterval = d
@@ -113,9 +109,8 @@ func WithNodeStatusUpdateInterval(d time.Duration) NodeControllerOpt {
 	}
 }
 
-// WithNodeStatusUpdateErrorHandler sets the handler for errors when a registered node cannot be updated. A
-// deleted node is an error for which errors.IsNotFound of the API machinery is true; the node is registered
-// again whatever the handler returns.
+// WithNodeStatusUpdateErrorHandler sets the handler for errors when a registered node cannot be updated. If the node was deleted,
+// errors.IsNotFound of the API machinery is true for the error; the node is registered again regardless of the handler's result.
 func WithNodeStatusUpdateErrorHandler(h ErrorHandler) NodeControllerOpt {
 	return func(n *NodeController) error {
 		n.statusErrorHandler = h
@@ -142,9 +137,8 @@ func notNegative(what string, d time.Duration) error {
 	return nil
 }
 
-// WithNodeEventRecorder records events of the node: Starting, when this process begins to act for the node;
-// Standby, when it waits because another process acts for the node; NodeReady and NodeNotReady, when the condition
-// Ready has changed. Each change has one event.
+// WithNodeEventRecorder records events of the node: Starting, when this process begins to act for the node; Standby, when it waits because
+// another process acts for the node; NodeReady and NodeNotReady, when the Ready condition has changed. Each change has one event.
 func WithNodeEventRecorder(recorder record.EventRecorder) NodeControllerOpt {
 	return func(n *NodeController) error {
 		if nilcheck.Is(recorder) {

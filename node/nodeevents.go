@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Reasons of the events of a node. All but eventStandby are the reasons of a kubelet.
+// Reasons of the events of a node. All except eventStandby are a kubelet's reasons.
 const (
 	eventStarting     = "Starting"
 	eventStandby      = "Standby"
@@ -22,7 +22,7 @@ func (r *nodeReconciler) recordEvent(kind, reason, message string) {
 	}
 }
 
-// tellRole records whether this process acts for the node, if that has changed.
+// tellRole records an event if this process has begun or ceased to act for the node.
 func (r *nodeReconciler) tellRole() {
 	role, message := eventStarting, "This process acts for the node."
 	if !r.ours {
@@ -37,8 +37,7 @@ func (r *nodeReconciler) tellRole() {
 	}
 }
 
-// tellReady records that the API server has the node's condition Ready in after, if the condition had another
-// status in before. before is nil for a new node.
+// tellReady records an event if the status of the Ready condition differs between before and after. before is nil for a new node.
 func (r *nodeReconciler) tellReady(before, after *corev1.NodeStatus) {
 	was, is := readyOf(before), readyOf(after)
 	switch {
@@ -50,7 +49,7 @@ func (r *nodeReconciler) tellReady(before, after *corev1.NodeStatus) {
 	}
 }
 
-// readyOf returns the condition Ready, or nil.
+// readyOf returns the Ready condition, or nil.
 func readyOf(status *corev1.NodeStatus) *corev1.NodeCondition {
 	if status == nil {
 		return nil

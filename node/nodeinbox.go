@@ -13,8 +13,8 @@ func (r *nodeReconciler) takeReport() {
 	}
 }
 
-// takePing ignores a new text for the same kind of failure for a while: a text that contains a time or a number
-// would be written at every Ping. It reports whether the node may have to be written.
+// takePing handles the result of a Ping, and reports whether the node may have to be written. For a while it ignores a new text for the
+// same kind of failure: otherwise a text with a time or a number would be written after every Ping.
 func (r *nodeReconciler) takePing() bool {
 	result, ok := r.pings.take()
 	if !ok {
@@ -29,7 +29,7 @@ func (r *nodeReconciler) takePing() bool {
 	return true
 }
 
-// takeHolds starts a new look at everything when this process may write the node again.
+// takeHolds starts a full comparison when this process may write the node again.
 func (r *nodeReconciler) takeHolds() {
 	if ours, ok := r.holds.take(); ok {
 		if ours && !r.ours {
@@ -50,12 +50,12 @@ func (r *nodeReconciler) takeObserved() {
 		}
 		r.recordObject(seen.node)
 	case seen.uid == "" || seen.uid == r.server.UID:
-		// Otherwise this is old news: the deletion of an already replaced node.
+		// Otherwise the node that was deleted has already been replaced.
 		r.server, r.lost = nil, true
 	}
 }
 
-// takeConditions takes over the conditions to show.
+// takeConditions stores the conditions to show.
 func (r *nodeReconciler) takeConditions() {
 	if shown, ok := r.conditions.mail.take(); ok {
 		r.shown, r.urgent = shown, true

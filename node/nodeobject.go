@@ -15,12 +15,12 @@ import (
 
 const (
 	reconcilerFirstRetry = 200 * time.Millisecond
-	// reconcilerMaxRetry is short: the node must be back soon after the API server is.
+	// reconcilerMaxRetry is short so that the node recovers soon after the API server.
 	reconcilerMaxRetry = 4 * time.Second
 )
 
-// nodeReconciler owns the desired node and the last known node of the API server, and makes the second like the
-// first. Only its goroutine writes the node; all other goroutines leave a note in one of its mailboxes.
+// nodeReconciler owns the desired node and the last known node of the API server, and updates the latter to match. Only its goroutine
+// writes the node; other goroutines send to its mailboxes.
 type nodeReconciler struct {
 	nodeSettings
 	nodeMail
@@ -30,13 +30,13 @@ type nodeReconciler struct {
 
 	// Owned by run.
 	ours bool   // this process may write the node
-	role string // the last event about ours; "": none
+	role string // the reason of the last event about ours; "": none
 	nodeWanted
 	nodeSeen
 	nodeWrites
 }
 
-// nodeMail are the mailboxes of the node reconciler, safe for concurrent use.
+// nodeMail has the mailboxes of the node reconciler. They are safe for concurrent use.
 type nodeMail struct {
 	reports  *latest[*corev1.Node]
 	pings    *latest[pingResult]
@@ -56,18 +56,18 @@ type nodeWanted struct {
 
 // nodeSeen is the known state of the node in the API server.
 type nodeSeen struct {
-	server     *corev1.Node // nil when the node does not exist, or is unknown
+	server     *corev1.Node // nil if the node does not exist or is unknown
 	seenBefore bool         // the node was registered at least once
-	lost       bool         // its deletion was seen and not yet reported
+	lost       bool         // its deletion was observed and not yet reported
 }
 
 // nodeWrites is the record of the writes of the node, and of the writes that are due.
 type nodeWrites struct {
 	urgent      bool
 	gap         *string // the result of difference, nil after a change
-	mode        int     // the mode of writing metadata, see nodeMetadataModes
-	refused     string  // the part that the API server does not accept, see drifted
-	forbidden   string  // the metadata patch that no mode may send
+	mode        int     // index into nodeMetadataModes
+	refused     string  // the part that the API server ignored, see hasDrifted
+	forbidden   string  // the metadata patch that was forbidden in every mode
 	forbiddenAt time.Time
 	retry       retryPause
 	retryAt     time.Time
@@ -99,7 +99,7 @@ func (r *nodeReconciler) waitRegistered(ctx context.Context) bool {
 	}
 }
 
-// takeNodeReport takes over a provider's report about its node.
+// takeNodeReport stores the provider's report about its node.
 func (r *nodeReconciler) takeNodeReport(node *corev1.Node) {
 	if node == nil {
 		return

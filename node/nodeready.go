@@ -11,9 +11,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// effectiveStatus returns the provider's status with the conditions of the program. The condition Ready follows
-// from the last Ping, which pinger reports and takePing takes over, and from a shutdown. The result shares
-// everything but the conditions with the provider's status.
+// effectiveStatus returns the provider's status with the conditions of the program. The Ready condition follows from the last Ping, which
+// pinger reports to takePing, and from a shutdown. The result shares everything but the conditions with the provider's status.
 func (r *nodeReconciler) effectiveStatus() *corev1.NodeStatus {
 	status := &corev1.NodeStatus{}
 	*status = r.want.Status
@@ -36,7 +35,7 @@ func (r *nodeReconciler) effectiveStatus() *corev1.NodeStatus {
 	return status
 }
 
-// setCondition puts c among conditions, in the place of the condition of its type.
+// setCondition adds c to conditions, or replaces the condition of its type.
 func setCondition(conditions []corev1.NodeCondition, c corev1.NodeCondition) []corev1.NodeCondition {
 	for i := range conditions {
 		if conditions[i].Type == c.Type {
@@ -47,7 +46,7 @@ func setCondition(conditions []corev1.NodeCondition, c corev1.NodeCondition) []c
 	return append(conditions, c)
 }
 
-// downCondition returns the condition Ready of a node that shuts down, in the words of a kubelet.
+// downCondition returns the Ready condition of a node that shuts down, with a kubelet's reason and message.
 func downCondition() corev1.NodeCondition {
 	return corev1.NodeCondition{
 		Type: corev1.NodeReady, Status: corev1.ConditionFalse,

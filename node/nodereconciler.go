@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// writeSpacing keeps a provider that reports in a loop from flooding the API server.
+	// writeSpacing is the minimum time between writes, so that a provider that reports in a loop does not flood the API server.
 	writeSpacing = 100 * time.Millisecond
 )
 
-// run begins when the first Ping was answered or timed out. A node that was ready before a restart must not be
-// unready for a moment after it.
+// run starts after the first Ping has returned or timed out, so that a node that was ready before a restart does not become unready
+// briefly.
 func (r *nodeReconciler) run(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -59,7 +59,7 @@ func (r *nodeReconciler) run(ctx context.Context) {
 			r.gap = nil
 		}
 		if !r.ours {
-			continue // a message follows when this process may write the node again
+			continue // holds receives when this process may write the node again
 		}
 		if r.gap == nil || !time.Now().Before(r.nextDue()) {
 			keyqueue.Do(ctx, func() { r.takeTurn(ctx) })
@@ -76,7 +76,7 @@ func (r *nodeReconciler) takeTurn(ctx context.Context) {
 	}
 }
 
-// nextDue returns when something must be written next.
+// nextDue returns the time of the next necessary write.
 func (r *nodeReconciler) nextDue() time.Time {
 	at := r.nextReport()
 	switch {
@@ -93,7 +93,7 @@ func (r *nodeReconciler) nextDue() time.Time {
 	return at
 }
 
-// attemptWrites makes the necessary writes, and asks the error handler when a write fails. Errors end here.
+// attemptWrites makes the necessary writes, and calls the error handler if a write fails. It handles all errors.
 func (r *nodeReconciler) attemptWrites(ctx context.Context) {
 	defer func() { r.gap = nil }()
 	asks := r.seenBefore && r.statusErrorHandler != nil
@@ -125,7 +125,7 @@ func (r *nodeReconciler) attemptWrites(ctx context.Context) {
 	}
 }
 
-// askHandler returns the result of handler for err. A panic counts as a refusal.
+// askHandler returns the result of handler for err. If the handler panics, the result is an error.
 func askHandler(ctx context.Context, handler ErrorHandler, err error) (refused error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -136,8 +136,8 @@ func askHandler(ctx context.Context, handler ErrorHandler, err error) (refused e
 	return handler(ctx, err)
 }
 
-// write registers the node if the API server does not have it, and brings it up to date. Metadata and status are
-// separate requests, so that a refused request does not hold up the other one.
+// write registers the node if the API server does not have it, and brings it up to date. Metadata and status are separate requests, so that
+// a refused request does not delay the other one.
 func (r *nodeReconciler) write(ctx context.Context) error {
 	if r.lost && r.statusErrorHandler != nil {
 		r.lost = false
@@ -159,7 +159,7 @@ func (r *nodeReconciler) write(ctx context.Context) error {
 		err = errors.Join(err, r.writeNodeMetadata(ctx))
 	}
 	if err == nil {
-		// A part that was not sent was not refused: another client wrote it meanwhile.
+		// Only a part that was sent can have been ignored; other differences come from another client.
 		if r.refused = r.missingPatches(); r.refused != sent {
 			r.refused = ""
 		}
@@ -175,10 +175,9 @@ func (r *nodeReconciler) markReady() {
 	}
 }
 
-// hasDrifted reports whether the node differs from the desired one. A part that the API server did not take the
-// last time (a field of a newer version, for example) would differ forever and does not count. drifted compares
-// only after news: a process may keep a thousand nodes, and most wake-ups of their reconcilers are a Ping like
-// the last one.
+// hasDrifted reports whether the node differs from the desired one. A part that the API server ignored in the last write (a field of a
+// newer version, for example) would differ forever and does not count. hasDrifted compares only after a change: a process may run a
+// thousand nodes, and most wake-ups are a Ping with the same result.
 func (r *nodeReconciler) hasDrifted() bool {
 	if r.gap == nil {
 		difference := r.missingPatches()

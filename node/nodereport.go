@@ -4,8 +4,7 @@ package node
 
 import "time"
 
-// reportEvery is how old the last report of an unchanged node may be while a lease shows that the daemon lives.
-// A kubelet does the same.
+// reportEvery is the maximum age of the last report of an unchanged node with a lease, the same as for a kubelet.
 const reportEvery = 5 * time.Minute
 
 // nextReport returns when the node must be reported although nothing changed.

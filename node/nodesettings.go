@@ -19,23 +19,22 @@ const (
 	// while a lease is in use. An unchanged node is reported every five minutes.
 	DefaultStatusUpdateInterval = 1 * time.Minute
 
-	// DefaultLeaseDuration is how long a node lease is valid, in seconds.
+	// DefaultLeaseDuration is the validity of a node lease in seconds.
 	DefaultLeaseDuration = 40
 
-	// DefaultRenewIntervalFraction is the part of the lease duration after which the lease is renewed.
+	// DefaultRenewIntervalFraction is the fraction of the lease duration after which the lease is renewed.
 	DefaultRenewIntervalFraction = 0.25
 )
 
-// ErrorHandler decides about an error. It returns nil when it has handled the error; the failed action is then
-// tried once more at once. Otherwise it returns an error, which counts as the outcome.
+// ErrorHandler handles an error. It returns nil if it has handled the error; the failed action is then retried once at once. Otherwise it
+// returns the error that counts as the outcome.
 type ErrorHandler func(context.Context, error) error
 
-// nodeSettings are the settings of NewNodeController and its options, and the settings that other parts add.
-// They are constant afterwards.
+// nodeSettings are the settings of NewNodeController and its options, and the settings that other parts add. They are then constant.
 type nodeSettings struct {
 	node               *corev1.Node
 	nodes              v1.NodeInterface
-	leased             bool // a lease shows that the process lives
+	leased             bool // a lease shows that the process is alive
 	pingInterval       time.Duration
 	statusInterval     time.Duration
 	statusErrorHandler ErrorHandler

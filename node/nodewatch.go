@@ -23,9 +23,9 @@ import (
 const (
 	// requestTimeout limits every request about the node.
 	requestTimeout = 10 * time.Second
-	// maxWatchPause is the longest time between two looks at the node.
+	// maxWatchPause is the longest time between two reads of the node.
 	maxWatchPause = 10 * time.Second
-	// minWatchLife is how long a watch must live to count as a working watch.
+	// minWatchLife is the time that a watch must last to count as working.
 	minWatchLife = time.Second
 )
 
@@ -35,9 +35,8 @@ type observedNode struct {
 	uid  types.UID    // the UID of the deleted node, if known
 }
 
-// nodeWatcher detects changes of the node object by other clients, above all its deletion. It watches that one
-// object. Where it may not watch, it reads the object again and again: no deletion stays unnoticed for longer
-// than maxPause.
+// nodeWatcher detects changes of the node object by other clients, above all its deletion. It watches only this object. Without permission
+// to watch, it reads the object repeatedly, so that it detects a deletion within maxPause.
 type nodeWatcher struct {
 	nodes    v1.NodeInterface
 	name     string
@@ -46,8 +45,7 @@ type nodeWatcher struct {
 	check    chan struct{} // capacity 1
 }
 
-// checkSoon makes the watcher read the node although no event arrived: a watch whose connection died silently
-// delivers no events.
+// checkSoon makes the watcher read the node without an event, because a watch on a silently broken connection delivers none.
 func (w *nodeWatcher) checkSoon() {
 	select {
 	case w.check <- struct{}{}:
@@ -95,7 +93,7 @@ func (w *nodeWatcher) readNode(ctx context.Context) (version string, ok bool) {
 func (w *nodeWatcher) watchNode(ctx context.Context, version string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	timeout := int64(300 + rand.IntN(300)) // As long as a kubelet's; random, so that nodes do not reconnect at the same time.
+	timeout := int64(300 + rand.IntN(300)) // as long as a kubelet's, but random, so that nodes do not reconnect at the same time
 	establish := time.AfterFunc(requestTimeout, cancel)
 	events, err := w.nodes.Watch(ctx, metav1.ListOptions{
 		FieldSelector:       fields.OneTermEqualSelector(metav1.ObjectNameField, w.name).String(),

@@ -20,9 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
-// nodeMetadataModes are the ways to write labels and annotations, best first. A
-// node identity may not set every label. Roles made for older versions of this
-// library allow the status subresource only, which takes metadata too.
+// nodeMetadataModes are the ways to write labels and annotations, best first. A node identity may not set every label. Roles for older
+// versions of this library allow only the status subresource, which also accepts metadata.
 var nodeMetadataModes = []struct {
 	subresources []string
 	skip         func(label string) bool
@@ -35,8 +34,8 @@ var nodeMetadataModes = []struct {
 
 const modeRestricted = 1
 
-// registerNode finds the node, or creates it. Taints and the rest of the spec are
-// set only then, as a kubelet does: afterwards they belong to the cluster.
+// registerNode finds the node, or creates it. It sets taints and the rest of the spec only at creation, as a kubelet does: afterwards they
+// belong to the cluster.
 func (r *nodeReconciler) registerNode(ctx context.Context) (err error) {
 	ctx, span := trace.StartSpan(ctx, "node.register")
 	defer func() {
@@ -48,7 +47,7 @@ func (r *nodeReconciler) registerNode(ctx context.Context) (err error) {
 	})
 	switch {
 	case err == nil:
-		r.lastReport = time.Time{} // A report is due: the existing status may be old.
+		r.lastReport = time.Time{} // report soon, because the existing status may be old
 	case apierrors.IsNotFound(err):
 		if node, err = r.createNode(ctx); err != nil {
 			return fmt.Errorf("create node %s: %w", r.want.Name, err)
@@ -113,9 +112,8 @@ func (r *nodeReconciler) writeNodeStatus(ctx context.Context) (err error) {
 	return nil
 }
 
-// writeNodeMetadata patches labels and annotations if they differ. When the patch is forbidden it tries the
-// other modes and stays with a working mode. When none works, it logs that once and the node keeps its present
-// metadata.
+// writeNodeMetadata patches labels and annotations if they differ. If the patch is forbidden, it tries the other modes and keeps using the
+// first that works. If none works, it logs that once, and the node keeps its metadata.
 func (r *nodeReconciler) writeNodeMetadata(ctx context.Context) error {
 	wanted, err := nodestate.MetadataPatch(r.server, r.want, nil)
 	if err != nil || string(wanted) == r.forbidden && time.Since(r.forbiddenAt) < reportEvery {
@@ -129,7 +127,7 @@ func (r *nodeReconciler) writeNodeMetadata(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if body == nil { // only the refused part is missing, as after a restart
+		if body == nil { // only the ignored part differs, as after a restart
 			if refusal != nil {
 				r.mode = mode
 				r.logRestricted(ctx, refusal)
@@ -161,8 +159,8 @@ func (r *nodeReconciler) writeNodeMetadata(ctx context.Context) error {
 	return nil
 }
 
-// patchNode sends body and records the answer as the object that the API server holds. If the node does not
-// exist, the next write registers it again.
+// patchNode sends body and records the response as the current object of the API server. If the node does not exist, the next write
+// registers it again.
 func (r *nodeReconciler) patchNode(ctx context.Context, kind types.PatchType, body []byte, subresources ...string) error {
 	node, err := withTimeout(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
 		return r.nodes.Patch(ctx, r.want.Name, kind, body, metav1.PatchOptions{}, subresources...)
@@ -178,7 +176,7 @@ func (r *nodeReconciler) patchNode(ctx context.Context, kind types.PatchType, bo
 	return nil
 }
 
-// missingPatches returns the patches that are still to be sent, and "" when the node is as desired.
+// missingPatches returns the patches that must still be sent, or "" if the node is as desired.
 func (r *nodeReconciler) missingPatches() string {
 	status, err := nodestate.StatusPatch(r.server, r.effectiveStatus(), metav1.Time{}, false)
 	if err != nil {

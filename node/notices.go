@@ -8,8 +8,8 @@ const (
 	// firstChange is the time after which a failure with a changed text is reported again for the first time.
 	// The first text often differs from the lasting one.
 	firstChange = time.Minute
-	// laterChange is the same time for each further report. Errors of clouds contain another request id each
-	// time, so a changed text alone is not news.
+	// laterChange is the same time for each further report. Errors of clouds contain a different request ID each time, so a changed text
+	// alone is not news.
 	laterChange = 10 * time.Minute
 	// firstRepeat and laterRepeat are the times after which a failure with the same text is reported again. API
 	// servers forget events after an hour.
@@ -17,16 +17,15 @@ const (
 	laterRepeat = 50 * time.Minute
 )
 
-// notice is the last event and status message about a failure that repeats. Tries never end, so the number of
-// messages must not grow with the number of tries, whatever the errors are. client-go calls this event
-// correlation; notice does it for the status, too. The zero value has reported nothing.
+// notice is the last event and status message about a failure that repeats. Retries never end, so the number of messages must not grow with
+// the number of tries. client-go calls this event correlation; notice also does it for the status. The zero value has reported nothing.
 type notice struct {
 	text  string
 	at    time.Time
 	times int
 }
 
-// next returns the last notice after a failure with the text, and reports whether to report that failure.
+// next returns the notice updated by a failure with the text, and whether to report this failure.
 func (n notice) next(text string, now time.Time) (_ notice, news bool) {
 	if n.times > 0 && now.Sub(n.at) < n.pause(text) {
 		return n, false
@@ -46,12 +45,11 @@ func (n notice) pause(text string) time.Duration {
 	return laterRepeat
 }
 
-// notices are the notices about the failures of a pod, by the reasons of their events: a failure with another
-// reason is news. They are never changed.
+// notices has the notices about the failures of a pod by event reason: a failure with another reason is news. A notices value is never
+// modified.
 type notices map[string]notice
 
-// next returns the notices after a failure with the reason and the text, and reports whether to report that
-// failure.
+// next returns the notices updated by a failure with the reason and the text, and whether to report this failure.
 func (n notices) next(reason, text string, now time.Time) (_ notices, news bool) {
 	last, news := n[reason].next(text, now)
 	if !news {

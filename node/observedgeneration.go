@@ -11,16 +11,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// A pod's status.observedGeneration names the spec behind the rest of the status. A kubelet makes both at once.
-// A provider gets a spec, and reports the pod later, or never if nothing changes in its status. So the node
-// publishes the accepted generation only after a statement about this generation: a report of a pod with this
-// generation, or the answer to a later call.
+// A pod's status.observedGeneration names the spec behind the rest of the status. A kubelet writes both at once. A provider receives a
+// spec, and reports the pod later, or never if the status does not change. So the node publishes the accepted generation only after a
+// report of a pod with this generation, or after the answer to a later call.
 
 const (
-	// reflectWithin is how long a report may contradict the answer to a call before the generation is published
-	// all the same: some backends answer in other words than they report.
+	// reflectWithin is the time for which a report may contradict the answer to a call before the generation is published anyway: some
+	// backends use other texts in answers than in reports.
 	reflectWithin = 10 * time.Second
-	// firstReflect is the pause before the first new look at a contradicting report.
+	// firstReflect is the pause before a contradicting report is first compared again.
 	firstReflect = 100 * time.Millisecond
 )
 
@@ -41,8 +40,7 @@ func (p *podReports) compareAnswer(key string, api *corev1.Pod, answer *corev1.P
 	}
 }
 
-// publishGeneration publishes the generation all the same: a provider that cannot be asked, or has nothing to report,
-// must not hold it back.
+// publishGeneration publishes the generation anyway: a provider that does not answer, or has nothing to report, must not delay it.
 func (p *podReports) publishGeneration(key string, api *corev1.Pod, asked int64) {
 	if p.states.recordReflected(key, api.UID, asked) {
 		p.statusLane.Add(key)

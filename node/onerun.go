@@ -4,8 +4,7 @@ package node
 
 import "sync"
 
-// oneRun is the only run of a controller. A second run is refused, and the end and the error of the run are
-// kept.
+// oneRun is the only run of a controller. It refuses a second run, and records the end and the error of the run.
 type oneRun struct {
 	done chan struct{} // closed when it has ended
 
@@ -14,7 +13,7 @@ type oneRun struct {
 	err     error // guarded by mu
 }
 
-// start begins the run. It returns false if the run was begun before.
+// start begins the run. It returns false if the run was started before.
 func (o *oneRun) start() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -38,7 +37,7 @@ func (o *oneRun) wasBegun() bool {
 	return o.started
 }
 
-// runError returns the error that the run returned, nil before that.
+// runError returns the error of the run, or nil while it has not ended.
 func (o *oneRun) runError() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

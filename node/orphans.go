@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// deleteOrphan asks the backend to stop an unwanted pod, and checks at once whether it has stopped. api is the
-// pod that has the name or waits for it, or nil.
+// deleteOrphan asks the backend to stop an unwanted pod, and checks at once whether it has stopped. api is the pod in the API server that
+// has the name, or nil.
 func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *corev1.Pod) error {
 	if err := w.fence.Allow(ctx); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *
 	remove := func(ctx context.Context) error { return w.backend.deletePod(ctx, pod) }
 	var err error
 	if api != nil {
-		err = w.callAboutPod(ctx, key, api, "DeletePod", remove) // the pod shows why it waits
+		err = w.callAboutPod(ctx, key, api, "DeletePod", remove) // the pod's status shows why it waits
 	} else {
 		err = w.backend.callToChange(ctx, key, "DeletePod", remove)
 	}
@@ -43,7 +43,7 @@ func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *
 	return nil
 }
 
-// deletedCopy returns the backend's copy of a pod that only the backend has, as a pod that is deleted now.
+// deletedCopy returns a copy of a pod that only the backend has, with a deletion timestamp of now.
 func deletedCopy(backend *corev1.Pod, now time.Time) *corev1.Pod {
 	pod := backend.DeepCopy()
 	seconds := int64(lifecycle.OrphanGrace(backend) / time.Second)

@@ -20,7 +20,7 @@ const (
 	reasonPingTimeout = "ProviderPingTimeout"
 )
 
-// pingStopGrace is how long a stop waits for a Ping that ignores its context.
+// pingStopGrace is the time that a stop waits for a Ping that ignores its context.
 const pingStopGrace = 2 * time.Second
 
 // errPingTimeout is the outcome of a Ping that did not return in time.
@@ -38,7 +38,7 @@ func (r pingResult) ok() bool { return r.err == nil }
 type ProviderHealth struct {
 	// Message is the error, or "" if the provider is healthy.
 	Message string `json:"message,omitempty"`
-	// Since is the time of the first Ping in a row with this result.
+	// Since is the time of the first of the consecutive Pings with this result.
 	Since time.Time `json:"since"`
 }
 
@@ -58,8 +58,8 @@ func (p *pingRecord) recordResult(r pingResult) {
 	p.last.Store(h)
 }
 
-// pinger asks the provider at a steady pace whether it is healthy. There is never more than one Ping at a time:
-// a hanging Ping is reported as timed out, and pinger waits for its end.
+// pinger calls Ping of the provider at a fixed interval. There is never more than one Ping at a time: a hanging Ping is reported as timed
+// out, and pinger waits for its end.
 type pinger struct {
 	provider  NodeProvider
 	interval  time.Duration
@@ -123,8 +123,7 @@ func (p *pinger) pingOnce(ctx context.Context) {
 	}
 }
 
-// callPing runs Ping. A panic is a failure. The call has no trace span, because Pings follow each other for as long
-// as the node runs.
+// callPing runs Ping. A panic is a failure. The call has no trace span, because Pings repeat for as long as the node runs.
 func (p *pinger) callPing(ctx context.Context) (result pingResult) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -22,14 +22,13 @@ import (
 )
 
 const (
-	// podRequestTimeout is how long the API server may take to answer: a connection can die silently, and must
-	// not block a worker.
+	// podRequestTimeout bounds a request to the API server, because a silently broken connection must not block a worker.
 	podRequestTimeout = 30 * time.Second
-	// livePage is the number of pods in one answer to a request for all pods: pods may be large.
+	// livePage is the page size of a list of all pods, because pods may be large.
 	livePage = 200
 )
 
-// podCache reads the pods of this node, from the informer's cache and past it.
+// podCache reads the pods of this node, from the informer's cache or directly from the API server.
 type podCache struct {
 	client   corev1client.PodsGetter
 	pods     corev1listers.PodLister
@@ -39,8 +38,8 @@ type podCache struct {
 
 func keyOf(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-// pod returns the pod in the informer's cache, or nil when it is gone or does not belong to this controller. The
-// pod is shared: the caller must not change it.
+// pod returns the pod in the informer's cache, or nil if it is gone or does not belong to this controller. The pod is shared: the caller
+// must not change it.
 func (c *podCache) pod(ctx context.Context, key string) *corev1.Pod {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -57,15 +56,14 @@ func (c *podCache) pod(ctx context.Context, key string) *corev1.Pod {
 // not.
 func (c *podCache) all(ctx context.Context) []*corev1.Pod {
 	pods, err := c.pods.List(labels.Everything())
-	if err != nil { // it reads memory
+	if err != nil { // cannot happen: it reads memory
 		log.G(ctx).WithError(err).Warn("cannot list the cached pods")
 	}
 	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !c.wanted(ctx, pod) })
 }
 
-// readLive reads a pod from the API server itself, past every cache; nil means that the pod does not exist. With a
-// known node name it uses a request that the Node authorizer allows even for missing pods: a GET would be
-// forbidden.
+// readLive reads a pod directly from the API server; nil means that the pod does not exist. With a known node name it uses a request that
+// the Node authorizer allows even for missing pods: a GET would be forbidden.
 func (c *podCache) readLive(ctx context.Context, key string) (*corev1.Pod, error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -94,13 +92,13 @@ func (c *podCache) readLive(ctx context.Context, key string) (*corev1.Pod, error
 	return nil, nil
 }
 
-// podVersion is a pod in the API server; the zero value is none.
+// podVersion is the version of a pod in the API server; the zero value is no pod.
 type podVersion struct {
 	uid     types.UID
 	version string
 }
 
-// liveVersions reads the pods of the node from the API server itself.
+// liveVersions reads the pods of the node directly from the API server.
 func (c *podCache) liveVersions(ctx context.Context) (map[string]podVersion, error) {
 	live := map[string]podVersion{}
 	opts := c.ofNode(livePage)
@@ -131,7 +129,7 @@ func (c *podCache) probeServer(ctx context.Context, timeout time.Duration) error
 	return err
 }
 
-// ofNode selects the pods of the node, with at most limit pods in an answer.
+// ofNode selects the pods of the node, with at most limit pods in a response.
 func (c *podCache) ofNode(limit int64) metav1.ListOptions {
 	opts := metav1.ListOptions{Limit: limit}
 	if c.nodeName != "" {

@@ -12,19 +12,19 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
-// PodCertificates returns keys with certificates for pods of this node. It can be used from any goroutine.
+// PodCertificates provides keys with certificates for pods of this node. It is safe for concurrent use.
 type PodCertificates = podinputs.PodCertificates
 
 // PodCertificate is a key with its certificate. Formatting and JSON leave the key out.
 type PodCertificate = podinputs.PodCertificate
 
-// podCertificates is the PodCertificates of a PodCertificatesUser.
+// podCertificates implements PodCertificates for a PodCertificatesUser.
 type podCertificates struct {
 	secrets *podsecrets.Manager
 	manager *podcerts.Manager // nil: the client cannot request certificates
 }
 
-// Certificate returns a certificate for a pod of this node, unless the pod has ended meanwhile.
+// Certificate returns a certificate for a pod of this node, unless the pod has ended in the meantime.
 func (p podCertificates) Certificate(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection, had []byte) (PodCertificate, error) {
 	if p.manager == nil {
 		return PodCertificate{}, errNoCertificates

@@ -13,10 +13,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
-// PodClaims finds the PersistentVolumes of pods of this node. It can be used from any goroutine.
+// PodClaims finds the PersistentVolumes of pods of this node. It is safe for concurrent use.
 type PodClaims = podinputs.PodClaims
 
-// podClaims is the PodClaims of a PodClaimsUser.
+// podClaims implements PodClaims for a PodClaimsUser.
 type podClaims struct {
 	secrets *podsecrets.Manager
 	reader  *podclaims.Reader // nil: the client cannot read them

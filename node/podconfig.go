@@ -23,7 +23,7 @@ type PodControllerConfig struct {
 	// informer to one node, or set PodEventFilterFunc.
 	PodInformer corev1informers.PodInformer
 
-	// EventRecorder takes the events about pods.
+	// EventRecorder records the events about pods.
 	EventRecorder record.EventRecorder
 
 	// Provider runs the pods.
@@ -58,8 +58,7 @@ type PodControllerConfig struct {
 	// PodEventFilterFunc reports which pods to handle. Default: all.
 	PodEventFilterFunc PodEventFilterFunc
 
-	// SkipDownwardAPIResolution hands pods to the provider with env and envFrom unchanged, as they are in the
-	// API server.
+	// SkipDownwardAPIResolution passes pods to the provider with env and envFrom unchanged, as they are in the API server.
 	SkipDownwardAPIResolution bool
 
 	// NodeName is the name of the node, for live reads that the Node authorizer allows. Default: live reads are
@@ -70,10 +69,9 @@ type PodControllerConfig struct {
 	// fails with the reason PodOSNotSupported. Default: spec.os is not checked.
 	OperatingSystem string
 
-	// NodeAllocatable returns the resources that the node can give to pods. If the provider is a
-	// capability.Declarer, pods that request more than is left are rejected (OutOfcpu). It is also the value of
-	// a resourceFieldRef to a limit that the container does not set. Default: such variables are left to the
-	// provider, and pods are not rejected for want of room.
+	// NodeAllocatable returns the resources that the node can give to pods. If the provider is a capability.Declarer, pods that request
+	// more than is left are rejected (OutOfcpu). It is also the value of a resourceFieldRef to a limit that the container does not set.
+	// Default: such variables are left to the provider, and pods are not rejected for lack of resources.
 	NodeAllocatable func() corev1.ResourceList
 
 	// NodeAddresses returns the addresses of the node. Its internal IPs, the first of each family, are the host
@@ -86,31 +84,29 @@ type PodControllerConfig struct {
 	// wait, so that a ReplicaSet does not create new ones forever.
 	FailUnsupported bool
 
-	// AcceptUnenforced are the features that a pod may run without, if the provider is a capability.Declarer and
-	// lacks them. The pod then has an event that names the fields. Nil: the features that the declaration
-	// accepts; empty: none.
+	// AcceptUnenforced lists the features that pods may run without, if the provider is a capability.Declarer and lacks them. An event of
+	// the pod then names the fields. Nil: the features that the declaration accepts; empty: none.
 	AcceptUnenforced []capability.Feature
 
-	// PollInterval is the interval at which a provider without PodNotifier is asked for the status of its pods
-	// while no pod starts or stops. While a pod starts or stops, the interval is one second. Default: 5 s.
+	// PollInterval is the interval at which the node polls the pods of a provider without PodNotifier while no pod starts or stops. While a
+	// pod starts or stops, the interval is one second. Default: 5 s.
 	PollInterval time.Duration
 
-	// PodVisibilityTimeout is how long after CreatePod the backend may take to show a pod in GetPod and GetPods,
-	// if the provider does not report the pod meanwhile. A pod that is not shown within that time counts as
-	// lost. It is also a wait after a restart: for the deletion of a pod that existed before and never ran,
-	// unless the provider is a PodAuthority. The process before the restart may have given this pod to the
-	// backend. Default: 30 s.
+	// PodVisibilityTimeout is the time after CreatePod within which GetPod and GetPods must show the pod, unless the provider reports the
+	// pod earlier. A pod that is not shown within that time counts as lost. After a restart, the node also waits this long before it
+	// confirms the deletion of a pod that existed before and never ran, unless the provider is a PodAuthority: the previous process may
+	// have created this pod at the backend. Default: 30 s.
 	PodVisibilityTimeout time.Duration
 
-	// MissingPodsQuarantine is how long many pods must be missing at once, at the backend or in the API server,
-	// before the node acts on it. Until then the node replaces, fails and deletes none of them. It is also how
-	// long a single pod must be missing if the backend gives no certain answer about it. Default: 5 min.
+	// MissingPodsQuarantine is the time for which many pods must be missing at once, at the backend or in the API server, before the node
+	// replaces, fails or deletes any of them. A single pod must be missing for the same time if the backend gives no certain answer about
+	// it. Default: 5 min.
 	MissingPodsQuarantine time.Duration
 
 	// SetNodeCondition is called with the node condition that shows whether pods are in quarantine, whenever the
 	// condition changes. It must return at once. Default: no call.
 	SetNodeCondition func(corev1.NodeCondition)
 
-	// ProviderCallTimeout ends the context of a provider call. Default: 10 min.
+	// ProviderCallTimeout is the timeout of a provider call. Default: 10 min.
 	ProviderCallTimeout time.Duration
 }

@@ -26,13 +26,13 @@ const (
 	// MissingPodsQuarantine.
 	defaultVisibility = 30 * time.Second
 	defaultQuarantine = 5 * time.Minute
-	// statusWriters is the least number of concurrent writes of pods. The writers wait for the API server, not
-	// for a processor; the client's limiter bounds their rate.
+	// statusWriters is the minimum number of concurrent pod writes. Writers wait for the API server, not for a CPU; the client's limiter
+	// bounds their rate.
 	statusWriters = 32
 )
 
-// PodController keeps the pods of the backend and of the API server in step. The package documentation describes
-// its guarantees. Make one with NewPodController.
+// PodController reconciles the pods of the backend and of the API server. The package documentation describes its guarantees. Create one
+// with NewPodController.
 type PodController struct {
 	*podCore
 	informer cache.SharedIndexInformer
@@ -52,9 +52,8 @@ type PodController struct {
 	run   oneRun
 }
 
-// NewPodController checks the configuration and returns a controller. It has one side effect: it takes the
-// informers from their factory, whose Start then starts them. A missing field is an error of the kind
-// invalid-input.
+// NewPodController checks the configuration and returns a controller. It has one side effect: it requests the informers from their factory,
+// whose Start then starts them. For a missing field it returns an error of the kind invalid-input.
 func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 	for _, required := range []struct {
 		name  string
@@ -130,7 +129,7 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 	return c, nil
 }
 
-// makeLanes makes the lanes, each with its policy for failed work.
+// makeLanes creates the lanes, each with its policy for failed work.
 func (c *PodController) makeLanes(cfg *PodControllerConfig) {
 	c.syncLane = keyqueue.New(
 		&retryPolicy{limiter: cfg.SyncPodsFromKubernetesRateLimiter, should: cfg.SyncPodsFromKubernetesShouldRetryFunc, failed: c.worker.syncFailed,
@@ -145,10 +144,10 @@ func (c *PodController) makeLanes(cfg *PodControllerConfig) {
 	c.pollLane = keyqueue.New(poll)
 }
 
-// Run handles pods until ctx ends. It makes up to podSyncWorkers provider calls at a time and as many writes to
-// the API server, but at least 32. It returns nil when ctx ended. It returns an error in these cases: the
-// informers' caches did not fill before ctx ended, the number of workers is below one, a method that hands an
-// object to the provider panics, the provider's background work ends before ctx, or it is a second call.
+// Run handles pods until ctx ends. It makes up to podSyncWorkers concurrent provider calls and as many concurrent writes to the API server,
+// but allows at least 32 writes. It returns nil after ctx ended. It returns an error if the informers' caches did not fill before ctx
+// ended, if the number of workers is below one, if a Use… or Notify… method of the provider panics, if the provider's background work ends
+// before ctx, or if it was called before.
 func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error) {
 	if podSyncWorkers < 1 {
 		return errdefs.InvalidInputf("pod sync workers: got %d, want at least 1", podSyncWorkers)
@@ -159,7 +158,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	defer func() { c.run.end(err) }()
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
-	var lanes []func() // each waits for the end of the work in a lane
+	var lanes []func() // each function waits for the end of the work in a lane
 	defer c.trackGauges(ctx)()
 	defer c.inputs.followObjects(c.events.objectChanged, &c.states)()
 	defer func() {
@@ -202,8 +201,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	return whyEnded(ctx)
 }
 
-// attendTerms begins terms and ends outages until ctx ends. Each of them runs in a goroutine of its own, which ends
-// with the work.
+// attendTerms begins terms and ends outages until ctx ends, each in its own goroutine.
 func (c *PodController) attendTerms(ctx context.Context, wg *sync.WaitGroup) {
 	changed, noted := c.fence.Changes(), c.outage.noted
 	begun, over := make(chan struct{}, 1), make(chan struct{}, 1)
@@ -231,7 +229,7 @@ func (c *PodController) attendTerms(ctx context.Context, wg *sync.WaitGroup) {
 	}
 }
 
-// whyEnded returns why ctx ended, nil if it ended because its parent did.
+// whyEnded returns the cause of the end of ctx, or nil if its parent ended.
 func whyEnded(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
 		return fmt.Errorf("run pod controller: %w", cause)
@@ -248,21 +246,19 @@ func (c *PodController) Ready() <-chan struct{} { return c.ready }
 // Done returns a channel that is closed when Run has returned.
 func (c *PodController) Done() <-chan struct{} { return c.run.done }
 
-// Err returns the error that Run returned, nil before that.
+// Err returns the error of Run, or nil while Run has not returned.
 func (c *PodController) Err() error { return c.run.runError() }
 
-// Kick lets all work that waits for a retry begin at once. Call it when the backend or the API server is known
-// to be healthy again.
+// Kick starts all work that waits for a retry at once. Call it when the backend or the API server is healthy again.
 func (c *PodController) Kick() { c.kickAll() }
 
-// PodForProvider returns a pod of the API server in the form in which calls give it to the provider. Features
-// that the provider or AcceptUnenforced accepts to run without are left out. It returns the pod itself if
-// nothing is left out, else a copy.
+// PodForProvider returns a pod as the provider receives it in calls: without the features that the provider or AcceptUnenforced allows to
+// leave out. It returns the pod itself if nothing is left out, else a copy.
 func (c *PodController) PodForProvider(pod *corev1.Pod) *corev1.Pod {
 	return c.worker.admission.forProvider(pod)
 }
 
-// trackGauges shows the pods of the controller in the metrics until the returned function is called.
+// trackGauges exports the pod counts of the controller as metrics until the returned function is called.
 func (c *PodController) trackGauges(ctx context.Context) (untrack func()) {
 	count := func(is func(*corev1.Pod) bool) func() float64 {
 		return func() (n float64) {

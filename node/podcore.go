@@ -13,8 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
 )
 
-// podCore is the common part of all parts of a PodController: the pods in the API server, the states of pods,
-// the lanes in which work is marked, and the fence that every effect passes. It decides nothing.
+// podCore is shared by all parts of a PodController: the pods in the API server, the states of pods, the lanes for work, and the fence that
+// every effect passes. It makes no decisions.
 type podCore struct {
 	podCache
 	lanes
@@ -32,7 +32,7 @@ func (c *podCore) suspectPod(key string) {
 	c.syncLane.Add(key)
 }
 
-// dropOlderSecrets forgets the secrets of older pods of the name: the backend no longer has such a pod.
+// dropOlderSecrets forgets the secrets of older pods of the name, because the backend no longer has them.
 func (c *podCore) dropOlderSecrets(key string, uid types.UID) {
 	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
 	c.secrets.DropOthers(namespace, name, uid)

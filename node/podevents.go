@@ -14,11 +14,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// podEvents marks the pods of API server events in the lanes.
+// podEvents adds pods to the lanes after API server events.
 type podEvents struct{ *podCore }
 
-// eventHandler marks the pods of events. No decision uses an event's payload. The event only shows which lane may
-// have work, and whether the news ends a retry's delay.
+// eventHandler returns the handler that adds pods to the lanes. No decision uses the payload of an event; it only shows which lane may have
+// work, and whether the change ends the delay of a retry.
 func (e *podEvents) eventHandler(ctx context.Context) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
@@ -53,20 +53,20 @@ func (e *podEvents) markUpdated(old, pod *corev1.Pod) {
 	switch {
 	case old.UID != pod.UID, old.Generation != pod.Generation,
 		!old.DeletionTimestamp.Equal(pod.DeletionTimestamp),
-		!ptr.Equal(old.DeletionGracePeriodSeconds, pod.DeletionGracePeriodSeconds), // shorter, and ends in the same second
+		!ptr.Equal(old.DeletionGracePeriodSeconds, pod.DeletionGracePeriodSeconds), // shortened, with the end in the same second
 		lifecycle.Terminal(&old.Status) != lifecycle.Terminal(&pod.Status),
 		st.refused != 0 && lifecycle.Differs(pod, st.refused, &told):
 		e.syncLane.AddNow(key)
 	case resync, pod.Generation == 0, !maps.Equal(old.Labels, pod.Labels), !maps.Equal(old.Annotations, pod.Annotations):
 		e.syncLane.Add(key)
 	}
-	if !resync || st.restsAt == "" || st.restsAt != pod.ResourceVersion { // there may be thousands of pods at rest
+	if !resync || st.restsAt == "" || st.restsAt != pod.ResourceVersion { // skips unchanged pods, because there may be thousands
 		e.statusLane.Add(key)
 	}
 }
 
-// markDeleted records whether the deletion was seen to happen. A tombstone only means that a list lacked the
-// pod, and that list may be wrong.
+// markDeleted handles a deleted pod. seen means that a watch event showed the deletion; a tombstone only means that a list lacked the pod,
+// and that list may be wrong.
 func (e *podEvents) markDeleted(pod *corev1.Pod, seen bool) {
 	key := keyOf(pod)
 	if seen {
@@ -75,7 +75,7 @@ func (e *podEvents) markDeleted(pod *corev1.Pod, seen bool) {
 	e.syncLane.AddNow(key)
 }
 
-// objectChanged lets a pod that waits for a ConfigMap or Secret try again.
+// objectChanged retries a pod that waits for a ConfigMap or Secret.
 func (e *podEvents) objectChanged(pod types.NamespacedName) {
 	key := pod.String()
 	if e.states.get(key).unready {

@@ -8,8 +8,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// failPod records the failure of a pod, whatever the reason: no room, a rejection, another operating system, the
-// active deadline, a loss at the backend, a drain. The failure is published when the pod has stopped.
+// failPod records the failure of a pod, for example because of a lack of resources, a rejection, the active deadline or a drain. The
+// failure is published when the pod has stopped.
 func (w *podWorker) failPod(key string, api *corev1.Pod, failure *lifecycle.PodFailure) {
 	w.states.sync(key, api.UID, func(st syncWriter) { st.failure = failure })
 	eventType := corev1.EventTypeWarning

@@ -25,8 +25,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
 
-// podInputs are the sources of the inputs of pods, which their specs name: ConfigMaps, Secrets, tokens,
-// certificates, trust bundles, volumes of claims and credentials for images.
+// podInputs has the sources of the inputs that pod specs refer to: ConfigMaps, Secrets, tokens, certificates, trust bundles, volumes of
+// claims and image pull credentials.
 type podInputs struct {
 	objects      podObjects
 	secrets      *podsecrets.Manager
@@ -91,7 +91,7 @@ func (in *podInputs) useCertificates(client corev1client.CoreV1Interface, cfg *P
 		return
 	}
 	asks := client.RESTClient()
-	if shared, ok := asks.(*rest.RESTClient); ok && shared == nil { // for a client of tests
+	if shared, ok := asks.(*rest.RESTClient); ok && shared == nil { // nil in tests
 		return
 	}
 	api := certapi.New(asks)
@@ -120,7 +120,7 @@ func (in *podInputs) useCertificates(client corev1client.CoreV1Interface, cfg *P
 	})
 }
 
-// useClaims chooses the source of claims and their volumes. Each object is read by its name, on request.
+// useClaims chooses the source of claims and their volumes. Each object is read by name when it is needed.
 func (in *podInputs) useClaims(client corev1client.CoreV1Interface, nodeName string) {
 	in.claims = podClaims{secrets: in.secrets}
 	if client == nil {
@@ -151,7 +151,7 @@ func (in *podInputs) awaitRight(ctx context.Context, verb, resource, subresource
 	}
 }
 
-// offerInputs hands a provider the sources of its inputs.
+// offerInputs gives a provider the sources of its inputs.
 func (in *podInputs) offerInputs(ctx context.Context, provider PodLifecycleHandler) error {
 	var errs []error
 	call := func(method string, use func()) {
@@ -178,8 +178,8 @@ func (in *podInputs) offerInputs(ctx context.Context, provider PodLifecycleHandl
 	return errors.Join(errs...)
 }
 
-// followObjects calls changed for each pod that names a changed object, until end is called. end also releases the
-// objects of all pods: many nodes may share the store, and it may live longer than this node.
+// followObjects calls changed for each pod that refers to a changed object, until end is called. end also releases the objects of all pods,
+// because other nodes may share the store, and it may outlive this node.
 func (in *podInputs) followObjects(changed func(pod types.NamespacedName), states *podStates) (end func()) {
 	if in.store == nil {
 		return func() {}
@@ -193,7 +193,7 @@ func (in *podInputs) followObjects(changed func(pod types.NamespacedName), state
 	}
 }
 
-// trackObjects registers the objects that a pod names.
+// trackObjects registers the objects that a pod refers to.
 func (in *podInputs) trackObjects(api *corev1.Pod) {
 	if in.store != nil {
 		in.store.Track(api)
@@ -201,7 +201,7 @@ func (in *podInputs) trackObjects(api *corev1.Pod) {
 	in.secrets.Track(api)
 }
 
-// forgetObjects releases the objects that a pod names.
+// forgetObjects releases the objects that a pod refers to.
 func (in *podInputs) forgetObjects(key string, uid types.UID) {
 	if in.store != nil && uid != "" {
 		namespace, name, _ := cache.SplitMetaNamespaceKey(key)

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// podLog returns the logger of lines about a pod. The fields have the names of Kubernetes' contextual logging.
+// podLog returns a logger with the fields for a pod. The field names are those of Kubernetes' contextual logging.
 func podLog(ctx context.Context, key string, uid types.UID) log.Logger {
 	logger := log.G(ctx).WithField("pod", key)
 	if uid != "" {
@@ -28,8 +28,7 @@ func withDuration(logger log.Logger, begin time.Time, unit time.Duration) log.Lo
 	return logger.WithField("duration", time.Since(begin).Truncate(unit).String())
 }
 
-// logStopped logs that a deleted pod has stopped, once it is removed from the API server. The end of a pod that had
-// ended before its deletion has a line of its own.
+// logStopped logs that a deleted pod has stopped when it is removed from the API server, unless logEnd has logged its end before.
 func logStopped(ctx context.Context, key string, api *corev1.Pod, st *podState) {
 	if st.askedAt.IsZero() || st.endLogged || !st.removedAt.IsZero() {
 		return
@@ -41,15 +40,15 @@ func logStopped(ctx context.Context, key string, api *corev1.Pod, st *podState) 
 	withDuration(podLog(ctx, key, api.UID).WithField("reason", reason), st.askedAt, time.Millisecond).Info("the pod was stopped")
 }
 
-// logEnd logs that a pod has ended, once its status says so. Before that, the pod had the status of api. The
-// stop of a deleted pod has a line of its own. It reports whether there is a line.
+// logEnd logs that a pod has ended if the status now shows this for the first time. logStopped logs the stop of a deleted pod instead.
+// logEnd reports whether it has logged a line.
 func logEnd(ctx context.Context, key string, api *corev1.Pod, now *corev1.PodStatus) bool {
 	if api.DeletionTimestamp != nil || lifecycle.Terminal(&api.Status) || !lifecycle.Terminal(now) {
 		return false
 	}
 	logger := podLog(ctx, key, api.UID).WithField("reason", endReason(now))
 	if now.StartTime != nil {
-		logger = withDuration(logger, now.StartTime.Time, time.Second) // as exact as a status
+		logger = withDuration(logger, now.StartTime.Time, time.Second) // a status has whole seconds
 	}
 	if now.Phase == corev1.PodSucceeded {
 		logger.Info("the pod has ended")
@@ -62,8 +61,7 @@ func logEnd(ctx context.Context, key string, api *corev1.Pod, now *corev1.PodSta
 	return true
 }
 
-// endReason returns why a pod has ended: the reason of its status, or else of the first container that failed,
-// or else of the first container.
+// endReason returns why a pod has ended: the reason of its status, else of the first failed container, else of the first container.
 func endReason(s *corev1.PodStatus) string {
 	if s.Reason != "" {
 		return s.Reason

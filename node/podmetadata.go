@@ -13,11 +13,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// labelsAgain is how long a refused change of labels is not sent again. The change is then sent with the next
-// news of the pod.
+// labelsAgain is the time for which a refused change of labels is not sent again. After that, it is sent with the next change of the pod.
 const labelsAgain = 5 * time.Minute
 
-// inheritMetadata records that this process gave the backend its metadata and the reported metadata before a restart.
+// inheritMetadata assumes that an earlier process gave the backend its present metadata and the reported metadata.
 func (st syncWriter) inheritMetadata(backend *corev1.Pod) {
 	if st.handed.known {
 		return
@@ -50,7 +49,7 @@ func (st *podState) toldMetadata(api *corev1.Pod) lifecycle.Told {
 // changedByProvider returns the provider's changes that the API server does not have yet.
 func (st *podState) changedByProvider(api *corev1.Pod) metadataChange {
 	if !st.report.matches(api.UID) || !st.handed.known {
-		return metadataChange{} // repeated entries and changes cannot be told apart
+		return metadataChange{} // repeated entries cannot be distinguished from changes
 	}
 	return metadataChange{
 		lifecycle.MetadataDiff(st.report.labels, api.Labels, st.handed.hadLabel, st.own.labels),
@@ -58,7 +57,7 @@ func (st *podState) changedByProvider(api *corev1.Pod) metadataChange {
 	}
 }
 
-// metadataToWrite returns the provider's changes, without labels that the API server refused a while ago.
+// metadataToWrite returns the provider's changes, without labels that the API server has recently refused.
 func (st *podState) metadataToWrite(api *corev1.Pod) metadataChange {
 	change := st.changedByProvider(api)
 	if time.Since(st.labelsRefusedAt) < labelsAgain && maps.EqualFunc(change.labels, st.labelsRefused, ptr.Equal) {
@@ -73,14 +72,14 @@ func (st statusWriter) refuseLabels(labels map[string]*string) {
 	st.labelsRefused, st.labelsRefusedAt, st.handed.writing.labels = labels, time.Now(), nil
 }
 
-// withProviders returns copies of the labels and annotations of the pod, with the provider's changes since. An
-// update must not undo these changes.
+// withProviders returns copies of the labels and annotations of the pod that include the provider's changes, because an update must not
+// undo these changes.
 func (st *podState) withProviders(api *corev1.Pod) (labels, annotations map[string]string) {
 	change := st.changedByProvider(api)
 	return maps.Clone(lifecycle.Changed(api.Labels, change.labels)), maps.Clone(lifecycle.Changed(api.Annotations, change.annotations))
 }
 
-// recordLanded records the provider's change that was written without an answer, if the API server has it.
+// recordLanded records that a change of the provider was written, if the write had no response but the API server has the change.
 func (st statusWriter) recordLanded(api *corev1.Pod) {
 	w := st.handed.writing
 	if !w.any() {

@@ -14,12 +14,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
-// PodObjects reads objects for pods of this node. It can be used from any goroutine, as soon as there are pods,
-// within CreatePod for example. Values of Secrets that are read for a pod are removed from all later messages
-// about the pod.
+// PodObjects reads objects for pods of this node. It is safe for concurrent use, and works as soon as there are pods, for example in
+// CreatePod. Values of Secrets that are read for a pod are removed from all later messages about the pod.
 type PodObjects = podinputs.PodObjects
 
-// podObjects is the PodObjects of a PodObjectsUser.
+// podObjects implements PodObjects for a PodObjectsUser.
 type podObjects struct {
 	env     podenv.Config
 	secrets *podsecrets.Manager
@@ -41,7 +40,7 @@ func (o podObjects) Container(ctx context.Context, pod *corev1.Pod, name string)
 	return podenv.ResolveContainer(bounded, env, pod, name)
 }
 
-// resolveEnv fills in the environment of a private copy of a pod. It reports its findings to found.
+// resolveEnv resolves the environment of a private copy of a pod. It records warnings in found.
 func (o podObjects) resolveEnv(ctx context.Context, pod *corev1.Pod, found record.EventRecorder) error {
 	bounded, cancel := context.WithTimeout(ctx, podRequestTimeout)
 	defer cancel()
@@ -52,7 +51,7 @@ func (o podObjects) resolveEnv(ctx context.Context, pod *corev1.Pod, found recor
 
 func (o podObjects) objectsOfPod(pod *corev1.Pod) objectsOf { return objectsOf{o, pod.UID} }
 
-// objectsOf reads for one pod, and remembers the secrets that must not appear in messages about it.
+// objectsOf reads objects for one pod, and records the secrets that must not appear in messages about it.
 type objectsOf struct {
 	podObjects
 	uid types.UID

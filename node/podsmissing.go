@@ -13,11 +13,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// NodePodsMissing is the condition of a node that is True while many pods are missing at once, at the backend or
-// in the API server, and the node holds its reaction back. The condition exists from the first such time on.
+// NodePodsMissing is the condition of a node that is True while many pods are missing at once, at the backend or in the API server, and the
+// node does not act on them. The condition is first set when this happens.
 const NodePodsMissing corev1.NodeConditionType = "PodsMissing"
 
-// quarantines are the quarantines of both sides, which set the condition of the node.
+// quarantines has the quarantines of both sides, and sets the condition of the node.
 type quarantines struct {
 	orphans *quarantine // pods that only the backend has
 	missing *quarantine // pods that the backend should have
@@ -27,7 +27,7 @@ type quarantines struct {
 	setNodeCondition func(corev1.NodeCondition) // nil: no call
 
 	mu   sync.Mutex
-	told string // guarded by mu; the last message
+	told string // guarded by mu; the last published message
 }
 
 func newQuarantines(core *podCore, cfg *PodControllerConfig) *quarantines {
@@ -37,13 +37,13 @@ func newQuarantines(core *podCore, cfg *PodControllerConfig) *quarantines {
 	return q
 }
 
-// forgetAll starts both quarantines again.
+// forgetAll resets both quarantines.
 func (q *quarantines) forgetAll(ctx context.Context) {
 	q.orphans.forgetAll(ctx, time.Now())
 	q.missing.forgetAll(ctx, time.Now())
 }
 
-// visibleWithin returns how long the backend may take to show a pod after it was given the pod.
+// visibleWithin returns the time within which the backend shows a pod after it received the pod.
 func (q *quarantines) visibleWithin(api *corev1.Pod, st *podState) time.Duration {
 	if st.report.matches(api.UID) && !st.sent.Shown && st.report.status.Phase == corev1.PodPending {
 		return max(q.visibility, q.missing.period)
@@ -51,9 +51,9 @@ func (q *quarantines) visibleWithin(api *corev1.Pod, st *podState) time.Duration
 	return q.visibility
 }
 
-// tellNode reports whether pods are in quarantine, to the node and the log, and in an event when doubt begins.
+// tellNode publishes whether pods are in quarantine: as a condition of the node, in the log, and in an event when a quarantine begins.
 func (q *quarantines) tellNode(ctx context.Context) {
-	q.mu.Lock() // also for the reading: the last report must be the current state
+	q.mu.Lock() // also for reading, so that the last publication is the current state
 	defer q.mu.Unlock()
 	now := time.Now()
 	var messages []string

@@ -19,11 +19,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
-// removeAgain is the time after which a pod is removed again if it is still in the cache.
+// removeAgain is the time after which the removal of a pod is repeated if the pod is still in the cache.
 const removeAgain = 30 * time.Second
 
-// statusManager writes the status of each pod to the API server. It is the work of the status lane, and the only
-// code that writes pods.
+// statusManager writes the status of each pod to the API server. It processes the status lane, and is the only code that writes pods.
 type statusManager struct {
 	*podCore
 	admission *podAdmission
@@ -43,7 +42,7 @@ func (m *statusManager) writePodStatus(ctx context.Context, key string) (class i
 	}
 	st := m.states.get(key)
 	if st.sent.UID != cached.UID {
-		return classStatus, nil // the sync lane has not met this pod yet
+		return classStatus, nil // the sync lane does not track this pod yet
 	}
 	api := st.newestOf(cached, time.Now())
 	if api == cached && st.written != nil {
@@ -62,7 +61,7 @@ func (m *statusManager) writePodStatus(ctx context.Context, key string) (class i
 		Attempted: st.sent.Attempted, Generation: st.generation, Reflected: st.reflected, Now: time.Now(),
 	}
 	if min(view.Generation, view.Reflected) <= st.unkept {
-		view.Generation = 0 // it is not worth a write
+		view.Generation = 0 // the generation alone needs no write
 	}
 	if st.report.matches(api.UID) {
 		view.Report, view.Relapsed = st.report.status, st.relapsed
@@ -70,7 +69,7 @@ func (m *statusManager) writePodStatus(ctx context.Context, key string) (class i
 	write, status := lifecycle.Publish(view)
 	if write == lifecycle.Remove {
 		if time.Since(st.removedAt) < removeAgain {
-			return classRemoval, nil // the cache shows it soon; if not, a resync tries again
+			return classRemoval, nil // the cache will show the removal soon; if not, a resync retries
 		}
 		return classRemoval, m.removePod(ctx, key, api)
 	}
@@ -101,7 +100,7 @@ func (m *statusManager) patchStatus(ctx context.Context, key string, api *corev1
 		return nil
 	}
 	if own.any() {
-		// This must come before the call: a watch may show the change before the call returns.
+		// Record this before the call, because a watch may show the change before the call returns.
 		m.states.status(key, api.UID, func(s statusWriter) { s.handed.writing = own })
 	}
 	got, err := m.sendPatch(ctx, api, body)
@@ -150,8 +149,8 @@ func (m *statusManager) patchStatus(ctx context.Context, key string, api *corev1
 	return nil
 }
 
-// noneDropped records that the API server has none of the conditions that the provider dropped up to the report
-// in st. If such a condition comes back, it belongs to another writer.
+// noneDropped records that the API server no longer has the conditions that the provider dropped up to the report in st. If such a
+// condition reappears, it belongs to another writer.
 func (m *statusManager) noneDropped(key string, st podState) {
 	if len(st.dropped) == 0 {
 		return
@@ -177,7 +176,7 @@ func (m *statusManager) removePod(ctx context.Context, key string, api *corev1.P
 	opts.Preconditions = metav1.NewUIDPreconditions(string(api.UID))
 	ctx, cancel := context.WithTimeout(ctx, podRequestTimeout)
 	defer cancel()
-	st := m.states.get(key) // the sync lane may forget the pod as soon as its object is gone
+	st := m.states.get(key) // read now, because the sync lane may drop the state as soon as the object is gone
 	err := m.client.Pods(api.Namespace).Delete(ctx, api.Name, *opts)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return newLaneError(api, "", fmt.Errorf("remove pod %s: %w", key, err))
@@ -193,8 +192,8 @@ func (m *statusManager) removePod(ctx context.Context, key string, api *corev1.P
 	return nil
 }
 
-// writeFailed handles failures of the status lane. Each failure is logged. If the API server understood and
-// refused the write, an event follows as often as its notice allows.
+// writeFailed handles failures of the status lane. Each failure is logged. If the API server refused the write, it also records an event,
+// as often as the notice allows.
 func (m *statusManager) writeFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
 	m.outage.failedToReach(err)
 	logger := podLog(ctx, key, uidOf(err)).WithError(err)
@@ -214,7 +213,7 @@ func (m *statusManager) writeFailed(ctx context.Context, key string, err error, 
 	}
 }
 
-// droppedConditions returns the conditions that the pod no longer has.
+// droppedConditions returns the conditions to remove from the pod.
 func (m *statusManager) droppedConditions(api *corev1.Pod, st *podState) []corev1.PodConditionType {
 	fits := st.sized != nil && st.sized.noResize(api) == ""
 	if fits && m.admission.fixedSizes() && resizePending(api) {

@@ -11,14 +11,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
-// PodTokens returns tokens for pods of this node. It can be used from any goroutine.
+// PodTokens provides tokens for pods of this node. It is safe for concurrent use.
 type PodTokens = podinputs.PodTokens
 
 // PodToken is a token of the service account of a pod, bound to the pod. Formatting and JSON leave the
 // token itself out.
 type PodToken = podinputs.PodToken
 
-// podTokens is the PodTokens of a PodTokensUser.
+// podTokens implements PodTokens for a PodTokensUser.
 type podTokens struct{ manager *podsecrets.Manager }
 
 // Token returns a token.

@@ -13,13 +13,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
-// PodTrustBundles reads ClusterTrustBundles for pods of this node. It can be used from any goroutine.
+// PodTrustBundles reads ClusterTrustBundles for pods of this node. It is safe for concurrent use.
 type PodTrustBundles = podinputs.PodTrustBundles
 
-// errNoCertificates is the answer of a node whose client serves pods only.
+// errNoCertificates is the error if the node's client has only the core API.
 var errNoCertificates = errors.New("this node has no client that asks for certificates.k8s.io")
 
-// podTrustBundles is the PodTrustBundles of a PodTrustBundlesUser.
+// podTrustBundles implements PodTrustBundles for a PodTrustBundlesUser.
 type podTrustBundles struct {
 	secrets *podsecrets.Manager
 	reader  *trustbundles.Reader // nil: the client cannot read bundles

@@ -13,18 +13,18 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// PodWork is the state of the work on one pod, for people. Its texts contain no secrets of the pod.
+// PodWork describes the state of the work on one pod for people. Its texts contain no secrets of the pod.
 type PodWork struct {
 	Namespace string          `json:"namespace"`
 	Name      string          `json:"name"`
 	UID       types.UID       `json:"uid"`
 	Phase     corev1.PodPhase `json:"phase"`
-	// WaitsFor is the thing that the pod waits for, or "". Since is the time since when it does.
+	// WaitsFor is the reason why the pod waits, or "". Since is the time when the wait began.
 	WaitsFor string    `json:"waitsFor,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
 	// Error is the last error that the pod shows, or "".
 	Error string `json:"error,omitempty"`
-	// Tries is the number of failures of the provider call since the last success, NextTry the time of the next try.
+	// Tries is the number of failed provider calls since the last success. NextTry is the time of the next try.
 	Tries   int       `json:"tries,omitempty"`
 	NextTry time.Time `json:"nextTry,omitzero"`
 }
@@ -36,7 +36,7 @@ func (c *PodController) Work(ctx context.Context) []PodWork {
 		key := keyOf(api)
 		st := c.states.get(key)
 		if st.sent.UID != api.UID {
-			st = podState{} // the sync lane has not met this pod yet
+			st = podState{} // the sync lane does not track this pod yet
 		}
 		w := PodWork{Namespace: api.Namespace, Name: api.Name, UID: api.UID, Phase: api.Status.Phase}
 		if w.Phase == "" {
@@ -61,7 +61,7 @@ func (c *PodController) Queues() map[string]int {
 	return lengths
 }
 
-// waitsFor returns the thing that a pod waits for, and since when. It returns "" if the pod waits for nothing.
+// waitsFor returns the reason why a pod waits, or "", and the time when the wait began.
 func waitsFor(api *corev1.Pod, st *podState) (string, time.Time) {
 	since := laterOf(api.CreationTimestamp.Time, st.created)
 	switch {
@@ -111,7 +111,7 @@ func secondsOrZero(s *int64) int64 {
 	return *s
 }
 
-// waitsForContainers returns what the containers of an accepted pod wait for.
+// waitsForContainers returns the reason why the containers of an accepted pod wait.
 func waitsForContainers(api *corev1.Pod, since time.Time) (string, time.Time) {
 	for _, statuses := range [][]corev1.ContainerStatus{api.Status.InitContainerStatuses, api.Status.ContainerStatuses} {
 		for _, c := range statuses {

@@ -10,8 +10,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// podWorker makes the backend match the API server for each pod. It is the work of the sync lane, and the only
-// code that creates, updates and deletes pods at the provider.
+// podWorker makes the backend match the API server for each pod. It processes the sync lane, and is the only code that creates, updates and
+// deletes pods at the provider.
 type podWorker struct {
 	*podCore
 	*quarantines
@@ -24,7 +24,7 @@ type podWorker struct {
 	reports         *podReports
 	deadlines       *activeDeadlines
 	os              string      // of the node; "": unknown
-	draining        atomic.Bool // the node shuts down: no pod is started any more
+	draining        atomic.Bool // the node shuts down: no more pods are started
 }
 
 // podSync is the work on one pod in one pass of the sync lane.
@@ -34,6 +34,6 @@ type podSync struct {
 	api    *corev1.Pod // at the start of the pass; nil: gone, or not a pod of this node
 	facts  lifecycle.Facts
 	limits lifecycle.Limits
-	silent error // why the backend did not answer
-	held   bool  // an event says that the pod is held back
+	silent error // the error if the backend did not answer
+	held   bool  // an event has reported that the pod is held back
 }

@@ -14,21 +14,19 @@ import (
 )
 
 const (
-	// pollers is the number of pods that are polled at a time; a hanging poll gives up its place.
+	// pollers is the number of pods that are polled at the same time; a hanging poll does not count.
 	pollers = 10
 )
 
-// poller asks the provider for statuses, one pod at a time. It polls the pods of a provider that does not report
-// by itself. It also polls pods that a reporting provider reported before a restart, or has not reported since a
-// change of the pod.
+// poller requests the status of single pods from the provider. It polls the pods of a provider that does not report by itself. It also
+// polls pods that a reporting provider reported before a restart, or has not reported since a change of the pod.
 type poller struct {
 	*podCore
 	backend *backend
 	reports *podReports
 }
 
-// pollPod asks the provider for the status of one pod and handles the answer as a report. It is the work of the
-// poll lane.
+// pollPod asks the provider for the status of one pod and handles the answer as a report. It processes the poll lane.
 func (p *poller) pollPod(ctx context.Context, key string) (class int, err error) {
 	api, st, term := p.pod(ctx, key), p.states.get(key), p.fence.Term()
 	if api == nil || st.sent.UID != api.UID || !st.sent.Accepted {
@@ -36,11 +34,11 @@ func (p *poller) pollPod(ctx context.Context, key string) (class int, err error)
 	}
 	if _, waits := p.fence.StandsBy(); waits || st.sharesName() {
 		p.reports.publishGeneration(key, api, st.generation)
-		return 0, nil // the backend has an older pod of that name, or may have, and a status has no UID
+		return 0, nil // the backend may have an older pod of that name, and a status has no UID
 	}
 	status, err := p.askStatus(ctx, key, api)
 	if term != p.fence.Term() {
-		p.pollLane.Add(key) // an answer from before a gap may be outdated
+		p.pollLane.Add(key) // an answer from an earlier term may be outdated
 		return 0, nil
 	}
 	if now := p.states.get(key); now.sharesName() { // the backend showed the pod during the call
@@ -63,7 +61,7 @@ func (p *poller) askStatus(ctx context.Context, key string, api *corev1.Pod) (*c
 	pod, err := p.backend.getPod(ctx, key)
 	switch {
 	case err != nil && !errdefs.IsNotFound(err):
-		return nil, err // poll again: the end may be the end of another pod
+		return nil, err // poll again, because the end may be the end of another pod
 	case err != nil, pod == nil:
 	case !lifecycle.SamePod(api, pod):
 		p.states.showOthers(key, api.UID, []*corev1.Pod{pod})
@@ -73,7 +71,7 @@ func (p *poller) askStatus(ctx context.Context, key string, api *corev1.Pod) (*c
 	return status, nil
 }
 
-// takeAnswer takes over the provider's answer about a pod. st is the state of the pod at the time of the call.
+// takeAnswer handles the provider's answer about a pod. st is the state of the pod at the time of the call.
 func (p *poller) takeAnswer(ctx context.Context, key string, api *corev1.Pod, st *podState, status *corev1.PodStatus, err error) error {
 	reports, asked := p.backend.notifies && st.report.matches(api.UID), st.generation
 	if err == nil && status != nil && status.Phase != "" {
@@ -99,7 +97,7 @@ func (p *poller) takeAnswer(ctx context.Context, key string, api *corev1.Pod, st
 	return nil
 }
 
-// pollAgain is the retry policy of the poll lane for a provider that every relist polls again.
+// pollAgain never retries a poll. It is the retry policy of the poll lane if every relist polls all pods again.
 func pollAgain(_ context.Context, _ string, _ int, _ time.Time, err error) (*time.Duration, error) {
 	return nil, err
 }

@@ -15,12 +15,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// slowCall is the time after which a read of a pod's inputs lets another pod have its worker. For provider
-// calls, providercall.Patience decides.
+// slowCall is the time after which a read of a pod's inputs frees its worker for another pod. For provider calls, providercall.Patience
+// decides.
 const slowCall = 10 * time.Second
 
-// createPod gives a pod to the backend, if the backend has the features that the pod needs and the node has room
-// for the pod.
+// createPod calls CreatePod if the backend has the features that the pod needs and the node has the resources.
 func (w *podWorker) createPod(ctx context.Context, key string, api *corev1.Pod) error {
 	if !w.mayCreate(ctx, key, api) {
 		return nil
@@ -36,10 +35,10 @@ func (w *podWorker) createPod(ctx context.Context, key string, api *corev1.Pod) 
 	if err := w.fence.Allow(ctx); err != nil {
 		return err
 	}
-	attempted := false // before
+	attempted := false // whether CreatePod was called before
 	w.states.sync(key, api.UID, func(st syncWriter) {
 		attempted = st.sent.Attempted
-		// This must come before the call: the provider may report at once, about the pod that it was handed.
+		// Record this before the call, because the provider may report the pod at once.
 		st.sent.Attempted, st.generation = true, api.Generation
 		st.reflected = max(st.reflected, api.Generation)
 		st.sent.AttemptedAt, st.sent.Shown = time.Now(), false
@@ -47,11 +46,11 @@ func (w *podWorker) createPod(ctx context.Context, key string, api *corev1.Pod) 
 			st.sized = sizesOf(api)
 		}
 		if !attempted && st.all.report.matches(api.UID) {
-			st.handed.addGiven(st.all.report.metadata) // before a restart
+			st.handed.addGiven(st.all.report.metadata) // from before a restart
 		}
 		st.handed.addGiven(metadataOf(api))
 		if was, _ := w.earlier.has(api.UID); was && st.copied == "" {
-			st.copied = api.ResourceVersion // a late report may be about a pod from before the restart
+			st.copied = api.ResourceVersion // a late report may have an older version, from before a restart
 		}
 	})
 	w.given.recordCreate(key, api.UID)
@@ -60,7 +59,7 @@ func (w *podWorker) createPod(ctx context.Context, key string, api *corev1.Pod) 
 	}
 	began := time.Now()
 	err = w.callAboutPod(ctx, key, api, "CreatePod", func(ctx context.Context) error { return w.backend.provider.CreatePod(ctx, pod) })
-	// The time is recorded again: a call that took long may have made the pod at its end.
+	// Record the time again, because a slow call may have created the pod at its end.
 	w.states.sync(key, api.UID, func(st syncWriter) { st.sent.AttemptedAt = time.Now() })
 	if err != nil {
 		return w.createFailed(key, api, attempted, err)
@@ -71,8 +70,8 @@ func (w *podWorker) createPod(ctx context.Context, key string, api *corev1.Pod) 
 	return nil
 }
 
-// mayCreate reports whether the pod may be created. A pod for which the node has no room fails. So does a pod that
-// needs a missing feature, if such pods are set to fail; otherwise it waits for a change.
+// mayCreate reports whether the pod may be created. A pod fails if the node lacks resources for it. A pod that needs a missing feature
+// fails if FailUnsupported is set, else it waits for a change.
 func (w *podWorker) mayCreate(ctx context.Context, key string, api *corev1.Pod) bool {
 	unsupported := w.admission.checkSupported(api)
 	if unsupported != "" && !w.failUnsupported {
@@ -91,8 +90,8 @@ func (w *podWorker) mayCreate(ctx context.Context, key string, api *corev1.Pod) 
 	return false
 }
 
-// updatePod hands the changed pod to the backend. The status of this pod is the status that the provider itself
-// reported last: many backends keep the pod as given.
+// updatePod calls UpdatePod for a changed pod. The given pod has the status that the provider reported last, because many backends store
+// the pod as given.
 func (w *podWorker) updatePod(ctx context.Context, key string, api *corev1.Pod, d lifecycle.Decision) error {
 	pod, err := w.prepareCopy(ctx, api)
 	if err != nil {
@@ -101,7 +100,7 @@ func (w *podWorker) updatePod(ctx context.Context, key string, api *corev1.Pod, 
 	if err := w.fence.Allow(ctx); err != nil {
 		return err
 	}
-	w.states.sync(key, api.UID, func(st syncWriter) { // before the call, as in create
+	w.states.sync(key, api.UID, func(st syncWriter) { // before the call, as in createPod
 		st.sized.restoreSizes(pod)
 		st.inheritMetadata(d.Backend)
 		now := st.all.newestOf(api, time.Now())
@@ -112,7 +111,7 @@ func (w *podWorker) updatePod(ctx context.Context, key string, api *corev1.Pod, 
 			st.echo = st.all.report.status
 			pod.Status = *st.echo.DeepCopy()
 		} else if w.backend.starts {
-			pod.Status = *api.Status.DeepCopy() // reports from before a restart, for example which containers had started
+			pod.Status = *api.Status.DeepCopy() // the status from before a restart shows, for example, which containers had started
 		}
 	})
 	if err := w.callAboutPod(ctx, key, api, "UpdatePod", func(ctx context.Context) error { return w.backend.provider.UpdatePod(ctx, pod) }); err != nil {
@@ -126,8 +125,8 @@ func (w *podWorker) updatePod(ctx context.Context, key string, api *corev1.Pod, 
 	return nil
 }
 
-// adoptPod takes over a pod that the backend has already, after a restart for example. If the pod was merely
-// missing for a while, it is known what the backend was given.
+// adoptPod records that the backend has the pod, for example after a restart. If the pod was only missing for a while, its record is still
+// valid.
 func (w *podWorker) adoptPod(key string, api, backend *corev1.Pod) {
 	if w.states.get(key).sent.Accepted {
 		w.states.sync(key, api.UID, func(st syncWriter) {
@@ -146,22 +145,22 @@ func (w *podWorker) adoptPod(key string, api, backend *corev1.Pod) {
 	w.requestStatus(key)
 }
 
-// stopPod asks the backend to stop a pod, and checks later whether the pod has stopped: when the end is reported or
-// should have been reported, or at once if the provider does not report.
+// stopPod calls DeletePod, and schedules the check whether the pod has stopped: when the end is or should have been reported, or at once if
+// the provider does not report.
 func (w *podWorker) stopPod(ctx context.Context, key string, api, backend *corev1.Pod) error {
 	if err := w.fence.AllowStop(ctx); err != nil {
 		return err
 	}
 	grace := lifecycle.StopGrace(api, w.states.get(key).failure)
 	earlier, _ := w.earlier.has(api.UID)
-	answered := false // the same request was answered before
+	answered := false // the same request was acknowledged before
 	w.states.sync(key, api.UID, func(st syncWriter) {
 		answered = (st.sent.StopAcked || st.sent.StopMissing) && st.sent.StopGrace == grace
 		if backend != nil {
-			// The pod may be from before a restart: the last report is about this pod.
+			// The pod may be from before a restart, so the last report is about this pod.
 			st.inheritMetadata(backend)
 		}
-		// The pod may have been started before a restart: a report by its name is about this pod.
+		// The pod may have been started before a restart, so a report with its name is about this pod.
 		if backend != nil || earlier || lifecycle.HasRun(api) {
 			st.sent.Attempted = true
 		}
@@ -172,10 +171,10 @@ func (w *podWorker) stopPod(ctx context.Context, key string, api, backend *corev
 		st.sent.GoneSince = time.Time{}
 	})
 	pod := api.DeepCopy()
-	w.admission.withoutUnsupported(pod)     // a provider may keep the pod that it is given now
-	pod.DeletionGracePeriodSeconds = &grace // also when the node itself stops it
+	w.admission.withoutUnsupported(pod)     // a provider may store the pod that it receives now
+	pod.DeletionGracePeriodSeconds = &grace // also if the node itself stops the pod
 	err := w.callAboutPod(ctx, key, api, "DeletePod", func(ctx context.Context) error { return w.backend.deletePod(ctx, pod) })
-	w.statusLane.Add(key) // a terminal report may have waited for the request
+	w.statusLane.Add(key) // a terminal report may have waited for this request
 	if err != nil && !errdefs.IsNotFound(err) {
 		return newLaneError(api, eventDeleteFailed, fmt.Errorf("delete pod %s: %w", key, err))
 	}
@@ -190,7 +189,7 @@ func (w *podWorker) stopPod(ctx context.Context, key string, api, backend *corev
 		w.recorder.Event(api, corev1.EventTypeNormal, eventDeleteSuccess, "the provider has accepted the stop")
 	}
 	if w.backend.notifies {
-		w.syncLane.AddAfter(key, lifecycle.ReportedWithin) // a report of the end arrives before that, or not at all
+		w.syncLane.AddAfter(key, lifecycle.ReportedWithin) // a report of the end would arrive before that
 		return nil
 	}
 	w.syncLane.Add(key)
@@ -198,8 +197,8 @@ func (w *podWorker) stopPod(ctx context.Context, key string, api, backend *corev
 	return nil
 }
 
-// prepareCopy returns the private copy of a pod for the provider. Its environment is resolved, and it lacks the API
-// server's status: a backend may keep the pod as given, and would hand this status back as news.
+// prepareCopy returns the private copy of a pod for the provider. Its environment is resolved, and it lacks the API server's status: a
+// backend may store the pod as given, and would then report this status as its own.
 func (w *podWorker) prepareCopy(ctx context.Context, api *corev1.Pod) (*corev1.Pod, error) {
 	pod := api.DeepCopy()
 	w.admission.withoutUnsupported(pod)
@@ -212,8 +211,8 @@ func (w *podWorker) prepareCopy(ctx context.Context, api *corev1.Pod) (*corev1.P
 	return pod, nil
 }
 
-// resolveCopy fills in the environment of a private copy of a pod. It reads the named objects from the API server,
-// which may not answer. A slow read lets other pods have the worker, and is given up in the end.
+// resolveCopy resolves the environment of a private copy of a pod. It reads the referenced objects from the API server. A slow read frees
+// the worker for other pods, and times out eventually.
 func (w *podWorker) resolveCopy(ctx context.Context, pod *corev1.Pod) error {
 	defer time.AfterFunc(slowCall, func() { keyqueue.Yield(ctx) }).Stop()
 	found := &warnings{}

@@ -11,16 +11,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
-// PullCredentials returns the credentials for pulling the images of pods. It can be used from any goroutine.
+// PullCredentials provides the credentials for pulling the images of pods. It is safe for concurrent use.
 type PullCredentials = podinputs.PullCredentials
 
 // RegistryCredential is the login for a registry. Formatting and JSON leave the secrets out.
 type RegistryCredential = podinputs.RegistryCredential
 
-// pullCredentials is the PullCredentials of a PullCredentialsUser.
+// pullCredentials implements PullCredentials for a PullCredentialsUser.
 type pullCredentials struct{ manager *podsecrets.Manager }
 
-// PullCredentials returns the credentials.
+// PullCredentials returns the credentials for the pod.
 func (p pullCredentials) PullCredentials(ctx context.Context, pod *corev1.Pod) ([]RegistryCredential, error) {
 	logins, err := p.manager.Logins(ctx, pod)
 	if err != nil {

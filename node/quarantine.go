@@ -12,34 +12,33 @@ import (
 )
 
 const (
-	// manyAbove and manyFraction define many: more than ten and more than a fifth of all, or several pods that
-	// are more than half of all.
+	// manyAbove and manyFraction define when pods are many: more than ten and more than a fifth of all, or several pods that are more than
+	// half of all.
 	manyAbove    = 10
 	manyFraction = 5
-	// unasked is how long a pod that a list lacks does not count before the backend was asked for it by name:
-	// some providers list no pods at all.
+	// unasked is the time for which a pod that a list lacks does not count unless the backend was asked for it by name: some providers
+	// never list pods.
 	unasked = 5 * time.Second
-	// together limits the doubt when a missing pod shows again. The doubt extends to other missing pods if the
-	// pod that shows went missing at most this time after them.
+	// together limits the doubt when a missing pod reappears: the times of other missing pods restart if they went missing at most this
+	// long before the pod that reappears.
 	together = 10 * time.Second
 	// reviewEvery is the shortest interval between two counts of the pods, because there may be thousands.
 	reviewEvery = time.Second
 )
 
-// quarantine keeps the pods that one side lacks although their removal was not seen. Many such pods at once cast
-// doubt on that side: a restored backup, a cache that is not filled, a region that does not answer. Each pod has
-// its own time. While many are missing, the node does nothing about a pod before the pod shows again or the side
-// has denied it for the whole period. Silence of the side starts that time again. So does another pod that went
-// missing at the same time and shows again.
+// quarantine tracks the pods that one side lacks although their removal was not observed. Many such pods at once cast doubt on that side:
+// it may be a restored backup, an incomplete cache, or an unavailable region. Each pod has its own time. While many are missing, the node
+// does not act on a pod until it reappears or the side has lacked it for the whole period. If the side does not answer, the time restarts.
+// It also restarts if another pod that went missing at the same time reappears.
 type quarantine struct {
 	side    string // the side that lacks the pods
 	period  time.Duration
-	held    metrics.Value         // how many pods are held back
-	changed func(context.Context) // called without mu when many pods are missing, and when no longer
+	held    metrics.Value         // number of pods that are held back
+	changed func(context.Context) // called without mu when many pods begin or cease to be missing
 
 	mu       sync.Mutex
 	missing  map[string]*missingPod // guarded by mu
-	known    int                    // guarded by mu; how many pods the side should have
+	known    int                    // guarded by mu; number of pods that the side should have
 	many     bool                   // guarded by mu; many were missing at the last review
 	reviewed time.Time              // guarded by mu
 	listed   bool                   // guarded by mu; there was a complete list
@@ -48,11 +47,11 @@ type quarantine struct {
 // missingPod is a pod that one side lacks.
 type missingPod struct {
 	noted    time.Time
-	seen     time.Time // the last time that it was noted
+	seen     time.Time // the last time that its absence was noted
 	since    time.Time // since when no evidence contradicts the absence
-	asked    bool      // the side was asked for it by name
-	young    bool      // it may be too new to be shown: it counts only together with others
-	unwanted bool      // the pod is not wanted any more, but counts until its time is over: the evidence about the side stays true
+	asked    bool      // the side was asked for the pod by name
+	young    bool      // it may be too new to be visible: it counts only together with others
+	unwanted bool      // the pod is no longer wanted, but counts until its time is over: it is still evidence about the side
 }
 
 func newQuarantine(side string, period time.Duration, changed func(context.Context)) *quarantine {
@@ -65,8 +64,7 @@ type lackedPod struct {
 	young bool
 }
 
-// noteMissing counts a pod as missing. asked reports whether the side was asked for it by name, young whether it may be
-// too new to be shown.
+// noteMissing counts a pod as missing. asked means that the side was asked for it by name, young that it may be too new to be visible.
 func (q *quarantine) noteMissing(key string, now time.Time, asked, young bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,7 +74,7 @@ func (q *quarantine) noteMissing(key string, now time.Time, asked, young bool) {
 func (q *quarantine) noteLocked(key string, now time.Time, asked, young bool) {
 	m := q.missing[key]
 	if m == nil || m.unwanted {
-		left := m != nil // it is denied again, for example after users deleted it, and goes on to count
+		left := m != nil // it is missing again, for example after users deleted it, and still counts
 		m = &missingPod{noted: now, since: now, asked: left && m.asked && !young}
 		q.missing[key] = m
 		if left {
@@ -86,7 +84,7 @@ func (q *quarantine) noteLocked(key string, now time.Time, asked, young bool) {
 	m.seen, m.asked, m.young = now, m.asked || asked, young
 }
 
-// forgetPod stops counting a pod: it exists, has ended, or was dealt with.
+// forgetPod stops counting a pod: it exists, has ended, or was handled.
 func (q *quarantine) forgetPod(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -95,8 +93,8 @@ func (q *quarantine) forgetPod(key string) {
 	}
 }
 
-// releaseUnwanted releases a pod that is not wanted any more. This proves nothing about the side: where many are missing,
-// the pod counts until its time is over.
+// releaseUnwanted releases a pod that is no longer wanted. This proves nothing about the side: while many are missing, the pod still counts
+// until its time is over.
 func (q *quarantine) releaseUnwanted(key string, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -112,8 +110,7 @@ func (q *quarantine) releaseUnwanted(key string, now time.Time) {
 	q.known = max(q.known-1, 0) // the next list does not count the pod
 }
 
-// showPod stops counting a pod that exists after all. This casts doubt on the absence of the pods that went missing
-// with it.
+// showPod stops counting a pod that has reappeared. This casts doubt on the absence of the pods that went missing with it.
 func (q *quarantine) showPod(key string, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -131,8 +128,7 @@ func (q *quarantine) showLocked(key string, now time.Time) {
 	}
 }
 
-// takeList takes over a complete list. Of the pods that the side should have, has are the keys in the list and
-// lacks the missing pods.
+// takeList handles a complete list. has are the keys of the expected pods in the list, lacks the expected pods that are missing.
 func (q *quarantine) takeList(ctx context.Context, has []string, lacks []lackedPod, now time.Time) {
 	q.mu.Lock()
 	for _, key := range has {
@@ -142,7 +138,7 @@ func (q *quarantine) takeList(ctx context.Context, has []string, lacks []lackedP
 		q.noteLocked(pod.key, now, false, pod.young)
 	}
 	for key, m := range q.missing {
-		if !m.unwanted && now.Sub(m.seen) > q.period { // the pod went while the list was compared
+		if !m.unwanted && now.Sub(m.seen) > q.period { // the pod went away while the list was compared
 			delete(q.missing, key)
 		}
 	}
@@ -152,7 +148,7 @@ func (q *quarantine) takeList(ctx context.Context, has []string, lacks []lackedP
 	q.reviewCount(ctx, now)
 }
 
-// setKnown sets how many pods the side should have, where no list shows it.
+// setKnown sets the number of pods that the side should have, if no list shows it.
 func (q *quarantine) setKnown(ctx context.Context, known int, now time.Time) {
 	q.mu.Lock()
 	q.known, q.listed, q.reviewed = known, true, time.Time{}
@@ -167,14 +163,14 @@ func (q *quarantine) oneMore() {
 	q.known++
 }
 
-// restartAll starts the time of each pod again: the side did not answer, and silence is no evidence.
+// restartAll restarts the time of each pod after the side did not answer.
 func (q *quarantine) restartAll(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.restartSome(now, func(*missingPod) bool { return true })
 }
 
-// restartSome starts the time of those pods again that are still missing and not decided. The caller holds mu.
+// restartSome restarts the time of the undecided missing pods for which of returns true. The caller holds mu.
 func (q *quarantine) restartSome(now time.Time, of func(*missingPod) bool) {
 	for _, m := range q.missing {
 		if !m.unwanted && !q.isDecided(m, now) && of(m) {
@@ -183,8 +179,8 @@ func (q *quarantine) restartSome(now time.Time, of func(*missingPod) bool) {
 	}
 }
 
-// holdFor returns how long the node must do nothing about a missing pod, 0 if it may act. A doubtful pod must be
-// missing for the whole period even alone. So must any pod while there was no list.
+// holdFor returns the time for which the node must not act on a missing pod, or 0. A doubtful pod must be missing for the whole period even
+// if it is the only one. The same applies to every pod until there was a list.
 func (q *quarantine) holdFor(ctx context.Context, key string, doubtful bool, now time.Time) time.Duration {
 	q.reviewCount(ctx, now)
 	q.mu.Lock()
@@ -208,7 +204,7 @@ func (q *quarantine) holdFor(ctx context.Context, key string, doubtful bool, now
 		return left
 	}
 	if n, old := q.count(now, true); old > 0 && q.areMany(n, now) {
-		return min(left, lookAgain) // the other pods are being looked up
+		return min(left, lookAgain) // the backend is being asked for the other pods
 	}
 	return 0
 }
@@ -241,13 +237,13 @@ func (q *quarantine) reviewCount(ctx context.Context, now time.Time) {
 	}
 }
 
-// isDecided reports whether the side has denied the pod for the whole period. The caller holds mu.
+// isDecided reports whether the side has lacked the pod for the whole period. The caller holds mu.
 func (q *quarantine) isDecided(m *missingPod, now time.Time) bool {
 	return !now.Before(m.since.Add(q.period))
 }
 
-// areMany reports whether n missing pods are many. Pods that may be too new to be shown, and were not asked for,
-// prove nothing about the side. The caller holds mu.
+// areMany reports whether n missing pods are many. Pods that may be too new to be visible, and were not asked for, prove nothing about the
+// side. The caller holds mu.
 func (q *quarantine) areMany(n int, now time.Time) bool {
 	known := q.shouldHave()
 	for _, m := range q.missing {
@@ -261,8 +257,7 @@ func (q *quarantine) areMany(n int, now time.Time) bool {
 	return n > 1 && n*2 > known
 }
 
-// shouldHave returns how many pods the side should have, including unwanted pods that still count. The caller
-// holds mu.
+// shouldHave returns the number of pods that the side should have, including unwanted pods that still count. The caller holds mu.
 func (q *quarantine) shouldHave() int {
 	known := q.known
 	for _, m := range q.missing {
@@ -273,8 +268,8 @@ func (q *quarantine) shouldHave() int {
 	return known
 }
 
-// count returns how many pods are missing and not decided, and how many of them are not young. With all, pods
-// that were not asked for count, too. The caller holds mu.
+// count returns the number of undecided missing pods, and the number of them that are not young. With all, it includes pods that were not
+// asked for. The caller holds mu.
 func (q *quarantine) count(now time.Time, all bool) (n, old int) {
 	for _, m := range q.missing {
 		if q.isDecided(m, now) || !all && !q.isCounted(m, now) {
@@ -310,7 +305,7 @@ func (q *quarantine) hasList() bool {
 	return q.listed
 }
 
-// forgetAll starts the quarantine again.
+// forgetAll resets the quarantine.
 func (q *quarantine) forgetAll(ctx context.Context, now time.Time) {
 	q.mu.Lock()
 	clear(q.missing)

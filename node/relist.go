@@ -16,33 +16,31 @@ import (
 )
 
 const (
-	// relistPeriod is how often the pods of the backend are compared with the pods of the API server, for a
-	// provider that reports by itself. Including the time for evidence, a difference is corrected within 30
-	// seconds.
+	// relistPeriod is the interval at which the pods of the backend and of the API server are compared, for a provider that reports its
+	// pods. A difference is corrected within 30 seconds, including the time for evidence.
 	relistPeriod = 15 * time.Second
-	// relistFailing is the longest pause while the provider does not list its pods. The next successful list
-	// shows that the backend is back.
+	// relistFailing is the longest pause while GetPods fails. The next successful list shows that the backend is available again.
 	relistFailing = 8 * time.Second
-	// listWait is how long the relist waits for a GetPods. Including the time to ask for the pods one by one
-	// instead, a change is visible within a minute.
+	// listWait is the time that the relist waits for GetPods. A change is visible within a minute, including the time to request the pods
+	// one by one instead.
 	listWait = 45 * time.Second
 )
 
-// relister compares the pods of the backend with the pods of the API server, for as long as the node runs, and
-// marks the pods that differ. For a provider that does not report by itself it also collects the statuses.
+// relister compares the pods of the backend with the pods of the API server, for as long as the node runs, and adds the pods that differ to
+// the lanes. For a provider that does not report, it also collects the statuses.
 type relister struct {
 	comparer
 	timer    *time.Timer
 	soon     bool // the next relist was brought forward
 	failures int
 
-	calls   sync.WaitGroup // calls of GetPods; at most one is under way
+	calls   sync.WaitGroup // calls of GetPods; at most one is running
 	overdue <-chan podList // receives the result of the overdue call; nil: no call is overdue
 	asked   time.Time      // when the last call was made
 	begun   time.Time      // when the last relist began
 }
 
-// podList is an answer of GetPods.
+// podList is a result of GetPods.
 type podList struct {
 	pods []*corev1.Pod
 	err  error
@@ -65,9 +63,9 @@ func (r *relister) run(ctx context.Context) {
 			continue
 		case <-r.relistWanted:
 			if r.failures > 0 {
-				continue // the timer is set for the next try; after each failure pods request a relist again
+				continue // the timer is already set; after each failure, pods request a relist again
 			}
-		case <-r.overdue: // its answer is older than later evidence
+		case <-r.overdue: // drop its answer, which is older than later evidence
 			log.G(ctx).Infof("GetPods has returned, %v after it was called; the provider is asked anew", time.Since(r.asked).Round(time.Second))
 			r.overdue = nil
 		case <-r.timer.C:
@@ -93,11 +91,11 @@ func (r *relister) relistOnce(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case term != r.fence.Term():
-		r.timer.Reset(0) // an answer from before a gap may be outdated
+		r.timer.Reset(0) // an answer from an earlier term may be outdated
 	case err != nil:
 		r.recordFailure(ctx, err)
 	default:
-		if r.failures > 0 { // the backend answers again: pods that failed meanwhile need not wait
+		if r.failures > 0 { // the backend answers again: failed pods need not wait
 			r.syncLane.Kick()
 			r.pollLane.Kick()
 		}
@@ -107,7 +105,7 @@ func (r *relister) relistOnce(ctx context.Context) {
 	}
 }
 
-// pause returns how long to wait for the next relist.
+// pause returns the time until the next relist.
 func (r *relister) pause(ctx context.Context) time.Duration {
 	if r.backend.notifies {
 		return relistPeriod
@@ -137,8 +135,8 @@ func (r *relister) recordFailure(ctx context.Context, err error) {
 	r.timer.Reset(min(backoffAfter(r.failures+2), relistFailing))
 }
 
-// askForAll requests all pods and waits for a while. A call that may never return must not end the relist, but there
-// is no second call until it returns.
+// askForAll requests all pods and waits for at most listWait. A hanging call must not end the relist, but there is no second call until it
+// returns.
 func (r *relister) askForAll(ctx context.Context) ([]*corev1.Pod, error) {
 	if r.overdue != nil {
 		return nil, r.unansweredError()

@@ -16,16 +16,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// podReports takes over the provider's reports about pods.
+// podReports handles the provider's reports about pods.
 type podReports struct {
 	*podCore
 	tracker *podTracker
 	early   earlyReports
 }
 
-// report takes over the provider's report about a pod. It only stores the report and marks the lanes, so it
-// never waits for the API server. The newest report counts. A report about another pod of the same name only
-// makes the sync lane look.
+// report handles the provider's report about a pod. It only stores the report and adds the pod to the lanes, so it never waits for the API
+// server. The newest report counts. A report about another pod of the same name only makes the sync lane ask the backend.
 func (p *podReports) report(ctx context.Context, pod *corev1.Pod) {
 	if pod == nil || ctx.Err() != nil {
 		return
@@ -35,13 +34,12 @@ func (p *podReports) report(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-// beginReports takes over the reports from before the caches were filled.
+// beginReports handles the reports from before the caches were filled.
 func (p *podReports) beginReports(ctx context.Context) {
 	p.early.takeHeld(func(pod *corev1.Pod, r *report) { p.handleReport(ctx, pod, r) })
 }
 
-// takeListed takes over the status of a pod in a list. For a provider that reports, this status counts until the
-// provider's first report.
+// takeListed handles the status of a pod in a list. For a provider that reports, this status counts until the provider's first report.
 func (p *podReports) takeListed(ctx context.Context, pod *corev1.Pod, notifies bool) {
 	r := newReport(pod)
 	r.listed = notifies
@@ -64,13 +62,12 @@ func (p *podReports) handleReport(ctx context.Context, pod *corev1.Pod, r *repor
 	api := p.pod(ctx, key)
 	ran := api
 	if api != nil && !lifecycle.HasRun(api) {
-		ran = nil // a late report: by its name it may be about an older pod
+		ran = nil // a late report without a UID may be about an older pod
 	}
 	pod = p.given.stampUID(pod, ran)
 	r.uid = pod.UID
 	if api == nil || api.UID != pod.UID {
-		// Either the cache is behind the provider, which knows the pod from before a restart: the pod is then
-		// adopted with its status. Or the pod is gone.
+		// Either the pod is from before a restart and not in the cache yet: it is then adopted with its status. Or the pod is gone.
 		if api == nil {
 			p.endsLate(key, pod.UID, r)
 		}
@@ -78,7 +75,7 @@ func (p *podReports) handleReport(ctx context.Context, pod *corev1.Pod, r *repor
 		return
 	}
 	if !r.polled && r.generation > api.Generation {
-		r.generation = 0 // the backend counts for itself
+		r.generation = 0 // the backend has its own generations
 	}
 	redact.Status(r.status, p.secrets.Values(api.UID))
 	if !p.storeReport(key, api, r) {
@@ -89,12 +86,11 @@ func (p *podReports) handleReport(ctx context.Context, pod *corev1.Pod, r *repor
 	case lifecycle.Terminal(r.status):
 		p.syncLane.AddNow(key)
 	case api.DeletionTimestamp != nil, !p.states.get(key).sent.MissingSince.IsZero():
-		p.syncLane.Add(key) // if the backend shows the pod now, it is no longer missing: the next absence starts the time again
+		p.syncLane.Add(key) // if the backend shows the pod now, it is no longer missing, and a later absence counts from its own start
 	}
 }
 
-// endsLate records the end of a pod that was removed by force and is not forgotten yet: the pod needs no room
-// any more.
+// endsLate records the end of a pod that was force-deleted and is not forgotten yet, so that its reserved resources are released.
 func (p *podReports) endsLate(key string, uid types.UID, r *report) {
 	if !lifecycle.Terminal(r.status) {
 		return
@@ -106,7 +102,7 @@ func (p *podReports) endsLate(key string, uid types.UID, r *report) {
 // storeReport stores the report if it contains anything new about the pod.
 func (p *podReports) storeReport(key string, api *corev1.Pod, r *report) (news bool) {
 	p.tracker.startTracking(key, api)
-	p.states.reports(key, api.UID, func(st reportWriter) { // the next pod of the name may have arrived meanwhile
+	p.states.reports(key, api.UID, func(st reportWriter) { // the state may belong to the next pod of the name now
 		old := st.report
 		if st.all.isStale(r.version) {
 			r.metadata = st.handed.metadata
@@ -125,8 +121,8 @@ func (p *podReports) storeReport(key string, api *corev1.Pod, r *report) (news b
 				if st.relapsed {
 					return // out of order: the pod has ended, even if the end is not published yet
 				}
-				news = news || was                // the end is believed again, even in the same words
-				r.status.Phase = old.status.Phase // only exit codes may come late
+				news = news || was                // the end counts again, even with the same status
+				r.status.Phase = old.status.Phase // only exit codes may change after the end
 			}
 			if r.polled {
 				r.metadata = old.metadata
@@ -134,7 +130,7 @@ func (p *podReports) storeReport(key string, api *corev1.Pod, r *report) (news b
 			if equality.Semantic.DeepEqual(old.status, r.status) &&
 				maps.Equal(old.labels, r.labels) && maps.Equal(old.annotations, r.annotations) {
 				if old.listed {
-					st.report = r // after a report of the provider, no list counts any more
+					st.report = r // a report replaces a listed status for good
 				}
 				return
 			}
@@ -149,15 +145,15 @@ func (p *podReports) storeReport(key string, api *corev1.Pod, r *report) (news b
 		})
 		st.report = r
 		if !st.all.sent.MissingSince.IsZero() {
-			st.reportedAt = time.Now() // the backend has it after all
+			st.reportedAt = time.Now() // the backend has the pod
 		}
 		news = true
 	})
 	return news
 }
 
-// isDroppable reports whether a condition is removed when the provider stops reporting it. Conditions of a kubelet
-// are derived instead. A readiness gate belongs to another writer; the provider only had a copy.
+// isDroppable reports whether a condition is removed when the provider stops reporting it. A kubelet's conditions are derived instead. A
+// readiness gate belongs to another writer; the provider only has a copy.
 func isDroppable(pod *corev1.Pod, t corev1.PodConditionType) bool {
 	switch t {
 	case corev1.PodReady, corev1.ContainersReady, corev1.PodInitialized, corev1.PodScheduled:

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// sizes are the resources that the containers of a pod were made with, by container name. They are never
-// changed, and they are shared with the cache.
+// sizes has the resources with which the containers of a pod were created, by container name. It is never changed, and is shared with the
+// cache.
 type sizes map[string]corev1.ResourceRequirements
 
 func sizesOf(pod *corev1.Pod) *sizes {
@@ -28,7 +28,7 @@ func eachContainer(pod *corev1.Pod, do func(*corev1.Container)) {
 	}
 }
 
-// restoreSizes gives the containers of a private copy of a pod the resources that they were made with.
+// restoreSizes sets the resources of the containers in a private copy of a pod to those at their creation.
 func (s *sizes) restoreSizes(pod *corev1.Pod) {
 	if s != nil {
 		eachContainer(pod, func(c *corev1.Container) {

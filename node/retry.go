@@ -14,18 +14,17 @@ import (
 const (
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 60 * time.Second
-	// rejectedRetry is the delay after the provider reported that it can never take the pod as it is. A change
-	// of the pod ends the delay; the backend's knowledge may change, too.
+	// rejectedRetry is the delay after the provider rejected the pod. A change of the pod ends the delay; the backend's decision may also
+	// change.
 	rejectedRetry = 10 * time.Minute
-	// longestRetryAfter is the longest delay that an error can ask for (errdefs.RetryAfter).
+	// longestRetryAfter is the longest delay that an error can request (errdefs.RetryAfter).
 	longestRetryAfter = 10 * time.Minute
 )
 
-// ShouldRetryFunc decides, after work on a pod failed, whether and when it is tried again. key is
-// namespace/name, timesTried counts from 1, and originallyAdded is the time of the first request for the work. A
-// change of the desired pod resets both. A returned error gives up until the pod changes or gets a new look. nil
-// and nil leave the delay to the rate limiter. A returned duration is the delay; a negative one comes before all
-// other work.
+// ShouldRetryFunc decides, after work on a pod failed, whether and when it is tried again. key is namespace/name, timesTried counts from 1,
+// and originallyAdded is the time of the first request for the work. A change of the desired pod resets both. If it returns an error, there
+// is no retry until the pod changes or a resync. If it returns nil and nil, the rate limiter determines the delay. A returned duration is
+// the delay; with a negative duration, the work comes before all other work.
 type ShouldRetryFunc = func(ctx context.Context, key string, timesTried int, originallyAdded time.Time, err error) (*time.Duration, error)
 
 // retryPolicy is the policy of a lane: one of the three of the configuration (for provider calls, removals, and
@@ -33,10 +32,9 @@ type ShouldRetryFunc = func(ctx context.Context, key string, timesTried int, ori
 type retryPolicy struct {
 	limiter workqueue.TypedRateLimiter[any]
 	should  ShouldRetryFunc
-	// until, if not nil, returns how long the next look at a pod may wait whatever failed. It returns false if
-	// there is no limit.
+	// until, if not nil, returns the maximum delay of a retry for the pod, and false if there is none.
 	until func(ctx context.Context, key string) (time.Duration, bool)
-	// failed is called with each failure and its consequence; failures end there.
+	// failed handles each failure, and receives the time of the next try.
 	failed func(ctx context.Context, key string, err error, next time.Duration, again bool)
 }
 
@@ -74,7 +72,7 @@ func (p *retryPolicy) decideRetry(ctx context.Context, key string, tries int, fi
 	return delay, true
 }
 
-// Succeeded lets the rate limiter forget the pod's failures.
+// Succeeded resets the pod's failures in the rate limiter.
 func (p *retryPolicy) Succeeded(key string) {
 	if p.limiter != nil {
 		p.limiter.Forget(key)

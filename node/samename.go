@@ -13,9 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// noteInstances reports further instances of a wanted pod in a list, which break the contract of CreatePod. The
-// node cannot tell which instance is to stay. It returns the further instances, because their statuses are not the
-// status of the pod.
+// noteInstances reports additional instances of a wanted pod in a list, which violate the contract of CreatePod. The node cannot decide
+// which instance to keep. It returns the additional instances, because their statuses are not the status of the pod.
 func (c *podCore) noteInstances(ctx context.Context, key string, api *corev1.Pod, pods []*corev1.Pod) (further []*corev1.Pod) {
 	st := c.states.get(key)
 	known := &api.Status
@@ -34,9 +33,9 @@ func (c *podCore) noteInstances(ctx context.Context, key string, api *corev1.Pod
 	return further
 }
 
-// noteOthers records which pods of a list are not the wanted pod of their name. A list proves nothing about the
-// other pods of a pod that the backend accepted since the request for the list, or has not accepted. A pod that
-// is over or has stopped needs no acceptance: it may have ended before this process began.
+// noteOthers records which pods of a list are not the wanted pod of their name. If the backend has not accepted the wanted pod, or accepted
+// it after the list was requested, the list proves nothing about the others. A pod that has ended or stopped needs no acceptance, because
+// it may have ended before this process started.
 func (c *podCore) noteOthers(key string, api *corev1.Pod, pods []*corev1.Pod, asked time.Time) {
 	st := c.states.get(key)
 	wanted := types.UID("")

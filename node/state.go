@@ -14,12 +14,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// podState is the controller's memory of the pod of one namespace/name. Everything in it can be derived again
-// from the API server and the backend. Values of podState are copies; the values behind its pointers are never
-// changed.
+// podState is the controller's state of the pod of one namespace/name. Everything in it can be derived again from the API server and the
+// backend. Values of podState are copies; the values behind its pointers are never changed.
 //
-// Each part is changed by one owner, whose writer is the argument of the function that changes it: sync, errors,
-// evidence, reports, status.
+// Each part has one owner, which changes it through one of the functions sync, errors, evidence, reports and status.
 type podState struct {
 	syncMemory
 	errorMemory
@@ -27,89 +25,87 @@ type podState struct {
 	reported
 	statusMemory
 	exchanged
-	others []lifecycle.Other // the pods of other UIDs under the name; looks, lists and events replace it
-	// turn is the latest end of the pod's stop; zero: it is not the pod's turn. A drain writes it.
+	others []lifecycle.Other // pods of other UIDs under the name; written by lookups, lists and events
+	// turn is the deadline for the pod's stop in a drain; zero: no drain stops the pod. A drain writes it.
 	turn time.Time
 }
 
-// syncMemory is the memory of the sync lane, which works on one key at a time.
+// syncMemory is the state of the sync lane, which works on one key at a time.
 type syncMemory struct {
-	sent     lifecycle.Sent // Shown is written by the relist, too
+	sent     lifecycle.Sent // Shown is also written by the relist
 	created  time.Time      // creation time of sent.UID in the API server
 	failure  *lifecycle.PodFailure
 	deadline deadline
-	admitted bool              // there was room for it
-	sized    *sizes            // the resources that its containers were made with; nil: unknown, or the backend can change them
+	admitted bool              // the node has admitted it
+	sized    *sizes            // the resources with which its containers were created; nil: unknown, or the backend can resize them
 	stopped  bool              // the backend confirmed the stop of sent.UID
 	over     bool              // the pod has ended in the API server, and the backend does not run it
 	copied   string            // the version of the backend's copy when it was found; "": not found
-	echo     *corev1.PodStatus // what the backend was given as the status with the last update
-	askedAt  time.Time         // when the backend was last asked to have the pod, or for a stop that it was not asked for before
+	echo     *corev1.PodStatus // the status that the backend received with the last update
+	askedAt  time.Time         // when the backend was last asked to create, update or stop the pod, except for repeated stops
 }
 
-// errorMemory is the record of failures in the sync lane. Calls of the sync lane write it, also while they hang.
+// errorMemory has the failures of the sync lane. The sync lane writes it, even while its calls hang.
 type errorMemory struct {
 	syncErr *lifecycle.SyncError
 	notices notices // notices about the failures
 	unready bool    // the pod waits for a ConfigMap or Secret
-	refused uint64  // the version of the spec that the backend refused, with the metadata in handed; 0: nothing waits for a change of the pod
+	refused uint64  // the version of the spec that the backend refused, with the metadata in handed; 0: no refusal
 }
 
-// evidence is the record of the reasons to ask the backend. Events and the relist write it; the sync lane clears
-// the handled reasons.
+// evidence has the reasons to ask the backend. Events and the relist write it; the sync lane clears the handled reasons.
 type evidence struct {
-	suspect  bool      // the backend must be asked for it by name, even if there seems to be no work
+	suspect  bool      // the backend must be asked for the pod by name, even if there seems to be no work
 	lackedAt time.Time // request time of the newest complete list without the pod, while the pod is missing
 	shownAt  time.Time // request time of the newest list with the pod, while the pod is missing
 	doubled  bool      // the newest list has two instances of the pod
-	held     bool      // an event says that the missing pod is left as it is
+	held     bool      // an event has reported that the node does not act on the missing pod
 }
 
-// reported is the record of the provider's reports. Reports write it.
+// reported has the provider's reports. Only reports write it.
 type reported struct {
 	report     *report
-	relapsed   bool                      // after its end was reported, the pod was reported as running
+	relapsed   bool                      // the pod was reported as running after its reported end
 	reportedAt time.Time                 // when the pod was reported while it was missing
 	dropped    []corev1.PodConditionType // conditions that the provider no longer reports
 }
 
-// statusMemory is the memory of the status lane.
+// statusMemory is the state of the status lane.
 type statusMemory struct {
-	written   *corev1.Pod // the API server's last answer, while the cache is behind it
+	written   *corev1.Pod // the last response of the API server, while the cache is older
 	writtenAt time.Time
 	own       metadata // the provider's additions, as they were written
-	// finalStatus reports whether the terminal status of the stopped pod was written, or refused for good; the
-	// object can then be removed. lastReport is the report behind that status.
+	// finalStatus reports whether the terminal status of the stopped pod was written, or refused for good; the object can then be removed.
+	// lastReport is the report for that status.
 	finalStatus bool
 	lastReport  *report
 	removedAt   time.Time // when the API server accepted the removal
-	endLogged   bool      // the end of the pod is in the log, or was before this process
-	denied      notice    // notice about writes that the API server refused
-	// unkept is the newest generation that the API server did not keep as observed: its feature gate may be off.
+	endLogged   bool      // the end of the pod was logged, or was before this process started
+	denied      notice    // the notice about writes that the API server refused
+	// unkept is the newest observedGeneration that the API server did not store, because its feature gate may be off.
 	unkept int64
 	// labelsRefused is the change of labels that the API server has refused. labelsRefusedAt is the time of the
 	// refusal.
 	labelsRefused   map[string]*string
 	labelsRefusedAt time.Time
 	budget          writeBudget
-	// restsAt is the resource version of the pod for which the last look had nothing to write; "": a write may be due.
+	// restsAt is the resource version of the pod for which there was nothing to write; "": a write may be due.
 	restsAt string
 }
 
-// exchanged is the data that both lanes have passed on: the sync lane to the backend, the status lane to the API
-// server.
+// exchanged is the data that the sync lane has sent to the backend, and the status lane to the API server.
 type exchanged struct {
 	handed handed
-	// generation is the generation of the pod that the backend was given last.
+	// generation is the generation of the pod that the backend received last.
 	generation int64
-	// reflected is the newest generation that the reports about the pod are known to describe. It only grows.
+	// reflected is the newest generation that the reports about the pod are known to describe. It never decreases.
 	reflected int64
 }
 
-// deadline is the end of a pod's active time, computed once.
+// deadline is the active deadline of a pod, computed once.
 type deadline struct {
 	by time.Time // on the wall clock, from the pod
-	at time.Time // by the process's own clock, which is never set
+	at time.Time // on the monotonic clock of the process
 }
 
 // report is the provider's newest report about one pod.
@@ -120,45 +116,42 @@ type report struct {
 	generation int64
 	status     *corev1.PodStatus
 	metadata
-	// polled reports whether this is an answer of GetPodStatus, which contains no metadata. after is the last
-	// report before the call.
+	// polled means that this is a result of GetPodStatus, which contains no metadata. after is the last report before the call.
 	polled bool
 	after  *report
-	// listed reports whether this is from a list of a provider that reports. The list may be old, and the next
-	// list may correct it.
+	// listed means that this is from a list of a provider that reports. The list may be old, and the next list may correct it.
 	listed bool
 }
 
 // matches reports whether the report is about the pod.
 func (r *report) matches(uid types.UID) bool { return r != nil && r.uid == uid }
 
-// isOwnWord reports whether the provider itself has reported this about the pod, now or in an answer to a call.
+// isOwnWord reports whether this is a report about the pod, or an answer to a call, and not from a list.
 func (r *report) isOwnWord(uid types.UID) bool { return r.matches(uid) && !r.listed }
 
-// beingAsked reports whether the status of a found or changed pod is still being requested from the backend. A
-// list may be older than the status in the API server from before a restart. For a pod without a generation this
-// is unknown.
+// beingAsked reports whether the status of an adopted or changed pod is still being requested from the backend. Until then, a list may be
+// older than the status in the API server from before a restart. For a pod without a generation this is unknown.
 func (st *podState) beingAsked() bool { return st.reflected < st.generation }
 
-// recordReflected records that the backend's report describes generation. accepted is the generation that the backend
-// accepted. reflects reports whether this changes the published generation.
+// recordReflected records that the backend's report describes generation. accepted is the generation that the backend accepted. news
+// reports whether this changes the published generation.
 func (st *exchanged) recordReflected(generation, accepted int64) (news bool) {
 	before := min(st.reflected, accepted)
 	st.reflected = max(st.reflected, generation)
 	return min(st.reflected, accepted) > before
 }
 
-// clearError drops the failures: the pod is in step with the backend.
+// clearError removes the failures, because the pod is in its desired state.
 func (st *errorMemory) clearError() {
 	st.syncErr, st.notices, st.unready, st.refused = nil, nil, false, 0
 }
 
-// believeAnswer is how long the answer to a write counts for more than the cache. A change that the watch has
-// not shown by then may have been undone by a restored backup.
+// believeAnswer is the time for which the response to a write takes precedence over the cache. If the watch has not shown the change by
+// then, a restored backup may have undone it.
 const believeAnswer = time.Minute
 
-// newestOf returns the API server's last answer if the cache is still behind it. A comparison with the cache would
-// then undo or repeat the last write.
+// newestOf returns the last response of the API server if the cache is still older, because a comparison with the cache would then undo or
+// repeat the last write.
 func (st *podState) newestOf(cached *corev1.Pod, now time.Time) *corev1.Pod {
 	written := st.written
 	if written == nil || written.UID != cached.UID || now.Sub(st.writtenAt) >= believeAnswer {
@@ -176,7 +169,7 @@ type podStates struct {
 	m  map[string]*podState // guarded by mu
 }
 
-// get returns a copy of the state, the zero state when there is none.
+// get returns a copy of the state, or the zero state if there is none.
 func (s *podStates) get(key string) podState {
 	st, _ := s.findState(key)
 	return st
@@ -207,7 +200,7 @@ func (s *podStates) dropState(key string) podState {
 // isOver reports whether no work is left for the pod, because it has ended.
 func (st *podState) isOver(api *corev1.Pod) bool { return lifecycle.IsOver(api, &st.sent, st.over) }
 
-// reportedAs returns the state of the pod by the provider's reports.
+// reportedAs returns the state of the pod according to the provider's reports.
 func (st *podState) reportedAs(uid types.UID) lifecycle.Reported {
 	switch {
 	case st.isFinished(uid) && st.relapsed:
@@ -226,7 +219,7 @@ func (st *podState) sharesName() bool {
 	return slices.ContainsFunc(st.others, func(o lifecycle.Other) bool { return o.Pod != nil })
 }
 
-// unknownSince returns when the backend first did not know the pod by its name, zero if the backend knows it.
+// unknownSince returns when the backend first did not return the pod by its name, or zero.
 func (st *podState) unknownSince() time.Time {
 	if st.sent.StopMissing {
 		return st.sent.StopAskedAt
@@ -238,8 +231,8 @@ func (st *podState) unknownSince() time.Time {
 // lacks it.
 func (st *podState) hasReappeared() bool { return st.newerThanLack(laterOf(st.shownAt, st.reportedAt)) }
 
-// relistedAgain reports whether a list has shown the pod since unknownSince: the backend knows the pod, although
-// not by its name. A pod that is only reported and in no answer indicates that the answers have gaps.
+// relistedAgain reports whether a list has contained the pod since unknownSince: the backend has the pod, although it does not return it by
+// name. If a pod is only reported and in no answer, the answers are incomplete.
 func (st *podState) relistedAgain() bool { return st.newerThanLack(st.shownAt) }
 
 func (st *podState) newerThanLack(at time.Time) bool {
@@ -260,8 +253,8 @@ func (st *podState) isFinished(uid types.UID) bool {
 	return st.report.matches(uid) && lifecycle.Terminal(st.report.status)
 }
 
-// othersSince returns since when the backend has shown another pod under the name that has not left, zero if it
-// shows none.
+// othersSince returns the time since which the backend shows another pod under the name, or zero. Ended pods that it merely keeps do not
+// count.
 func (st *podState) othersSince() (since time.Time) {
 	for _, o := range st.others {
 		if o.Pod == nil || o.HasLeft() {
@@ -274,8 +267,7 @@ func (st *podState) othersSince() (since time.Time) {
 	return since
 }
 
-// keepsEnded reports whether a pod that the backend lists, and the API server does not have, has ended after a
-// request to stop it.
+// keepsEnded reports whether a pod that the backend lists, and the API server does not have, ended after a stop request.
 func (st *podState) keepsEnded(pod *corev1.Pod) bool {
 	if !lifecycle.Terminal(&pod.Status) {
 		return false
@@ -315,8 +307,8 @@ func (s *podStates) keysOf(is func(*podState) bool) (keys []string) {
 	return keys
 }
 
-// roomHolders returns the pods that have a state, and whether each of them needs its reserved room. A pod needs it
-// until its end is reported or its stop is confirmed.
+// roomHolders returns the pods that have a state, and whether each of them needs its reserved resources. A pod needs them until its end is
+// reported or its stop is confirmed.
 func (s *podStates) roomHolders() map[types.UID]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -349,8 +341,7 @@ func (s *podStates) uidsLocked() map[string]types.UID {
 	return all
 }
 
-// forgetAll drops all states and returns the UIDs of their pods. A state may be outdated when another process
-// has worked on the pod.
+// forgetAll drops all states and returns the UIDs of their pods. A state may be outdated if another process has worked on the pod.
 func (s *podStates) forgetAll() map[string]types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,12 +41,11 @@ func (st *podState) bySync() syncWriter {
 func (st *podState) byReport() reportWriter { return reportWriter{&st.reported, &st.exchanged, st} }
 func (st *podState) byStatus() statusWriter { return statusWriter{&st.statusMemory, &st.exchanged, st} }
 
-// anyPod stands for the UID of any pod that the state is about.
+// anyPod matches every pod UID of a state.
 const anyPod types.UID = "any"
 
-// change changes the state, if there is one: a late answer of a provider or of the API server must not bring a
-// dropped state back. The state must still belong to the pod: a report may have begun the state of the next pod
-// during a call for this pod.
+// change changes the state, if there is one: a late response must not recreate a dropped state. The state must still belong to the pod,
+// because a report may have started the state of the next pod during a call.
 func (s *podStates) change(key string, uid types.UID, change func(*podState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,8 +54,8 @@ func (s *podStates) change(key string, uid types.UID, change func(*podState)) {
 	}
 }
 
-// changeOrBegin changes the state, and creates it if there is none. The caller must make the sync lane look at the key,
-// so that it drops the state in the end.
+// changeOrBegin changes the state, and creates it if there is none. The caller must add the key to the sync lane, which eventually drops
+// the state.
 func (s *podStates) changeOrBegin(key string, change func(*podState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,9 +67,8 @@ func (s *podStates) changeOrBegin(key string, change func(*podState)) {
 	change(st)
 }
 
-// beginState makes the state belong to the pod with the UID, and returns an older pod of the same name. Facts about
-// the older pod are kept only as far as the backend may still have that pod. returned reports whether the pod
-// seemed to be an orphan.
+// beginState assigns the state to the pod api, and returns the UID of an older pod of the same name. Facts about the older pod are kept
+// only while the backend may still have it. returned reports whether api seemed to be an orphan.
 //
 // A newer pod of the name proves that the older one was deleted. A pod that was created before it proves
 // nothing: a backup may have brought it back.
@@ -100,7 +98,7 @@ func (s *podStates) beginState(key string, api *corev1.Pod) (older types.UID, re
 // reports whether the pod seemed to be an orphan.
 func (st *podState) takeFromOthers(uid types.UID) (orphan bool) {
 	i := slices.IndexFunc(st.others, func(o lifecycle.Other) bool { return o.UID == uid })
-	if i < 0 || st.stopped && st.sent.UID == uid { // after its stop, the backend may keep the pod
+	if i < 0 || st.stopped && st.sent.UID == uid { // the backend may keep the pod after its stop
 		return false
 	}
 	orphan = !st.others[i].Since.IsZero()
@@ -108,8 +106,7 @@ func (st *podState) takeFromOthers(uid types.UID) (orphan bool) {
 	return orphan
 }
 
-// othersWithOlder returns the other pods of the name, when a pod that was created at the time created takes the
-// place of the pod of the state.
+// othersWithOlder returns the other pods of the name when a pod created at the time created replaces the pod of the state.
 func (st *podState) othersWithOlder(created time.Time) []lifecycle.Other {
 	if st.sent.UID == "" || st.stopped {
 		return st.others
@@ -117,13 +114,13 @@ func (st *podState) othersWithOlder(created time.Time) []lifecycle.Other {
 	return lifecycle.ChangeOther(st.others, st.sent.UID, func(o *lifecycle.Other) {
 		o.Deleted = o.Deleted || !created.Before(st.created)
 		if st.sent.StopAcked && o.Asked.IsZero() {
-			o.Asked = st.sent.StopAskedAt // it is stopping: the stop is not requested again
+			o.Asked = st.sent.StopAskedAt // the pod is already stopping: the stop is not requested again
 		}
 	})
 }
 
-// sync changes the sync lane's memory of the pod with the UID, or of any pod with anyPod. The next resync then
-// looks whether the status must be written.
+// sync changes the sync lane's memory of the pod with the UID, or of any pod with anyPod. The next resync then checks whether the status
+// must be written.
 func (s *podStates) sync(key string, uid types.UID, change func(syncWriter)) {
 	s.change(key, uid, func(st *podState) {
 		change(st.bySync())
@@ -141,7 +138,7 @@ func (s *podStates) evidence(key string, uid types.UID, change func(*evidence)) 
 	s.change(key, uid, func(st *podState) { change(&st.evidence) })
 }
 
-// recordDeletion records that the deletion of the pod was seen.
+// recordDeletion records that the deletion of the pod was observed.
 func (s *podStates) recordDeletion(key string, uid types.UID) {
 	s.changeOrBegin(key, func(st *podState) {
 		st.others = lifecycle.ChangeOther(st.others, uid, func(o *lifecycle.Other) { o.Deleted = true })
@@ -158,8 +155,7 @@ func (s *podStates) recordShown(key string, uid types.UID, asked time.Time) {
 	s.change(key, uid, func(st *podState) { st.sent.Shown, st.shownAt = true, laterOf(st.shownAt, asked) })
 }
 
-// recordAnswer records that the backend was asked for the pod by its name. none reports whether it has no pod of the
-// name.
+// recordAnswer records that the backend was asked for the pod by its name. none means that it has no pod of the name.
 func (s *podStates) recordAnswer(key string, none bool) {
 	s.changeOrBegin(key, func(st *podState) {
 		st.suspect = false
@@ -210,8 +206,7 @@ func (s *podStates) status(key string, uid types.UID, change func(statusWriter))
 	s.change(key, uid, func(st *podState) { change(st.byStatus()) })
 }
 
-// noneDropped records that the API server has none of the conditions that the provider dropped up to the report
-// upTo.
+// noneDropped records that the API server no longer has the conditions that the provider dropped up to the report upTo.
 func (s *podStates) noneDropped(key string, upTo *report) {
 	s.reports(key, anyPod, func(w reportWriter) {
 		if w.report == upTo {

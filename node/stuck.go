@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// stuckAfter is how long after the end of its grace period a pod may still exist before it counts as stuck.
+// stuckAfter is the time after the end of its grace period when a deleted pod counts as stuck.
 const stuckAfter = time.Minute
 
-// countStuck counts the deleted pods that the backend does not release.
+// countStuck counts the deleted pods that the backend has not stopped in time.
 func (c *podCore) countStuck(ctx context.Context) (stuck int) {
 	for _, api := range c.all(ctx) {
 		// The deletion timestamp is the end of the grace period.

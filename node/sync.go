@@ -14,9 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
-// syncPod makes the backend match the API server for one pod. It gathers the known facts, lets lifecycle.Next
-// decide and takes the step, until no question is left. It is the only code that creates, updates and deletes
-// pods at the provider.
+// syncPod makes the backend match the API server for one pod. It gathers the known facts and takes the steps that lifecycle.Next decides,
+// until no decision follows. It is the only code that creates, updates and deletes pods at the provider.
 func (w *podWorker) syncPod(ctx context.Context, key string) (class int, err error) {
 	ctx, span := trace.StartSpan(ctx, "syncPod")
 	defer func() { span.SetStatus(err); span.End() }()
@@ -29,7 +28,7 @@ func (w *podWorker) syncPod(ctx context.Context, key string) (class int, err err
 	}
 	for range maxSteps {
 		if !s.gatherFacts() {
-			w.syncLane.Add(key) // with the current facts
+			w.syncLane.Add(key) // retry with the current facts
 			return 0, nil
 		}
 		if failure := s.limits.NextFailure(&s.facts); failure != nil {
@@ -55,11 +54,11 @@ func (w *podWorker) syncPod(ctx context.Context, key string) (class int, err err
 	return 0, newLaneError(s.api, eventFailedSync, fmt.Errorf("decide about pod %s: nothing is decided after %d steps", key, maxSteps))
 }
 
-// maxSteps bounds a pass. There are fewer steps that ask, and each is taken once. A rule that repeats a step
-// must not block a worker.
+// maxSteps bounds the steps of a pass. A correct pass needs fewer steps; the limit prevents that a rule that repeats a step blocks a
+// worker.
 const maxSteps = 16
 
-// trackPod begins the work on the pod, and records the resources that the pod takes from the node.
+// trackPod starts the work on the pod, and records the resources that the pod uses.
 func (s *podSync) trackPod(ctx context.Context) {
 	s.api = s.pod(ctx, s.key)
 	if s.api == nil {
@@ -72,9 +71,8 @@ func (s *podSync) trackPod(ctx context.Context) {
 	s.admission.recordSizes(s.key, s.api, st)
 }
 
-// gatherFacts completes the facts with the state in memory. It returns false when the state belongs to another pod,
-// or was dropped meanwhile: a report began the state of the next pod of the name, or another process acted for
-// the node. Answers of this pass stay.
+// gatherFacts completes the facts with the state in memory. It returns false if the state now belongs to another pod or was dropped,
+// because a report started the state of the next pod of the name, or another process acted for the node. Answers of this pass are kept.
 func (s *podSync) gatherFacts() bool {
 	f := &s.facts
 	st, tracked := s.states.findState(s.key)
@@ -106,7 +104,7 @@ func (s *podSync) gatherFacts() bool {
 
 // takeStep takes the step that ends the pass.
 func (s *podSync) takeStep(ctx context.Context, d lifecycle.Decision) error {
-	if s.facts.Taken.Has(lifecycle.Look) || d.Step == lifecycle.Stop { // a look at a pod at rest does not count as work
+	if s.facts.Taken.Has(lifecycle.Look) || d.Step == lifecycle.Stop { // a lookup for a pod at rest does not count as work
 		defer observeWork(d.Step, time.Now())
 	}
 	key, api := s.key, s.api
@@ -153,7 +151,7 @@ func (s *podSync) recordStopped(backend *corev1.Pod) {
 	s.statusLane.Add(s.key)
 }
 
-// endWork ends the work on a pod for now: its sync error is over.
+// endWork ends the work on a pod for now, because its sync error is resolved.
 func (s *podSync) endWork() {
 	if lifecycle.Terminal(&s.api.Status) && !s.facts.Over {
 		s.secrets.End(s.api.UID)

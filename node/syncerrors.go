@@ -16,8 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// syncFailed handles failures of the sync lane. Each failure is logged with the time of the next try. As often
-// as its notice allows, it also appears in an event and in the pod's status.
+// syncFailed handles failures of the sync lane. It logs each failure with the time of the next try. As often as the notice allows, it also
+// shows the failure in an event and in the pod's status.
 func (w *podWorker) syncFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
 	countSyncError(err)
 	next := "given up until the pod changes"
@@ -40,7 +40,7 @@ func (w *podWorker) syncFailed(ctx context.Context, key string, err error, delay
 	}
 	text, news := t.Message, false
 	if failed.ofUpdate() {
-		text = failed.event // the error text is only in events, so a changed text is no news
+		text = failed.event // the error text is only in events, so a changed text alone is not news
 	}
 	w.states.sync(key, failed.pod.UID, func(st syncWriter) {
 		st.unready, st.refused = notReady != nil, 0
@@ -50,9 +50,9 @@ func (w *podWorker) syncFailed(ctx context.Context, key string, err error, delay
 		st.notices, news = st.notices.next(failed.event, text, time.Now())
 		switch {
 		case failed.ofUpdate():
-			st.syncErr = nil // the pod runs unchanged: its status is the backend's
+			st.syncErr = nil // the pod runs unchanged, so its status is the backend's
 		case news, st.syncErr != nil && st.syncErr.Message == st.notices[eventCallHangs].text:
-			st.syncErr = t // the call that hung has returned
+			st.syncErr = t // the hanging call has returned
 		}
 	})
 	w.statusLane.Add(key)
@@ -61,8 +61,8 @@ func (w *podWorker) syncFailed(ctx context.Context, key string, err error, delay
 	}
 }
 
-// updateFailed lets a change wait. The backend has the pod, if only in an older version than api. Therefore the
-// status of the pod is polled, and a loss is noticed as for any other pod.
+// updateFailed records that the backend has the pod in an older version than api. Therefore the status of the pod is polled, and a loss is
+// detected as for any other pod.
 func (w *podWorker) updateFailed(key string, api *corev1.Pod, err error) error {
 	w.states.sync(key, api.UID, func(st syncWriter) {
 		if !st.sent.Accepted { // from before a restart
@@ -73,15 +73,15 @@ func (w *podWorker) updateFailed(key string, api *corev1.Pod, err error) error {
 	return newLaneError(api, eventUpdateFailed, err)
 }
 
-// createFailed decides what follows from an error of CreatePod. A provider that rejects a pod has created
-// nothing. The pod then fails, unless a controller would replace it forever.
+// createFailed handles an error of CreatePod. A provider that rejects a pod has created nothing. The pod then fails, unless its controller
+// would replace it forever.
 func (w *podWorker) createFailed(key string, api *corev1.Pod, attempted bool, err error) error {
 	wrapped := fmt.Errorf("create pod %s: %w", key, err)
 	if !errdefs.IsInvalidInput(err) {
 		return newLaneError(api, eventCreateFailed, wrapped)
 	}
 	w.states.sync(key, api.UID, func(st syncWriter) {
-		// An earlier try may have created the pod all the same. A stop makes sure that nothing remains.
+		// An earlier try may have created the pod nevertheless. A stop makes sure that nothing remains.
 		st.sent.Attempted = attempted || st.all.report.matches(api.UID)
 	})
 	if !lifecycle.EndsWhenRejected(api) {
@@ -92,7 +92,7 @@ func (w *podWorker) createFailed(key string, api *corev1.Pod, attempted bool, er
 	return nil
 }
 
-// tellBehind shows that a pod has waited for long, because the backend still has another pod under its name.
+// tellBehind records an event if a pod has waited for long because the backend still has another pod of its name.
 func (s *podSync) tellBehind(backend *corev1.Pod) {
 	if s.api == nil || s.api.DeletionTimestamp != nil || backend == nil {
 		return
@@ -115,8 +115,7 @@ func (s *podSync) tellBehind(backend *corev1.Pod) {
 	}
 }
 
-// tellHeld records in one event that the node does nothing about a pod that the backend lacks, because the answer
-// of the backend is in doubt.
+// tellHeld records one event: the node does not act on a pod that the backend lacks, because the backend's answer is in doubt.
 func (s *podSync) tellHeld() {
 	if s.api == nil {
 		return
@@ -141,8 +140,7 @@ func (w *podWorker) clearSyncError(key string) {
 	w.statusLane.Add(key)
 }
 
-// showUnsupported shows why a pod waits. The pod gets a new look only when it changes, because nothing else could
-// make a difference.
+// showUnsupported shows why a pod waits for lack of a feature. The pod is tried again only after a change.
 func (w *podWorker) showUnsupported(key string, api *corev1.Pod, message string) {
 	news := false
 	w.states.sync(key, api.UID, func(st syncWriter) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// withTimeout runs one request with its own time-out.
+// withTimeout runs one request with its own timeout.
 func withTimeout[T any](ctx context.Context, d time.Duration, request func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

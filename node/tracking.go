@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// podTracker begins and ends the states of pods.
+// podTracker creates and drops the states of pods.
 type podTracker struct {
 	*podCore
 	*quarantines
@@ -17,8 +17,8 @@ type podTracker struct {
 	admission *podAdmission
 }
 
-// startTracking begins the state of the pod, if the state does not belong to the pod already. The secrets of an
-// older pod are remembered until the backend no longer has that pod.
+// startTracking assigns the state to the pod, unless it already belongs to the pod. The secrets of an older pod are remembered until the
+// backend no longer has that pod.
 func (t *podTracker) startTracking(key string, api *corev1.Pod) {
 	older, returned := t.states.beginState(key, api)
 	if returned {
@@ -31,8 +31,8 @@ func (t *podTracker) startTracking(key string, api *corev1.Pod) {
 	t.releaseObjects(key, older)
 }
 
-// forgetName drops what is known about a name that the API server does not have. If the backend keeps ended pods of
-// the name, the state stays: it shows that they were told to stop.
+// forgetName drops the state of a name that the API server does not have. If the backend keeps ended pods of the name, the state remains,
+// because it records that they were asked to stop.
 func (t *podTracker) forgetName(key string) {
 	st := t.states.get(key)
 	t.orphans.forgetPod(key)
@@ -46,7 +46,7 @@ func (t *podTracker) forgetName(key string) {
 	t.dropOlderSecrets(key, st.sent.UID)
 }
 
-// forgetObjects releases the ConfigMaps and Secrets of the pod, its other secrets, and its reserved room.
+// forgetObjects releases the ConfigMaps and Secrets of the pod, its other secrets, and its reserved resources.
 func (t *podTracker) forgetObjects(key string, uid types.UID) {
 	t.secrets.Drop(uid)
 	t.releaseObjects(key, uid)

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// warnings are the events of one read of a pod's inputs. Each try reads again, so the events are kept until it
-// is known whether to send them.
+// warnings has the events of one read of a pod's inputs. Each try reads again, so the events are kept until it is clear whether to send
+// them.
 type warnings struct {
 	record.EventRecorder // nil: only Event is used
 	found                []warning

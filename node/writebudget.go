@@ -9,13 +9,13 @@ const (
 	writeEvery = time.Second
 )
 
-// writeBudget limits a pod whose status flaps to one write a second, after a burst of five.
+// writeBudget limits the writes for a pod with a flapping status to one per second, after a burst of five.
 type writeBudget struct {
 	spent int
 	since time.Time // when spent was last reduced
 }
 
-// take takes a write from the budget and returns 0, or returns the time until the next write is allowed.
+// take spends a write and returns 0, or returns the time until the next write is allowed.
 func (b *writeBudget) take(now time.Time) time.Duration {
 	back := int(now.Sub(b.since) / writeEvery)
 	if b.spent -= back; b.spent <= 0 {
