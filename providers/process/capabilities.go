@@ -10,7 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
 )
 
-// mounted are the features that a container without mounts lacks.
+// mounted lists the features that need mounts, which isolation none does not have.
 var mounted = []capability.Feature{
 	capability.EmptyDir, capability.MemoryEmptyDir, capability.ImageVolumes, capability.ObjectVolumes, capability.TokenVolumes, capability.CertificateFiles,
 	capability.HostPath, capability.PersistentVolume,
@@ -18,9 +18,8 @@ var mounted = []capability.Feature{
 	capability.DNS, capability.Hostname, capability.ReadOnlyRoot, capability.UnmaskedProc, capability.Sysctls,
 }
 
-// Capabilities returns the best features of a provider with this configuration: for a daemon with root rights
-// that may make cgroups. The notes say where other daemons have less; a running provider declares its real
-// features.
+// Capabilities returns the features of this configuration for a daemon that runs as root and can create cgroups.
+// The notes name the features that other daemons lack; a running provider declares its actual features.
 func (c Config) Capabilities() capability.Declaration {
 	isolation := cmp.Or(c.Isolation, IsolationGVisor)
 	own := isolation != IsolationNone && c.PodNetwork != PodNetworkHost
@@ -33,29 +32,28 @@ func (c Config) Capabilities() capability.Declaration {
 		notes[capability.ContainerLimits] = "where the daemon may make cgroups; else they are not kept"
 		notes[capability.InPlaceResize] = "where the daemon may make cgroups"
 		notes[capability.RunAsUser] = "other users than the daemon's need the rights of root"
-	default: // this isolation needs the rights of root, for mounts and cgroups
+	default: // runc and crun need root for mounts and cgroups
 	}
 	return podruntime.Capabilities(podruntime.Config{HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes, Privileged: c.Privileged, Lacks: lacks, Notes: notes})
 }
 
 const needsRoot = "the daemon must have the rights of root"
 
-// surroundings decide the features of pods.
+// surroundings are the properties of the machine and the configuration that decide which features pods have.
 type surroundings struct {
 	// isolation is the configured isolation.
 	isolation string
-	// root is true if the daemon has the rights of root.
+	// root is true if the daemon runs as root.
 	root bool
-	// noLimits is the reason why limits are not kept, or nil.
+	// noLimits is the reason why resource limits are not enforced, or nil.
 	noLimits error
 	// selinux is true if the kernel enforces labels.
 	selinux bool
-	// network means that pods have a network of their own, and hostPorts that this network maps ports of the
-	// machine.
+	// network is true if pods have their own network, and hostPorts if that network supports host ports.
 	network, hostPorts bool
-	// user means that this network is the default network.
+	// user is true if that network is the default network.
 	user bool
-	// ignoreSeccomp is the configured value.
+	// ignoreSeccomp is Config.IgnoreSeccomp.
 	ignoreSeccomp bool
 }
 
@@ -90,7 +88,7 @@ func declareFeatures(in surroundings) (lacks, notes map[capability.Feature]strin
 	return lacks, notes
 }
 
-// addPrograms adds the missing features of pods that are programs of the machine.
+// addPrograms adds the features that pods lack with isolation none.
 func (in surroundings) addPrograms(lacks, notes map[capability.Feature]string) {
 	for _, f := range mounted {
 		lacks[f] = "with isolation none containers have no mounts"
@@ -105,7 +103,7 @@ func (in surroundings) addPrograms(lacks, notes map[capability.Feature]string) {
 	lacks[capability.Seccomp] = "nothing filters system calls of programs of the machine; see ignoreSeccomp in its configuration"
 }
 
-// addGuests adds the missing features of pods with a kernel of their own.
+// addGuests adds the features that pods lack with gVisor.
 func (in surroundings) addGuests(lacks, notes map[capability.Feature]string) {
 	lacks[capability.Privileged] = "a sandbox of gVisor has no power over the machine: a privileged container would have less than it asks for"
 	lacks[capability.HostNamespaces] = "a sandbox of gVisor does not share processes or memory with the machine"
@@ -123,7 +121,7 @@ func (in surroundings) addGuests(lacks, notes map[capability.Feature]string) {
 	}
 }
 
-// addPorts adds the limits on ports of the machine.
+// addPorts adds the restrictions on host ports.
 func (in surroundings) addPorts(lacks, notes map[capability.Feature]string) {
 	const machine = "every pod is in the network of the machine"
 	switch {
@@ -141,7 +139,8 @@ func (in surroundings) addPorts(lacks, notes map[capability.Feature]string) {
 	}
 }
 
-// hasSELinux reports whether the kernel has SELinux. Without it labels have no effect, and are not refused.
+// hasSELinux reports whether the kernel has SELinux. Without SELinux, labels have no effect, so they are not
+// refused.
 func hasSELinux() bool {
 	_, err := os.Stat("/sys/fs/selinux/enforce")
 	return err == nil

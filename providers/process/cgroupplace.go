@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// findCgroups finds where this process may make groups, by making one: in parent, a path in all hierarchies, or
-// with "" below its own group.
+// findCgroups finds out where this process can create cgroups, by creating one: below parent, which is a path in
+// every hierarchy, or below its own cgroup if parent is empty.
 func findCgroups(parent string) cgroups {
 	g := cgroups{v1: map[string]string{}}
 	data, err := os.ReadFile("/proc/self/cgroup")
@@ -37,7 +37,7 @@ func findCgroups(parent string) cgroups {
 			if v2 == nil {
 				g.v2 = filepath.Join(cgroupRoot, fields[2])
 			}
-			own["unified"] = fields[2] // with controllers in version 1, the unified hierarchy is mounted there
+			own["unified"] = fields[2] // in hybrid mode, the unified hierarchy is mounted at this name
 			continue
 		}
 		for name := range strings.SplitSeq(fields[1], ",") {
@@ -66,9 +66,9 @@ func findCgroups(parent string) cgroups {
 	return g
 }
 
-// otherPlaces returns the directories in version 1 hierarchies in which a runtime makes unwanted groups. A
-// runtime uses its one path in all hierarchies, and takes a path that does not exist as relative to the daemon's
-// own group.
+// otherPlaces returns the directories in the other version 1 hierarchies where a runtime creates cgroups that the
+// daemon does not need. A runtime uses one path in all hierarchies, and resolves a path that does not exist
+// relative to the daemon's own cgroup.
 func otherPlaces(own map[string]string) map[string]string {
 	one := own["memory"]
 	for _, controller := range controllers {
@@ -88,7 +88,8 @@ func otherPlaces(own map[string]string) map[string]string {
 	return others
 }
 
-// openParent makes a version 2 group that can limit its children. The groups above must allow that.
+// openParent creates a version 2 cgroup that can limit its children, and enables the controllers in its
+// ancestors.
 func openParent(parent string) error {
 	dir := cgroupRoot
 	for part := range strings.SplitSeq("."+parent, "/") {
@@ -103,12 +104,12 @@ func openParent(parent string) error {
 	return nil
 }
 
-// enableControllers lets groups below a directory of version 2 limit memory, CPU and processes.
+// enableControllers enables the memory, CPU and pids controllers for the children of a version 2 cgroup.
 func enableControllers(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory +cpu +pids"), 0)
 }
 
-// isWritable reports whether groups can be made in a directory. It makes a named directory first.
+// isWritable reports whether cgroups can be created in dir. It creates dir first if a parent is configured.
 func isWritable(dir, parent string) bool {
 	if parent != "" && os.MkdirAll(dir, 0o755) != nil { //nolint:gosec // the mode of the kernel's own groups
 		return false
@@ -117,9 +118,9 @@ func isWritable(dir, parent string) bool {
 	return err == nil && os.Remove(probe) == nil
 }
 
-// delegateControllers allows groups below dir to limit memory and CPU. The kernel allows no process beside them, so this
-// process moves aside with the supervisors of containers. Foreign processes stay, and then there are no groups:
-// a daemon needs a group of its own.
+// delegateControllers enables controllers for the children of dir. The kernel requires that dir itself has no
+// processes, so the daemon and the supervisors of containers move into a child cgroup. Processes of other
+// programs are not moved: with such a process in dir, delegateControllers returns an error.
 func delegateControllers(dir string) error {
 	if enableControllers(dir) == nil {
 		return nil
@@ -145,11 +146,12 @@ func delegateControllers(dir string) error {
 	return enableControllers(dir)
 }
 
-// isOwn reports whether a process is this one, or the supervisor of a container.
+// isOwn reports whether a process is the daemon or the supervisor of a container. A process that has ended counts
+// as own.
 func isOwn(pid string) bool {
 	if pid == strconv.Itoa(os.Getpid()) {
 		return true
 	}
 	line, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
-	return err != nil || strings.HasPrefix(string(line), shim.Argv0+"\x00") // the process ended meanwhile
+	return err != nil || strings.HasPrefix(string(line), shim.Argv0+"\x00") // an error means that the process has ended
 }

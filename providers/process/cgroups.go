@@ -20,7 +20,7 @@ type cgroups struct {
 	// hierarchies.
 	v2 string
 	v1 map[string]string
-	// others are further places in which a runtime makes groups, without limits.
+	// others are the directories of other hierarchies, where a runtime creates cgroups without limits.
 	others map[string]string
 	why    error
 }
@@ -30,12 +30,12 @@ const (
 	cgroupPrefix = "vk-"
 )
 
-// controllers are the controllers that limit or measure a container.
+// controllers limit or measure a container.
 var controllers = []string{"memory", "cpu", "cpuacct", "pids"}
 
 func (g *cgroups) isUsable() bool { return g.why == nil }
 
-// groupsBelow returns the groups below a pod's group, or g for "".
+// groupsBelow returns the cgroups below the cgroup of a pod, or g if pod is empty.
 func (g *cgroups) groupsBelow(pod string) *cgroups {
 	below := *g
 	if g.v2 != "" {
@@ -48,7 +48,7 @@ func (g *cgroups) groupsBelow(pod string) *cgroups {
 	return &below
 }
 
-// parentDirs returns the parent directories of the pods' groups, or nothing without groups.
+// parentDirs returns the parent directories of the pods' cgroups, or nil without cgroups.
 func (g *cgroups) parentDirs() map[string]string {
 	switch {
 	case !g.isUsable():
@@ -77,7 +77,7 @@ func (g *cgroups) findGroup(id string) shim.Cgroup {
 	return g.groupOf(id)
 }
 
-// groupOf returns the group of a container, which may not exist; the zero group if no group can be made.
+// groupOf returns the cgroup of a container, which may not exist, or the zero value if no cgroup can be created.
 func (g *cgroups) groupOf(id string) shim.Cgroup {
 	group := shim.Cgroup{}
 	if !g.isUsable() {
@@ -109,7 +109,7 @@ func (g *cgroups) makeGroup(id string, limits *runtimeapi.LinuxContainerResource
 	return made, nil
 }
 
-// updateLimits writes limits. It leaves limits of 0 unchanged.
+// updateLimits changes the limits of a cgroup. A limit of 0 stays unchanged.
 func (g *cgroups) updateLimits(group shim.Cgroup, limits *runtimeapi.LinuxContainerResources) error {
 	var errs []error
 	set := func(dir, file, value string) {

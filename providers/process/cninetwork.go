@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/netns"
 )
 
-// cniNetwork gives pods a network namespace each, by the plugins of a CNI network.
+// cniNetwork gives each pod a network namespace, which CNI plugins configure.
 type cniNetwork struct {
 	list *libcni.NetworkConfigList
 	cni  *libcni.CNIConfig
@@ -52,7 +52,7 @@ func openCNI(ctx context.Context, config Config) (*cniNetwork, error) {
 	return n, nil
 }
 
-// hostPorts reports whether a plugin of the network maps ports of the machine.
+// hostPorts reports whether a plugin of the network maps host ports.
 func (n *cniNetwork) hostPorts() bool {
 	return slices.ContainsFunc(n.list.Plugins, func(p *libcni.PluginConfig) bool { return p.Network.Capabilities["portMappings"] })
 }
@@ -80,7 +80,7 @@ func (n *cniNetwork) joinNetwork(ctx context.Context, s *sandbox) ([]string, err
 	return addresses, nil
 }
 
-// leaveNetwork returns everything that joinNetwork got, or a part of it.
+// leaveNetwork releases everything that joinNetwork acquired, also after a joinNetwork that failed halfway.
 func (n *cniNetwork) leaveNetwork(ctx context.Context, s *sandbox) error {
 	if err := n.cni.DelNetworkList(ctx, n.list, n.runtimeConf(s)); err != nil {
 		return fmt.Errorf("network %s: %w", n.list.Name, err)
@@ -88,8 +88,8 @@ func (n *cniNetwork) leaveNetwork(ctx context.Context, s *sandbox) error {
 	return netns.Remove(s.netnsPath())
 }
 
-// runtimeConf returns the data of a pod for plugins. It leaves out a lost namespace: plugins then return the
-// resources on the machine.
+// runtimeConf returns the plugins' arguments for a pod. It leaves out a namespace that no longer exists: plugins
+// then release the resources outside of it.
 func (n *cniNetwork) runtimeConf(s *sandbox) *libcni.RuntimeConf {
 	meta := s.config.GetMetadata()
 	conf := &libcni.RuntimeConf{
@@ -120,7 +120,7 @@ func (n *cniNetwork) runtimeConf(s *sandbox) *libcni.RuntimeConf {
 // isLost reports whether the namespace of a sandbox was lost at the last reboot.
 func (n *cniNetwork) isLost(s *sandbox) bool { return !netns.Alive(s.netnsPath()) }
 
-// close has nothing to end: namespaces need no process.
+// close does nothing: namespaces need no process.
 func (n *cniNetwork) close(context.Context, bool) error { return nil }
 
 // restoreLinks has nothing to do.
@@ -138,7 +138,7 @@ func (s *sandbox) dialPort(ctx context.Context, port int32) (net.Conn, error) {
 	}
 	var conn net.Conn
 	err := netns.Do(s.netnsPath(), func() (err error) {
-		// A number is dialled on this thread; a name would be resolved on another thread.
+		// Use IP addresses: Go would resolve a name on another thread, outside of the pod's namespace.
 		for _, host := range []string{"127.0.0.1", "::1"} {
 			var failed error
 			if conn, failed = d.DialContext(ctx, "tcp", net.JoinHostPort(host, number)); failed == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
 )
 
-// The header of a configuration file of this provider.
+// The apiVersion and kind of a configuration file of this provider.
 const (
 	APIVersion = "process.virtual-kubelet.io/v1alpha1"
 	Kind       = "ProcessProviderConfiguration"
@@ -23,17 +23,17 @@ const (
 
 // Values of Config.Isolation.
 const (
-	// IsolationGVisor gives every pod a kernel of its own, by gVisor's runsc. It is the default.
+	// IsolationGVisor runs every pod on a kernel of its own, with gVisor's runsc. It is the default.
 	IsolationGVisor = "gvisor"
-	// IsolationRunc makes containers by runc, a program of the machine, on the machine's kernel.
+	// IsolationRunc runs containers with the runc of the machine, on the machine's kernel.
 	IsolationRunc = "runc"
-	// IsolationCrun has them made by crun.
+	// IsolationCrun does the same with crun.
 	IsolationCrun = "crun"
-	// IsolationNone runs programs of the machine, without images.
+	// IsolationNone runs programs of the machine as plain processes, without images.
 	IsolationNone = "none"
 )
 
-// PodNetworkHost is the value of Config.PodNetwork that leaves every pod in the network of the machine.
+// PodNetworkHost is the value of Config.PodNetwork that leaves every pod in the host network.
 const PodNetworkHost = "host"
 
 // Config is the configuration of the provider. An environment variable, such as VKUBELET_PROCESS_STATE_DIR, can
@@ -43,33 +43,33 @@ type Config struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// StateDir has images, containers, logs and volumes. Default: /var/lib/virtual-kubelet/process/NODE, or for a
-	// user ~/.local/state/virtual-kubelet/process/NODE.
+	// StateDir contains images, containers, logs and volumes. Default: /var/lib/virtual-kubelet/process/NODE, or
+	// without root ~/.local/state/virtual-kubelet/process/NODE.
 	StateDir string `json:"stateDir,omitempty"`
-	// Images are directories with images, looked at before any registry: OCI layouts, and archives as
-	// docker save and others write them.
+	// Images are directories with images, which are used before any registry: OCI layouts, and archives as docker
+	// save writes them.
 	Images []string `json:"images,omitempty"`
 	// InsecureRegistries are registries without TLS, as host:port. TLS is required for all others, also on
 	// localhost.
 	InsecureRegistries []string `json:"insecureRegistries,omitempty"`
-	// RegistryMirrors are URLs that are asked for images first, by the registry of the image: docker.io, or
-	// host:port. A mirror gets no credentials. Images that it lacks come from the registry.
+	// RegistryMirrors are the URLs of mirrors by registry, such as docker.io or host:port. A mirror gets no
+	// credentials. Images that the mirror lacks are pulled from the registry.
 	RegistryMirrors map[string]string `json:"registryMirrors,omitempty"`
 	// Isolation is the container runtime: gvisor, runc or crun; or none. Default gvisor. If the runtime does not
-	// work, the start fails; no other runtime takes its place.
+	// work, the start fails; there is no fallback to another runtime.
 	Isolation string `json:"isolation,omitempty"`
-	// RuntimePath is the program of the runtime in Isolation. Default: the program of that name on PATH; for
-	// gvisor it is runsc, first looked for beside this program.
+	// RuntimePath is the path of the runtime's program. Default: the program of that name on PATH; for gvisor,
+	// runsc in the directory of this program, then on PATH.
 	RuntimePath string `json:"runtimePath,omitempty"`
-	// RequirePatchedRuntime refuses to start with a runtime that has known open vulnerabilities, or that is
-	// unknown. Default: such a runtime is used, and log, node and doctor name the vulnerabilities.
+	// RequirePatchedRuntime refuses to start with an unknown runtime, or with one that has known unfixed
+	// vulnerabilities. Default: such a runtime is used, and the log, the node and doctor list the
+	// vulnerabilities.
 	RequirePatchedRuntime bool `json:"requirePatchedRuntime,omitempty"`
-	// Privileged allows containers with power over the machine: privileged containers, and containers in its
-	// namespaces. gVisor allows none.
+	// Privileged allows privileged containers, and containers in the host's namespaces. gVisor allows none.
 	Privileged bool `json:"privileged,omitempty"`
-	// IgnoreSeccomp runs pods that ask for the seccomp profile RuntimeDefault without a profile where Isolation
-	// is none, because nothing filters their system calls. It serves namespaces of the restricted pod security
-	// standard, which admit no other pods. Default: such pods are refused.
+	// IgnoreSeccomp runs pods with the seccomp profile RuntimeDefault without that profile if Isolation is none,
+	// which cannot filter system calls. It is for namespaces of the restricted pod security standard, which admit
+	// only pods with a profile. Default: such pods are refused.
 	IgnoreSeccomp bool `json:"ignoreSeccomp,omitempty"`
 	// HostPaths are the directories for volumes of the kind hostPath. Default: none.
 	HostPaths []string `json:"hostPaths,omitempty"`
@@ -80,47 +80,48 @@ type Config struct {
 	// with the provisioner virtual-kubelet.io/local-path. The node then needs the rights of
 	// deploy/manifests/provisioner.yaml. Default: none.
 	ProvisionVolumes string `json:"provisionVolumes,omitempty"`
-	// PodNetwork is the network of pods. Default: each pod has a network and an address of its own, without root
-	// rights, and does not reach the machine; with isolation none, every pod is in the network of the machine.
-	// The path of a CNI network puts pods into that network, and needs root rights. PodNetworkHost leaves every
-	// pod in the network of the machine.
+	// PodNetwork is the network of pods. Default: each pod has a network and an address of its own, without root,
+	// and cannot reach the machine; with isolation none, every pod is in the host network. The path of a CNI
+	// network puts pods into that network, and needs root. PodNetworkHost leaves every pod in the host network.
 	PodNetwork string `json:"podNetwork,omitempty"`
-	// PodCIDR has the addresses of pods, for the default network. It must not overlap a network of the machine. Default: 1,021 addresses in
-	// 10.88.0.0/13 or 172.24.0.0/13 that the machine does not use, by the name of the node.
+	// PodCIDR is the range of pod addresses in the default network. It must not overlap a network of the machine.
+	// Default: 1,021 addresses in 10.88.0.0/13 or 172.24.0.0/13 that the machine does not use, chosen by a hash
+	// of the node name.
 	PodCIDR string `json:"podCIDR,omitempty"`
-	// PodNetworkDenied are prefixes that pods do not reach in the default network. No pod reaches the addresses
-	// of the machine, link-local addresses and metadata services anyway. 0.0.0.0/0 leaves pods each other, DNS
-	// and services. Default: none.
+	// PodNetworkDenied are prefixes that pods cannot reach in the default network. The addresses of the machine,
+	// link-local addresses and metadata services are always denied. With 0.0.0.0/0, pods reach only each other,
+	// DNS and services. Default: none.
 	PodNetworkDenied []string `json:"podNetworkDenied,omitempty"`
-	// NetworkProgram is the runsc with the network process, for the default network with isolation runc or crun.
-	// Default: the runsc beside this program, or on PATH. Without any, pods are in the network of the machine.
+	// NetworkProgram is the runsc that runs the network process, for the default network with isolation runc or
+	// crun. Default: runsc in the directory of this program, then on PATH. Without runsc, pods are in the host
+	// network.
 	NetworkProgram string `json:"networkProgram,omitempty"`
-	// CNIPlugins are the directories of the plugins of that network. Default: /opt/cni/bin and /usr/lib/cni.
+	// CNIPlugins are the directories of the CNI plugins. Default: /opt/cni/bin and /usr/lib/cni.
 	CNIPlugins []string `json:"cniPlugins,omitempty"`
 	// AllowedUnsafeSysctls are the sysctls that pods may set in addition to the safe ones, as in a kubelet:
-	// names, and prefixes such as kernel.msg*. Sysctls of the network need podNetwork. Default: none.
+	// names, and prefixes such as kernel.msg*. Network sysctls need a podNetwork. Default: none.
 	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls,omitempty"`
 	// CgroupParent is the parent of the pods' cgroups, such as /virtual-kubelet. Default: the daemon's cgroup.
 	CgroupParent string `json:"cgroupParent,omitempty"`
 	// PodPidsLimit is the limit of processes and threads of a pod; -1 means no limit. Default:
 	// podruntime.DefaultPodPidsLimit, where the daemon may make cgroups.
 	PodPidsLimit int64 `json:"podPidsLimit,omitempty"`
-	// SystemReserved and KubeReserved are kept from pods for other programs of the machine and for this one, as
-	// in a kubelet: cpu, memory, ephemeral-storage and pid. The allocatable amount is the rest, without the
-	// memory and disk that EvictionHard keeps available. Default: none.
+	// SystemReserved and KubeReserved are the resources reserved for other programs of the machine and for this
+	// daemon, as in a kubelet: cpu, memory, ephemeral-storage and pid. Allocatable is the capacity minus both,
+	// and minus the memory and disk in EvictionHard. Default: none.
 	SystemReserved map[string]string `json:"systemReserved,omitempty"`
 	KubeReserved   map[string]string `json:"kubeReserved,omitempty"`
-	// EvictionHard has the amounts of the machine's resources that must be available at least. Below them the
-	// node has a condition, takes no further pods, and evicts one after the other. Default: a kubelet's
-	// memory.available: 100Mi, nodefs.available: 10%, nodefs.inodesFree: 5%, imagefs.available: 15% and
-	// imagefs.inodesFree: 5%, but no more than 5 GiB and 250,000 inodes, nor than half of the amount that is
-	// available at the start: the machine may be shared with other work. pid.available is another setting. A
-	// value replaces all of them, and {} evicts nothing.
+	// EvictionHard has the eviction thresholds: the amounts of the machine's resources that must stay available.
+	// Below a threshold the node sets a pressure condition, refuses new pods, and evicts pods one by one.
+	// Default: a kubelet's memory.available: 100Mi, nodefs.available: 10%, nodefs.inodesFree: 5%,
+	// imagefs.available: 15% and imagefs.inodesFree: 5%, but at most 5 GiB and 250,000 inodes, and at most half
+	// of the amount available at the start, because other programs may share the machine. pid.available can be
+	// set, too. A configured map replaces all defaults, and {} disables eviction.
 	EvictionHard map[string]string `json:"evictionHard,omitempty"`
 	// ImageGC configures the removal of unused images. Default: as in a kubelet, when the disk is 85 % full,
 	// down to 80 %.
 	ImageGC podruntime.ImageGC `json:"imageGC,omitzero"`
-	// ClusterDNS are the addresses of the cluster's DNS servers. Default: pods get the machine's.
+	// ClusterDNS are the addresses of the cluster's DNS servers. Default: the DNS servers of the machine.
 	ClusterDNS []string `json:"clusterDNS,omitempty"`
 }
 
@@ -130,7 +131,7 @@ var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKU
 // LoadConfig reads the file at path, and overrides it by the environment. An empty path means no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// completeConfig fills the defaults of c and refuses impossible values.
+// completeConfig sets the defaults of c and refuses invalid values.
 func (c Config) completeConfig(nodeName string) (Config, error) {
 	switch c.Isolation {
 	case "":
@@ -181,8 +182,8 @@ func (c Config) completeConfig(nodeName string) (Config, error) {
 	return c, nil
 }
 
-// checkNetwork refuses settings without effect on the network of pods: an administrator must be able to rely on
-// a denial.
+// checkNetwork refuses network settings that would have no effect: an administrator must be able to rely on
+// PodNetworkDenied.
 func (c Config) checkNetwork() error {
 	for _, text := range c.PodNetworkDenied {
 		if _, err := netip.ParsePrefix(text); err != nil {
@@ -200,7 +201,7 @@ func (c Config) checkNetwork() error {
 	return nil
 }
 
-// hasRuntime reports whether containers are made by a runtime.
+// hasRuntime reports whether a container runtime runs the containers.
 func (c Config) hasRuntime() bool { return c.Isolation != IsolationNone }
 
 func defaultStateDir() (string, error) {

@@ -25,7 +25,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// containerRecord is the record of a container on disk, besides its configuration and its state.
+// containerRecord is the record of a container on disk. Its configuration and state are in other files.
 type containerRecord struct {
 	Sandbox  string
 	Created  time.Time
@@ -44,7 +44,7 @@ func (r *containerRecord) checkRecord() error {
 	return nil
 }
 
-// publicRecord is the record on the disk.
+// publicRecord returns the record for the disk, without values that may be secret.
 func (r containerRecord) publicRecord() containerRecord {
 	r.Spec = r.Spec.Public()
 	return r
@@ -67,11 +67,11 @@ type container struct {
 	// guarded by mu
 	mu    sync.Mutex
 	shim  *exec.Cmd
-	going *shim.State // the state before the removal of the files began
+	going *shim.State // the last state, set before the files are removed
 }
 
-// readState returns the state of the container. The file of states is removed before the container, and a container
-// without the file would count as new.
+// readState returns the state of the container. During a removal it returns the last state, because the state
+// file goes first and a container without that file would count as new.
 func (c *container) readState() (shim.State, error) {
 	state, err := shim.ReadState(c.dir)
 	c.mu.Lock()
@@ -82,18 +82,18 @@ func (c *container) readState() (shim.State, error) {
 	return state, err
 }
 
-// reapShim takes the status of the shim, if this process started it.
+// reapShim waits for the shim process, if this process started it.
 func (c *container) reapShim() {
 	c.mu.Lock()
 	cmd := c.shim
 	c.shim = nil
 	c.mu.Unlock()
 	if cmd != nil {
-		_ = cmd.Wait() // the file of the state has the outcome
+		_ = cmd.Wait() // the state file has the exit status
 	}
 }
 
-// CreateContainer makes the directory of a container, with its root.
+// CreateContainer creates the directory of a container and its root file system.
 func (r *Runtime) CreateContainer(ctx context.Context, sandboxID string, config *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
 	s, err := r.findSandbox(sandboxID)
 	if err != nil {
@@ -130,7 +130,7 @@ func (r *Runtime) CreateContainer(ctx context.Context, sandboxID string, config 
 	return c.id, nil
 }
 
-// imageFor returns the image of a container. Without isolation there is none.
+// imageFor returns the image of a container. Isolation none has no images.
 func (r *Runtime) imageFor(ctx context.Context, ref string) (images.Image, error) {
 	if !r.isContained() {
 		return hostImage(ref), nil
@@ -179,7 +179,7 @@ func (r *Runtime) startProcess(ctx context.Context, c *container) error {
 	if err != nil {
 		return fmt.Errorf("make the cgroup of the container: %w", err)
 	}
-	if !reflect.DeepEqual(group, c.Spec.Cgroup) { // otherwise the record has the group already
+	if !reflect.DeepEqual(group, c.Spec.Cgroup) { // otherwise the record is up to date
 		record := c.publicRecord()
 		record.Spec.Cgroup = group
 		if err := durable.WriteJSON(filepath.Join(c.dir, recordFile), record); err != nil {
@@ -222,7 +222,7 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeout int64) e
 	return r.killContainer(ctx, c, state)
 }
 
-// askToStop sends the signal to stop, and waits.
+// askToStop sends the stop signal, and waits up to grace for the end.
 func (c *container) askToStop(ctx context.Context, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -232,10 +232,11 @@ func (c *container) askToStop(ctx context.Context, grace time.Duration) error {
 	return shim.Wait(ctx, c.dir)
 }
 
-// killTime is the time that a shim has to kill its container.
+// killTime limits how long a shim may take to kill its container.
 const killTime = 10 * time.Second
 
-// killContainer kills the container through its shim, else the shim: then the kernel kills the container.
+// killContainer asks the shim to kill the container. If that fails, it kills the shim, and the kernel kills the
+// container.
 func (r *Runtime) killContainer(ctx context.Context, c *container, state shim.State) error {
 	bounded, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
@@ -257,7 +258,7 @@ func (r *Runtime) killContainer(ctx context.Context, c *container, state shim.St
 	return shim.Wait(ctx, c.dir)
 }
 
-// RemoveContainer removes a container, and kills it if it runs. Its log stays.
+// RemoveContainer removes a container, and kills it first if it runs. It keeps the log.
 func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	c, err := r.findContainer(id)
 	if err != nil {
@@ -291,7 +292,7 @@ func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	return nil
 }
 
-// discardContainer removes the parts of an ended container outside of its directory.
+// discardContainer removes the resources of an ended container that are outside of its directory.
 func (r *Runtime) discardContainer(ctx context.Context, c *container) error {
 	if c.Spec.OCI != nil {
 		c.Spec.Cgroup.Kill() // processes left by a killed supervisor in a shared pid namespace

@@ -12,7 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// events has the listeners. The zero value has none.
+// events has the listeners for container events. The zero value has none.
 type events struct {
 	// guarded by mu
 	mu        sync.Mutex
@@ -20,7 +20,7 @@ type events struct {
 }
 
 // GetContainerEvents sends the events of containers until ctx ends. A slow listener with a full queue loses
-// events, and finds the changes by lists.
+// events; it has to list the containers to find the changes.
 func (r *Runtime) GetContainerEvents(ctx context.Context, out chan *runtimeapi.ContainerEventResponse, connected func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
 	queue := make(chan *runtimeapi.ContainerEventResponse, 1024)
 	r.events.setListener(queue, true)
@@ -82,8 +82,8 @@ func (r *Runtime) publishEvent(id, sandboxID string, kind runtimeapi.ContainerEv
 	}
 }
 
-// tellNetwork records as an event of its pod why a sandbox has lost its network, or with "" that it has a
-// network again.
+// tellNetwork records an event of the pod: why the sandbox has lost its network or, if why is empty, that it has
+// a network again.
 func (r *Runtime) tellNetwork(s *sandbox, why string) {
 	if r.recorder == nil {
 		return

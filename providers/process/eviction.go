@@ -11,12 +11,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 )
 
-// evictionFile has the default thresholds from a time without pods on the machine.
+// evictionFile stores the default thresholds, computed before any pod ran on the machine.
 const evictionFile = "eviction.json"
 
-// evictionHard returns the configured thresholds, or the default thresholds. The defaults depend on the
-// available resources before pods used any, so a daemon that finds pods takes the thresholds of the earlier
-// daemon.
+// evictionHard returns the configured thresholds, or the defaults. The defaults depend on the resources that are
+// available without pods, so a daemon that finds existing pods uses the stored thresholds of the earlier daemon.
 func (r *Runtime) evictionHard(ctx context.Context) map[string]string {
 	if r.config.EvictionHard != nil {
 		return r.config.EvictionHard

@@ -22,22 +22,22 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// With gVisor a pod is one sandbox: a process with a kernel of its own that contains the pod's containers. Like
-// a container, it has a supervisor, and a first program that does nothing.
+// With gVisor a pod is one sandbox: a process with a kernel of its own that contains the pod's containers. Like a
+// container, it has a supervisor, and a pause program that does nothing.
 
 const (
-	// runsc is the program of gVisor.
+	// runsc is the name of gVisor's program.
 	runsc = "runsc"
-	// supervisorDirName is the directory of a sandbox's supervisor, in the sandbox's directory.
+	// supervisorDirName is the name of the supervisor's directory in the directory of its sandbox.
 	supervisorDirName = "sandbox"
-	// pauseFile has the root of a sandbox, with its first program.
+	// pauseFile is the image of a sandbox's root file system, with the pause program.
 	pauseFile = "pause.erofs"
 )
 
 // isGVisor reports whether pods are sandboxes of gVisor.
 func (o *ociRuntime) isGVisor() bool { return o != nil && o.name == IsolationGVisor }
 
-// guestHint is for users without gVisor.
+// guestHint is the advice in the error for a machine without runsc.
 const guestHint = "make runsc builds it beside virtual-kubelet; isolation: runc is for a daemon with the rights of root, on the machine's kernel, and isolation: none runs " +
 	"programs of the machine"
 
@@ -54,11 +54,11 @@ func besideThis(name string) string {
 	return path
 }
 
-// guestFlags returns the flags of every call for a sandbox.
+// guestFlags returns the runsc flags that every command for a sandbox needs.
 func guestFlags(ownNetwork bool) []string {
 	flags := []string{
 		"--platform=systrap", "--ignore-cgroups", "--overlay2=none", "--oci-seccomp", "--allow-suid", "--host-settings=ignore",
-		"--gofer-network-namespace=new", // the other choice leaves a mount
+		"--gofer-network-namespace=new", // the other value leaves a mount behind
 	}
 	if os.Geteuid() != 0 {
 		flags = append(flags, "--rootless")
@@ -71,11 +71,11 @@ func guestFlags(ownNetwork bool) []string {
 	return append(flags, "--network=host")
 }
 
-// guestOf returns a container of a sandbox in the form of the runtime. It is the sandbox itself if the IDs are
-// the same.
+// guestOf returns the runtime's description of a container in a sandbox, or of the sandbox itself if id is the
+// sandbox's ID.
 func (o *ociRuntime) guestOf(id string, s *sandbox) *shim.OCI {
 	c := o.containerOf(id)
-	// A socket has the ID in its name, and its path must be short.
+	// The ID is part of the name of a socket, and socket paths must be short.
 	c.ID, c.Sandbox, c.Supervisor, c.PIDs = guestID(id), guestID(s.id), s.supervisorDir(), id
 	c.Flags = guestFlags(s.held || len(s.addresses) > 0)
 	return c
@@ -90,13 +90,13 @@ func (r *Runtime) guestGroup(s *sandbox) *cgroups {
 	return r.cgroups.groupsBelow(s.config.GetLinux().GetCgroupParent())
 }
 
-// guestOverhead returns the needs of a pod's kernel and of the calls for it, in the form of a RuntimeClass:
-// without it, a pod with small limits would not start.
+// guestOverhead returns the resources that a sandbox and the runsc commands for it need, like the overhead of a
+// RuntimeClass: without them, a pod with small limits would not start.
 func guestOverhead() corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
 }
 
-// refuseGuest refuses a pod that would get less than it asks for.
+// refuseGuest refuses a pod that requests a feature that gVisor does not have.
 func refuseGuest(config *runtimeapi.PodSandboxConfig) error {
 	security := config.GetLinux().GetSecurityContext()
 	refuse := func(what string) error {
@@ -164,7 +164,7 @@ func (r *Runtime) guestSpec(s *sandbox, spec *shim.Spec) error {
 	return r.oci.writeConfig(s.supervisorDir(), spec)
 }
 
-// EndSandbox records that nothing starts in the sandbox any more: see podruntime.SandboxEnder.
+// EndSandbox records that no more containers start in the sandbox: see podruntime.SandboxEnder.
 func (r *Runtime) EndSandbox(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,7 +173,7 @@ func (r *Runtime) EndSandbox(id string) {
 	}
 }
 
-// endsGuest reports whether the kill of a container may end its sandbox, too: the sandbox stops next, and no
+// endsGuest reports whether killing a container may also end its sandbox: the sandbox is about to stop, and no
 // other container runs in it.
 func (r *Runtime) endsGuest(c *container) bool {
 	s, err := r.findSandbox(c.Sandbox)
@@ -192,20 +192,20 @@ func (r *Runtime) endsGuest(c *container) bool {
 	})
 }
 
-// stopGuest ends the sandbox of a pod, and removes its remains.
+// stopGuest ends the gVisor sandbox of a pod, and removes its remaining resources.
 func (r *Runtime) stopGuest(ctx context.Context, s *sandbox) error {
 	if err := endSupervisor(ctx, s.supervisorDir()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("stop gVisor: %w", err)
 	}
-	// A killed supervisor leaves its sandbox: reading its end also ends the sandbox.
+	// A killed supervisor leaves its sandbox behind: reading its state also ends the sandbox.
 	if _, err := shim.ReadState(s.supervisorDir()); err != nil || !r.oci.isGVisor() {
 		return err
 	}
 	return r.discardGuest(ctx, s)
 }
 
-// endSupervisor ends the supervisor of a sandbox, and with it the sandbox. It relies on the process in the
-// state: a search through all processes of the machine at the end of each pod would cost too much.
+// endSupervisor ends the supervisor of a sandbox, and with it the sandbox. It uses the PID in the state file,
+// because a search through all processes of the machine would be too expensive at the end of each pod.
 func endSupervisor(ctx context.Context, dir string) error {
 	state, err := shim.ReadState(dir)
 	switch {
@@ -226,13 +226,14 @@ func (r *Runtime) discardGuest(ctx context.Context, s *sandbox) error {
 	return group.Remove()
 }
 
-// guestKept reports whether the pod has a sandbox of gVisor, also if this daemon has another isolation.
+// guestKept reports whether the pod has a gVisor sandbox, even if this daemon is configured with another
+// isolation.
 func (s *sandbox) guestKept() bool {
 	_, err := os.Stat(s.supervisorDir())
 	return err == nil
 }
 
-// guestEnded reports whether the sandbox of a pod has ended by itself, and with it all containers.
+// guestEnded reports whether the gVisor sandbox of a pod has ended unexpectedly, and with it all containers.
 func (r *Runtime) guestEnded(s *sandbox) bool {
 	if !r.oci.isGVisor() {
 		return false
@@ -259,7 +260,8 @@ func (r *Runtime) completeGuest(s *sandbox, c *container, spec *shim.Spec, secur
 	return r.oci.writeConfig(c.dir, spec)
 }
 
-// tryGuest makes a sandbox like a pod's, and a sandbox with a container's root, and ends both.
+// tryGuest checks that gVisor works: it starts and ends a sandbox like a pod's, and a sandbox with the root of a
+// container.
 func (r *Runtime) tryGuest(ctx context.Context, dir string, overlay bool) error {
 	for _, own := range []bool{true, false} {
 		s := &sandbox{id: newID(), dir: filepath.Join(dir, fmt.Sprint(own)), held: r.config.PodNetwork != PodNetworkHost}
@@ -278,7 +280,7 @@ func (r *Runtime) tryGuest(ctx context.Context, dir string, overlay bool) error 
 	return nil
 }
 
-// guestDirectory gives a sandbox the root of a container, in place of its own.
+// guestDirectory gives a test sandbox the root of a container instead of its usual root.
 func (r *Runtime) guestDirectory(s *sandbox, spec *shim.Spec, overlay bool) error {
 	root := filepath.Join(s.supervisorDir(), "rootfs")
 	dirs := []string{root}

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// callGuest makes a call of gVisor that ends by itself, and returns its output.
+// callGuest runs a short runsc command, and returns its output.
 func (r *Runtime) callGuest(ctx context.Context, prepare func(dir string) oci.Call) ([]byte, error) {
 	dir, err := os.MkdirTemp(r.oci.bundles, "c")
 	if err != nil {
@@ -22,7 +22,7 @@ func (r *Runtime) callGuest(ctx context.Context, prepare func(dir string) oci.Ca
 	return prepare(dir).Output(ctx)
 }
 
-// measureGuest asks gVisor for the use of a container: the machine sees only the sandbox.
+// measureGuest asks gVisor for the resource usage of a container: the host sees only the usage of the sandbox.
 func (r *Runtime) measureGuest(ctx context.Context, c *container) (usage, error) {
 	said, err := r.callGuest(ctx, func(dir string) oci.Call { return c.Spec.OCI.Stats(dir, c.Spec.OCI.ID) })
 	if err != nil {
@@ -46,7 +46,7 @@ func (r *Runtime) dialGuest(ctx context.Context, s *sandbox, port int32) (net.Co
 		return nil, err
 	}
 	defer listener.Close()
-	// The call connects before it asks the sandbox: its connection waits in the queue of the listener.
+	// The command connects before it asks the sandbox, so the connection waits in the backlog of this listener.
 	o := r.oci.guestOf(s.id, s)
 	if err := o.Forward(dir, o.ID, socket, int(port)).Run(ctx); err != nil {
 		return nil, err

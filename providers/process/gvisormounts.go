@@ -17,12 +17,12 @@ const (
 	// filesOfAll counts the mounted files of every container: hosts, hostname, resolv.conf and the termination
 	// message.
 	filesOfAll = 4
-	// maxVolumeMounts is the largest number of volume mounts of a gVisor container on any machine. Each cgroup
-	// controller of the machine may take one more mount, which shows the container its limits.
+	// maxVolumeMounts is the number of volume mounts that a gVisor container can have on every machine. Each
+	// cgroup controller of the machine may need one more mount, which shows the container its limits.
 	maxVolumeMounts = bundle.MaxGuestMounts - filesOfAll - 4
 )
 
-// checkPod refuses the pods that CreatePod would refuse on every machine.
+// checkPod refuses pods that CreatePod refuses on every machine.
 func (c Config) checkPod(pod *corev1.Pod) error {
 	if cmp.Or(c.Isolation, IsolationGVisor) == IsolationGVisor {
 		if err := mountsOfGuest(pod); err != nil {
@@ -32,7 +32,7 @@ func (c Config) checkPod(pod *corev1.Pod) error {
 	return podruntime.Check(podruntime.Config{HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes}, pod)
 }
 
-// mountsOfGuest refuses a container with more volumes than gVisor can open for it.
+// mountsOfGuest returns an error if a container has more volume mounts than gVisor supports.
 func mountsOfGuest(pod *corev1.Pod) error {
 	spec := fieldpath.NewPath("spec")
 	for _, list := range []struct {

@@ -13,9 +13,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// memoryVolumes returns the volumes in memory that the kernel of a sandbox holds by itself. Programs find a file
-// system in memory there, and containers of the pod share sockets and pipes in it. Its content is in a file of
-// the directory on the machine, in memory, too, so the machine counts it, and the directory limits its size.
+// memoryVolumes returns the memory volumes that the sandbox mounts as a tmpfs of its own, where the containers of
+// the pod can share sockets and pipes. gVisor stores the content in a file in the volume's tmpfs directory on the
+// host, so the host accounts for it and limits its size.
 func memoryVolumes(config *runtimeapi.PodSandboxConfig) ([]shim.MemoryVolume, error) {
 	named := config.GetAnnotations()[podruntime.SandboxVolumesAnnotation]
 	if named == "" || os.Geteuid() != 0 {

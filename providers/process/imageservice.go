@@ -19,13 +19,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
 )
 
-// imageService has the images of a Runtime.
+// imageService is the image service of a Runtime.
 type imageService struct{ r *Runtime }
 
-// Images returns the images of the runtime.
+// Images returns the image service of the runtime.
 func (r *Runtime) Images() imageService { return imageService{r} }
 
-// hostImage stands for an image where images are not used.
+// hostImage returns a placeholder for an image with isolation none.
 func hostImage(ref string) images.Image { return images.Image{ID: "host:" + ref, Tags: []string{ref}} }
 
 func imageRef(i images.Image) string {
@@ -35,7 +35,7 @@ func imageRef(i images.Image) string {
 	return i.ID
 }
 
-// imageName returns the image's name for users, or "".
+// imageName returns the display name of the image, or "".
 func imageName(i images.Image) string {
 	if len(i.Tags) > 0 {
 		return i.Tags[0]
@@ -74,7 +74,7 @@ func criImage(i images.Image) *runtimeapi.Image {
 	return image
 }
 
-// ImageStatus returns an image on the machine, or nothing. Images in configured directories are on the machine.
+// ImageStatus returns a local image, or an empty response. Images in the configured directories are local.
 func (s imageService) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
 	if !s.r.isContained() {
 		return &runtimeapi.ImageStatusResponse{Image: criImage(hostImage(spec.GetImage()))}, nil
@@ -113,7 +113,7 @@ func (s imageService) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec,
 	return "", status.Error(code, err.Error())
 }
 
-// RemoveImage removes an image without containers.
+// RemoveImage removes an image that no container uses.
 func (s imageService) RemoveImage(ctx context.Context, spec *runtimeapi.ImageSpec) error {
 	for _, i := range s.r.images.List() {
 		if i.ID != spec.GetImage() && !contains(i.Tags, spec.GetImage()) && !contains(i.Digests, spec.GetImage()) {

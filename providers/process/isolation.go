@@ -17,7 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// findIsolation finds the configured runtime, and tries it: a daemon that can make no container fails at once.
+// findIsolation finds and tests the configured runtime: a daemon that cannot create containers fails at the
+// start.
 func (r *Runtime) findIsolation(ctx context.Context) error {
 	if r.config.Isolation == IsolationNone {
 		if runtime.GOOS == "windows" {
@@ -38,7 +39,7 @@ func (r *Runtime) findIsolation(ctx context.Context) error {
 	}
 	ways := []bool{true, false}
 	if os.Geteuid() != 0 {
-		ways = ways[1:] // layers mounted by a user are visible to no other process
+		ways = ways[1:] // a mount in a user's namespace is not visible to other processes
 	}
 	var errs []error
 	for _, overlay := range ways {
@@ -66,24 +67,24 @@ func (r *Runtime) findIsolation(ctx context.Context) error {
 	return fmt.Errorf("no container can be made by %s; %s: %w", r.oci.Program, insteadOf(err), err)
 }
 
-// insteadOf returns advice for a runtime that can make no container.
+// insteadOf returns advice for a runtime that cannot create containers.
 func insteadOf(err error) string {
-	if strings.Contains(err.Error(), "hybrid mode") { // crun's words
+	if strings.Contains(err.Error(), "hybrid mode") { // the text of crun's error
 		return "this machine has controllers of control groups in both versions, which that runtime takes in one only: start the machine with " +
 			"systemd.unified_cgroup_hierarchy=1, or use isolation: gvisor or runc"
 	}
 	return "isolation: none runs programs of the machine"
 }
 
-// isContained reports whether containers are made by a runtime, with a root of their own; otherwise they are
-// programs of the machine.
+// isContained reports whether a runtime runs the containers, each with its own root; otherwise they are programs
+// of the machine.
 func (r *Runtime) isContained() bool { return r.oci != nil }
 
-// Isolation returns the name of the runtime that isolates containers from the machine, or none.
+// Isolation returns the configured isolation: the name of a runtime, or IsolationNone.
 func (r *Runtime) Isolation() string { return r.config.Isolation }
 
-// wayFile has the last way of making containers. On a full disk, where no way can be tried, the runtime relies
-// on it: the containers and images are on that disk, and only their owner can remove any.
+// wayFile stores how containers were created last. On a full disk, which allows no test, the runtime relies on
+// this file: it must start, because only it can remove the containers and images that fill the disk.
 const wayFile = "isolation.json"
 
 type keptWay struct {
@@ -100,14 +101,14 @@ func (r *Runtime) keepWay() error {
 	return durable.WriteJSON(path, now)
 }
 
-// keptWay reports whether containers were made in this way last.
+// keptWay reports whether wayFile has the present isolation with this value of overlay.
 func (r *Runtime) keptWay(overlay bool) bool {
 	var kept keptWay
 	err := durable.ReadJSON(filepath.Join(r.config.StateDir, wayFile), &kept)
 	return err == nil && kept == keptWay{r.Isolation(), overlay}
 }
 
-// tryContainer makes a container up to its process.
+// tryContainer creates a test container without starting its process.
 func (r *Runtime) tryContainer(ctx context.Context, overlay bool) error {
 	dir, err := os.MkdirTemp(r.config.StateDir, "probe-")
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 const (
 	// layersEvery is the interval at which the layers of containers are measured.
 	layersEvery = 10 * time.Second
-	// layerTime bounds the measurement of one container: with a million files, the count so far counts.
+	// layerTime limits the measurement of one container. After it, the partial result is used.
 	layerTime = 10 * time.Second
 )
 
-// layersRest is the least pause before a measurement on request: a caller that must know which container fills
-// the disk cannot wait.
+// layersRest is the minimum pause before a measurement on request. It is short, because eviction must find the
+// container that fills the disk.
 const layersRest = time.Second
 
-// written is the use of the disk by a container.
+// written is the disk usage of a container.
 type written struct {
 	bytes, inodes int64
 	at            time.Time // when the layer was counted
@@ -32,13 +32,14 @@ type written struct {
 type layers struct {
 	mu   sync.Mutex
 	last map[string]written // guarded by mu: by container; never changed, but replaced
-	// asked holds a token if there was a request since the last measurement.
+	// asked has a token if a caller asked for usage since the last measurement began.
 	asked chan struct{}
 	// images has the sizes of images whose files are copied into each container; owned by run.
 	images map[string]written
 }
 
-// layerUse returns the use of a container: nothing before its first measurement, as of its creation.
+// layerUse returns the last measured usage of a container, and requests a measurement. Before the first
+// measurement, the usage is zero at the time of creation.
 func (l *layers) layerUse(c *container) written {
 	select {
 	case l.asked <- struct{}{}:
@@ -52,11 +53,11 @@ func (l *layers) layerUse(c *container) written {
 	return written{at: c.Created}
 }
 
-// measureLayers measures until ctx ends, one container after the other. It rests nine times as long as a
-// measurement took, and some seconds at least, unless a caller asks.
+// measureLayers measures all containers in turn until ctx ends. It pauses for nine times the duration of the last
+// round, and at least for layersEvery, or layersRest if a caller asks.
 func (r *Runtime) measureLayers(ctx context.Context) {
 	if !r.isContained() {
-		return // without isolation, containers write anywhere
+		return // with isolation none, containers have no layer
 	}
 	for {
 		select {
@@ -85,7 +86,8 @@ func (r *Runtime) measureLayers(ctx context.Context) {
 	}
 }
 
-// measureLayer counts the files in the layer of a container, or in its copy of the image beyond the image.
+// measureLayer measures the writable layer of a container. If the container has a copy of its image, the size of
+// the image is subtracted.
 func (r *Runtime) measureLayer(ctx context.Context, c *container) written {
 	if r.overlay {
 		return diskUse(ctx, filepath.Join(c.dir, "upper"))
@@ -100,7 +102,7 @@ func (r *Runtime) measureLayer(ctx context.Context, c *container) written {
 	return written{max(all.bytes-image.bytes, 0), max(all.inodes-image.inodes, 0), all.at}
 }
 
-// diskUse counts readable files: unreadable files belong to a container that is being removed.
+// diskUse measures the files in dir. It ignores errors: files disappear while a container is being removed.
 func diskUse(ctx context.Context, dir string) written {
 	ctx, cancel := context.WithTimeout(ctx, layerTime)
 	defer cancel()

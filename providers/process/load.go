@@ -23,15 +23,15 @@ import (
 // sweepEvery is the interval of retries for failed removals.
 const sweepEvery = time.Minute
 
-// leftover is the directory of an incomplete sandbox or container: a process ended while it made or removed it,
-// or its record cannot be read.
+// leftover is the directory of an incomplete sandbox or container: the daemon ended while creating or removing
+// it, or its record cannot be read.
 type leftover struct {
 	id, dir string
 	remove  func(ctx context.Context, id, dir string) error
 }
 
-// loadRecords finds the containers of an earlier process. An unreadable record costs only its own pod: loadRecords ends and
-// removes the pod, and podruntime starts it anew.
+// loadRecords restores the containers of an earlier daemon. An unreadable record affects only its own pod:
+// loadRecords ends and removes the pod, and podruntime starts it again.
 func (r *Runtime) loadRecords(ctx context.Context) error {
 	if err := r.loadEach(ctx, "sandboxes", r.loadSandbox, r.removeBrokenSandbox); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (r *Runtime) loadRecords(ctx context.Context) error {
 	return nil
 }
 
-// loadEach loads each directory of a kind. Directories that cannot be loaded become leftovers.
+// loadEach loads all sandboxes or all containers. Directories that cannot be loaded become leftovers.
 func (r *Runtime) loadEach(ctx context.Context, kind string, load func(ctx context.Context, id, dir string) error, remove func(ctx context.Context, id, dir string) error) error {
 	parent := filepath.Join(r.config.StateDir, kind)
 	entries, err := os.ReadDir(parent)
@@ -79,7 +79,8 @@ func (r *Runtime) loadSandbox(_ context.Context, id, dir string) error {
 		id: id, dir: dir, config: config, created: record.Created, stopped: record.Stopped, stopRecorded: record.Stopped,
 		addresses: record.Addresses, held: record.Network,
 	}
-	// A sandbox with an incomplete network, or with a network that was lost with the last boot, is made again.
+	// A sandbox with an incomplete network, or with a network that was lost in a reboot, counts as stopped, so
+	// that it is replaced.
 	s.stopped = s.stopped || (s.held && len(s.addresses) == 0) || r.lostNetwork(s)
 	r.sandboxes[id] = s
 	return nil
@@ -104,7 +105,7 @@ func (r *Runtime) loadContainer(ctx context.Context, id, dir string) error {
 	r.containers[id] = c
 	switch {
 	case state.Ended() && c.Spec.OCI != nil:
-		// The supervisor was killed, perhaps with the daemon. If it was not, no process is left.
+		// The supervisor may have been killed with the daemon, and may have left processes.
 		if err := r.discardContainer(ctx, c); err != nil {
 			log.G(ctx).WithError(err).Errorf("process provider: container %s has ended; it is tried again with its removal", id)
 		}
@@ -128,7 +129,7 @@ func (r *Runtime) sweepAgain(ctx context.Context) {
 	}
 }
 
-// sweepLeftovers removes directories without a reference, and retries failed removals.
+// sweepLeftovers retries failed removals, and removes files that belong to no image.
 func (r *Runtime) sweepLeftovers(ctx context.Context) {
 	var again []leftover
 	for _, l := range r.leftovers {
@@ -139,14 +140,14 @@ func (r *Runtime) sweepLeftovers(ctx context.Context) {
 	}
 	r.leftovers = again
 	if len(again) > 0 {
-		return // a running container may have an image that no list has
+		return // the image of an unreadable container is unknown, and the container may still run
 	}
 	if err := r.images.Sweep(); err != nil {
 		log.G(ctx).WithError(err).Errorf("process provider: remove files without an image; trying again in %v", sweepEvery)
 	}
 }
 
-// removeBrokenSandbox returns the network of a sandbox with an unreadable record, and removes it.
+// removeBrokenSandbox releases the network of a sandbox with an unreadable record, and removes the sandbox.
 func (r *Runtime) removeBrokenSandbox(ctx context.Context, id, dir string) error {
 	s := &sandbox{id: id, dir: dir, config: &runtimeapi.PodSandboxConfig{}}
 	// Another daemon may have had another isolation.
@@ -192,8 +193,8 @@ func (r *Runtime) removeBrokenContainer(ctx context.Context, id, dir string) err
 	return removeRecorded(dir)
 }
 
-// endUnknown ends the processes of the container in dir, whatever its files say: its supervisor is the process
-// with that working directory.
+// endUnknown ends the processes of the container in dir without its files: the supervisor is the process with
+// that working directory.
 func endUnknown(ctx context.Context, dir string) error {
 	supervisors, err := workingIn(dir)
 	if err != nil || len(supervisors) == 0 {
@@ -228,7 +229,7 @@ func workingIn(dir string) ([]shim.Process, error) {
 	}
 	var found []shim.Process
 	entries, err := os.ReadDir("/proc")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without /proc, no process is found in this way
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without /proc, no process can be found
 		return nil, err
 	}
 	for _, e := range entries {
@@ -237,7 +238,7 @@ func workingIn(dir string) ([]shim.Process, error) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		// A user's shell may have this working directory, too.
+		// A user's shell may have the same working directory.
 		if args, err := os.ReadFile(filepath.Join(path, "cmdline")); err != nil || !strings.HasPrefix(string(args), shim.Argv0+"\x00") {
 			continue
 		}

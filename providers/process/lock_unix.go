@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockDir makes this process the only user of dir, as long as the file is open.
+// lockDir takes the lock of dir. The process holds it as long as the returned file is open.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -27,12 +27,12 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// unlockDir releases the lock of lockDir. Closing the file is not enough: a child process before its exec has it
-// open, too.
+// unlockDir releases the lock of lockDir. Closing the file is not enough: a forked child has it open until its
+// exec.
 func unlockDir(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 	return errors.Join(err, f.Close())
 }
 
-// signalNumber returns 0 for an unknown name.
+// signalNumber returns the signal with the name, or 0 for an unknown name.
 func signalNumber(name string) syscall.Signal { return unix.SignalNum(name) }

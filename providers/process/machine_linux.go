@@ -15,13 +15,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// inMemory reports whether files in dir stay in memory.
+// inMemory reports whether dir is on a file system in memory.
 func inMemory(dir string) bool {
 	var at unix.Statfs_t
 	return unix.Statfs(dir, &at) == nil && (at.Type == unix.TMPFS_MAGIC || at.Type == unix.RAMFS_MAGIC)
 }
 
-// memoryVolume is a directory as a file system in memory, if one is mounted there.
+// memoryVolume returns the properties of dir if a tmpfs is mounted there.
 func memoryVolume(dir string) (volume shim.MemoryVolume, mounted bool, err error) {
 	var own, parent unix.Stat_t
 	var at unix.Statfs_t
@@ -32,8 +32,8 @@ func memoryVolume(dir string) (volume shim.MemoryVolume, mounted bool, err error
 	return volume, at.Type == unix.TMPFS_MAGIC && own.Dev != parent.Dev && volume.Size > 0, nil
 }
 
-// lowestOOMScore returns the least score that this process may give its children: a runtime fails if it cannot
-// set the given score, and some daemons with root rights lack this right.
+// lowestOOMScore returns the lowest OOM score adjustment that this process may set. A runtime fails if it cannot
+// set the given score, and some daemons that run as root lack this permission.
 func lowestOOMScore() int {
 	if held, err := heldCapabilities(); err == nil && held&(1<<unix.CAP_SYS_RESOURCE) != 0 {
 		return -1000

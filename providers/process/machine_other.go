@@ -10,17 +10,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// inMemory is not known here.
+// inMemory is not supported on this operating system.
 func inMemory(string) bool { return false }
 
-// memoryVolume is not known here.
+// memoryVolume is not supported on this operating system.
 func memoryVolume(string) (shim.MemoryVolume, bool, error) { return shim.MemoryVolume{}, false, nil }
 
-// lowestOOMScore is not known here.
+// lowestOOMScore is not supported on this operating system.
 func lowestOOMScore() int { return 0 }
 
-// heldCapabilities are none.
+// heldCapabilities returns no capabilities on this operating system.
 func heldCapabilities() (uint64, error) { return 0, nil }
 
-// isOurs is not known here.
+// isOurs is not supported on this operating system.
 func isOurs(fs.FileInfo) bool { return false }

@@ -13,13 +13,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// machineCapabilities give a container in the network of the machine power over the machine: over its
-// interfaces, routes and packets, or over other things outside of the container's namespaces.
+// machineCapabilities let a container in the host network control the machine: its interfaces, routes and
+// packets, or other resources outside of the container's namespaces.
 var machineCapabilities = []string{"ALL", "NET_ADMIN", "NET_RAW", "NET_BROADCAST", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT", "SYS_TIME", "SYS_PTRACE",
 	"DAC_READ_SEARCH", "BPF", "PERFMON", "MAC_ADMIN", "MAC_OVERRIDE", "SYSLOG"}
 
-// refuseMachineCapabilities refuses capabilities with power over the machine to a container in the network of
-// the machine, unless the configuration allows them. own says that the pod has a network of its own.
+// refuseMachineCapabilities refuses machineCapabilities for a container in the host network, unless the
+// configuration allows them. own is true if the pod has its own network.
 func (r *Runtime) refuseMachineCapabilities(own bool, added []string) error {
 	if own || r.config.Privileged || !r.isContained() {
 		return nil // a program of the machine has the rights of its user
@@ -32,7 +32,7 @@ func (r *Runtime) refuseMachineCapabilities(own bool, added []string) error {
 	return nil
 }
 
-// refusePodCapabilities does the same for the containers of a pod, and names the field.
+// refusePodCapabilities calls refuseMachineCapabilities for each container of a pod. The error names the field.
 func (r *Runtime) refusePodCapabilities(pod *corev1.Pod) error {
 	spec := fieldpath.NewPath("spec")
 	own := r.network != nil && !pod.Spec.HostNetwork

@@ -17,7 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// containerMounts returns the mounts from the sandbox and from the configuration.
+// containerMounts returns the mounts of a container: the files of its sandbox, and the mounts of its
+// configuration.
 func (r *Runtime) containerMounts(ctx context.Context, s *sandbox, config *runtimeapi.ContainerConfig) ([]shim.Mount, error) {
 	var mounts []shim.Mount
 	if r.isContained() {
@@ -64,8 +65,8 @@ func (r *Runtime) containerMounts(ctx context.Context, s *sandbox, config *runti
 	return mounts, nil
 }
 
-// imageMount returns the read-only mount of the directory of an image, or of a directory below it. No link of
-// the image leads out of it.
+// imageMount returns the read-only mount of the directory of an image, or of a directory below it. No symbolic
+// link of the image can lead out of that directory.
 func (r *Runtime) imageMount(ctx context.Context, m *runtimeapi.Mount) (shim.Mount, error) {
 	image, err := r.imageFor(ctx, m.GetImage().GetImage())
 	if err != nil {
@@ -90,7 +91,7 @@ func (r *Runtime) imageMount(ctx context.Context, m *runtimeapi.Mount) (shim.Mou
 	return shim.Mount{Source: source, Target: filepath.Join("/", m.GetContainerPath()), ReadOnly: true, RecursiveReadOnly: true}, nil
 }
 
-// mountsImage reports whether a container has the image, or a part of it, as a volume.
+// mountsImage reports whether a container mounts the image, or a part of it, as a volume.
 func (r *Runtime) mountsImage(c *container, image images.Image) bool {
 	for _, m := range c.Spec.Mounts {
 		if strings.HasPrefix(m.Source+"/", r.images.Root(image.ID)+"/") {
@@ -100,8 +101,7 @@ func (r *Runtime) mountsImage(c *container, image images.Image) bool {
 	return false
 }
 
-// ownFile reports whether a container works without a mount, because it sees the files of the machine, or no
-// files.
+// ownFile reports whether a mount at path can be omitted with isolation none.
 func ownFile(path string) bool {
 	switch path {
 	case "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log":

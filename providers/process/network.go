@@ -16,32 +16,34 @@ import (
 
 // podNetwork gives pods a network of their own.
 type podNetwork interface {
-	// joinNetwork makes the network of a sandbox and returns its addresses. After an error, leaveNetwork returns the rest.
+	// joinNetwork creates the network of a sandbox and returns its addresses. After an error, the caller must
+	// call leaveNetwork.
 	joinNetwork(context.Context, *sandbox) ([]string, error)
-	// leaveNetwork returns the result of join, whole or in part, also if it was returned before.
+	// leaveNetwork releases everything that joinNetwork acquired, also after an incomplete join. It is
+	// idempotent.
 	leaveNetwork(context.Context, *sandbox) error
 	// isLost reports whether a sandbox with addresses has lost its network.
 	isLost(*sandbox) bool
-	// hostPorts reports whether ports of the machine can lead to pods.
+	// hostPorts reports whether the network supports host ports.
 	hostPorts() bool
-	// restoreLinks remakes the network of the sandboxes of an earlier daemon, if that is necessary.
+	// restoreLinks reconnects the sandboxes of an earlier daemon to the network, if necessary.
 	restoreLinks(context.Context)
-	// run works until ctx ends.
+	// run maintains the network until ctx ends.
 	run(context.Context)
-	// close ends the daemon's part of the network; used says that pods continue to use it.
+	// close ends the daemon's part of the network; used is true if pods still use the network.
 	close(ctx context.Context, used bool) error
 }
 
-// netnsFile is the network namespace in the directory of its sandbox.
+// netnsFile is the name of the network namespace's file in the directory of its sandbox.
 const netnsFile = "netns"
 
 func (s *sandbox) netnsPath() string { return filepath.Join(s.dir, netnsFile) }
 
-// openNetwork returns the configured network, or nil for the machine's network.
+// openNetwork returns the configured pod network, or nil for the host network.
 func (r *Runtime) openNetwork(ctx context.Context) (podNetwork, error) {
 	switch {
 	case r.config.PodNetwork == PodNetworkHost, r.config.PodNetwork == "" && !r.isContained():
-		return nil, nil //nolint:nilnil // the machine's network is no error
+		return nil, nil //nolint:nilnil // nil means the host network
 	case r.config.PodNetwork != "":
 		return openCNI(ctx, r.config)
 	}
@@ -54,12 +56,12 @@ func (r *Runtime) userNetwork() *userNetwork {
 	return user
 }
 
-// ownNetwork reports whether pods of that configuration have a network of their own.
+// ownNetwork reports whether a pod with this configuration has its own network.
 func (r *Runtime) ownNetwork(config *runtimeapi.PodSandboxConfig) bool {
 	return r.network != nil && config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetNetwork() != runtimeapi.NamespaceMode_NODE
 }
 
-// networkUsed reports whether pods go on with the network.
+// networkUsed reports whether any pod uses the network.
 func (r *Runtime) networkUsed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,8 +73,8 @@ func (r *Runtime) networkUsed() bool {
 	return len(r.leftovers) > 0
 }
 
-// lostNetwork reports whether the sandbox has a different network than it should have: after a reboot, after a
-// change of the daemon's network for pods, or from a version without a network.
+// lostNetwork reports whether the sandbox does not have the network that it should have: after a reboot, after a
+// change of the configured pod network, or if an old version without pod networks created the sandbox.
 func (r *Runtime) lostNetwork(s *sandbox) bool {
 	switch {
 	case len(s.addresses) == 0:
@@ -83,19 +85,19 @@ func (r *Runtime) lostNetwork(s *sandbox) bool {
 	return r.network.isLost(s)
 }
 
-// joinNetwork gives the sandbox a network of its own, and returns its parts after an error.
+// joinNetwork gives the sandbox a network of its own, and releases all of it after an error.
 func (r *Runtime) joinNetwork(ctx context.Context, s *sandbox) (err error) {
 	if s.addresses, err = r.network.joinNetwork(ctx, s); err == nil {
 		err = durable.WriteJSON(filepath.Join(s.dir, recordFile), s.newRecord())
 	}
 	if err != nil {
-		// Do this also if the caller gave up: an address that is not given back is lost for ever.
+		// Do this even if the caller gave up: an address that is not released here is never released.
 		return errors.Join(err, r.leaveNetwork(context.WithoutCancel(ctx), s))
 	}
 	return nil
 }
 
-// leaveNetwork returns the network of the sandbox.
+// leaveNetwork releases the network of the sandbox.
 func (r *Runtime) leaveNetwork(ctx context.Context, s *sandbox) error {
 	var err error
 	if r.network != nil {
@@ -107,7 +109,7 @@ func (r *Runtime) leaveNetwork(ctx context.Context, s *sandbox) error {
 	return netns.Remove(s.netnsPath())
 }
 
-// networkStatus has the addresses of the sandbox, or of the machine.
+// networkStatus returns the addresses of the sandbox, or the address of the machine.
 func (r *Runtime) networkStatus(s *sandbox) *runtimeapi.PodSandboxNetworkStatus {
 	if len(s.addresses) == 0 {
 		return &runtimeapi.PodSandboxNetworkStatus{Ip: r.address}

@@ -23,14 +23,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// networkProcess is the process with the network of the pods. Like the supervisors of containers, it outlives
-// the daemon.
+// networkProcess is the process that runs the network of the pods. Like the supervisors of containers, it
+// outlives the daemon.
 type networkProcess struct {
-	// program is runsc, which has the process as a command.
+	// program is the path of runsc, which runs the process as a subcommand.
 	program string
-	// socket is its socket, record identifies the process, and log has its output.
+	// socket is the path of its socket, record of the file that identifies the process, and log of its output.
 	socket, record, log string
-	// cgroups are the parents of its control group.
+	// cgroups is the parent of its control group.
 	cgroups *cgroups
 	// name is the name of the control group.
 	name string
@@ -43,11 +43,11 @@ const (
 	networkLog    = "network.log"
 )
 
-// networkMemory bounds the memory of the network process.
+// networkMemory is the memory limit of the network process.
 const networkMemory = 512 << 20
 
-// sendConfig sends the process its configuration. It replaces a process that is missing, or that answers wrongly,
-// but not because the caller gave up.
+// sendConfig sends the process its configuration. It starts a new process if the process is missing or does not
+// answer correctly, but not if the caller gave up.
 func (p *networkProcess) sendConfig(ctx context.Context, config podnet.Config) (*podnet.Connection, error) {
 	err := podnet.CheckVersion(ctx, p.socket)
 	if err == nil {
@@ -72,8 +72,8 @@ func (p *networkProcess) sendConfig(ctx context.Context, config podnet.Config) (
 	return connection, nil
 }
 
-// isBroken reports whether an error says that no process answers correctly. Another error, such as too many open
-// files in the daemon, says nothing about the process.
+// isBroken reports whether an error means that the process does not answer correctly. Other errors, such as too
+// many open files in the daemon, have other causes.
 func isBroken(err error) bool {
 	for _, kind := range []error{syscall.ENOENT, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.ErrUnexpectedEOF, io.EOF, os.ErrDeadlineExceeded, podnet.ErrVersion} {
 		if errors.Is(err, kind) {
@@ -83,14 +83,14 @@ func isBroken(err error) bool {
 	return false
 }
 
-// gaveUp reports whether a caller has stopped waiting. An operation with the same deadline may see it earlier
-// than the context does.
+// gaveUp reports whether a caller has stopped waiting. It compares the deadline, too: an operation with the same
+// deadline may time out before ctx.Err is set.
 func gaveUp(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
-// start starts the process with a socket that listens already: clients wait until it answers.
+// start starts the process with a listening socket, so clients can connect and wait before it answers.
 func (p *networkProcess) start(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unixpacket", p.socket)
 	if err != nil {
@@ -112,7 +112,7 @@ func (p *networkProcess) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make the cgroup of the network process: %w", err)
 	}
-	// CommandContext does not fit: the process outlives the daemon.
+	// Do not use CommandContext: the process outlives the daemon.
 	cmd := &exec.Cmd{
 		Path: p.program, Args: []string{p.program, "podnet", "serve"}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/",
 		Stdout: output, Stderr: output, ExtraFiles: []*os.File{socket}, SysProcAttr: shim.Detached(),
@@ -122,7 +122,7 @@ func (p *networkProcess) start(ctx context.Context) error {
 	}
 	oomscore.Restore(cmd.Process.Pid)
 	process := shim.ProcessOf(cmd.Process.Pid)
-	go func() { _ = cmd.Wait() }() // connected clients see the end of the process
+	go func() { _ = cmd.Wait() }() // clients notice the end by their connections
 	err = group.Add(process.PID)
 	if errors.Is(err, syscall.ESRCH) {
 		err = nil // the process has ended, and its log has the reason
@@ -143,7 +143,7 @@ func (p *networkProcess) end(ctx context.Context) error {
 		if err := shim.KillProcess(process); err != nil {
 			return fmt.Errorf("end the network process: %w", err)
 		}
-		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime) // a killed process ends even if no caller waits for the end
+		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime) // wait for the killed process even if the caller gave up
 		defer cancel()
 		if err := shim.WaitGone(waiting, process); err != nil {
 			return fmt.Errorf("end the network process: %w", err)
@@ -158,7 +158,8 @@ func (p *networkProcess) end(ctx context.Context) error {
 	return errors.Join(append(errs, p.cgroups.groupOf(p.name).Remove())...)
 }
 
-// newNetworkProcess returns the network process of this daemon. Its socket is in memory, where paths are short.
+// newNetworkProcess returns the network process of this daemon. Its socket is in memoryDir, where paths are short
+// enough.
 func (r *Runtime) newNetworkProcess(program string) *networkProcess {
 	memory := filepath.Dir(r.oci.bundles)
 	return &networkProcess{

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ConfigureNode writes the properties of the machine into n, and the isolation of containers.
+// ConfigureNode sets the properties of the machine and the isolation of containers in n.
 func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	p.Runtime.ConfigureNode(ctx, n)
 	n.Status.NodeInfo.ContainerRuntimeVersion = "process://" + p.runtime.shownVersion()

@@ -22,17 +22,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// ociRuntime makes containers by a program of another project. A nil ociRuntime makes none: containers are
-// programs of the machine.
+// ociRuntime runs containers with runsc, runc or crun. It is nil with isolation none.
 type ociRuntime struct {
 	oci.Runtime
 	// name is the value of Config.Isolation.
 	name string
-	// version is the version of the program, and open are its known vulnerabilities, if known is true.
+	// version is the version of the program. open are its unfixed vulnerabilities; they are valid only if known
+	// is true.
 	version string
 	open    []oci.Vulnerability
 	known   bool
-	// bundles has a directory for each running container, in memory.
+	// bundles is the directory of the OCI bundles of running containers, on a file system in memory.
 	bundles string
 }
 
@@ -76,11 +76,11 @@ func findRuntime(ctx context.Context, config Config) (*ociRuntime, error) {
 	return o, nil
 }
 
-// memoryDirs are file systems in memory, which a boot of the machine empties.
+// memoryDirs are file systems in memory, which are empty after a reboot.
 var memoryDirs = []string{"/run", "/dev/shm"}
 
-// memoryDir makes the directory of a daemon for files with secrets, named after its state directory. It must not
-// belong to another user.
+// memoryDir creates the daemon's directory for files with secrets. Its name is derived from the state directory.
+// It must not belong to another user.
 func memoryDir(stateDir string) (string, error) {
 	sum := sha256.Sum256([]byte(stateDir))
 	for _, parent := range memoryDirs {
@@ -103,9 +103,9 @@ func memoryDir(stateDir string) (string, error) {
 	return "", fmt.Errorf("none of %v is a file system in memory, where the environment of containers could be kept", memoryDirs)
 }
 
-// containerOf returns the container with that ID in the runtime's view.
+// containerOf returns the runtime's description of the container with the ID.
 func (o *ociRuntime) containerOf(id string) *shim.OCI {
-	// The bundle contains sockets, whose paths must be short.
+	// The bundle contains sockets, and socket paths must be short.
 	return &shim.OCI{Runtime: o.Runtime, ID: id, Bundle: filepath.Join(o.bundles, id[:min(len(id), 16)])}
 }
 
@@ -115,11 +115,12 @@ func (o *ociRuntime) completeSpec(id, dir string, spec *shim.Spec) error {
 	return o.writeConfig(dir, spec)
 }
 
-// writeConfig makes the configuration of the container in dir, and the place for its files.
+// writeConfig writes the runtime's configuration of the container in dir, and creates the directory for its
+// files.
 func (o *ociRuntime) writeConfig(dir string, spec *shim.Spec) error {
 	caps := spec.Caps
 	if spec.Privileged {
-		// Take all held capabilities. On some machines the kernel knows more.
+		// Use only the capabilities that this process holds: the kernel may know more.
 		held, err := heldCapabilities()
 		if err != nil {
 			return err
@@ -137,8 +138,8 @@ func (o *ociRuntime) writeConfig(dir string, spec *shim.Spec) error {
 	return nil
 }
 
-// discardRemains removes the remains of a container without a supervisor, or with a killed supervisor. None of its
-// processes runs.
+// discardRemains removes the remaining resources of a container whose supervisor is missing or was killed. No
+// process of the container runs any more.
 func discardRemains(ctx context.Context, dir string, o *shim.OCI) error {
 	if o == nil {
 		return nil
@@ -149,7 +150,7 @@ func discardRemains(ctx context.Context, dir string, o *shim.OCI) error {
 			return err
 		}
 		defer os.RemoveAll(files)
-		// gVisor complains about a file server that is not its child, and has removed everything.
+		// gVisor reports an error about a file server that is not its child, although it has removed everything.
 		if err := o.Delete(files, o.ID).Run(ctx); err != nil && (o.Sandbox == "" || o.Knows(o.ID)) {
 			return err
 		}
@@ -157,14 +158,14 @@ func discardRemains(ctx context.Context, dir string, o *shim.OCI) error {
 	return errors.Join(shim.UnmountRoot(dir), os.RemoveAll(o.Bundle))
 }
 
-// close removes the directories in memory, unless a container uses them.
+// close removes the directory in memory, unless a running container uses it.
 func (o *ociRuntime) close() {
 	if o == nil {
 		return
 	}
 	for _, dir := range []string{o.Root, o.bundles, filepath.Dir(o.bundles)} {
 		if os.Remove(dir) != nil {
-			return // a container runs on
+			return // a container still runs
 		}
 	}
 }

@@ -18,18 +18,18 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/netns"
 )
 
-// networkFile has the addresses for pods of this node, which must not change while pods use them.
+// networkFile stores the pod address range of this node, which must not change while pods use it.
 const networkFile = "network.json"
 
 type networkRecord struct{ Range string }
 
-// podRange returns the configured range, the range that pods have used so far, or a range by the name of the
-// node. A range that overlaps a network of the machine stays only while pods use its addresses: a network that
-// the machine joins later must not end them.
+// podRange returns the configured range, or else the stored range, or else a range chosen by the name of the
+// node. A stored range that overlaps a network of the machine is kept while pods use it: a network that the
+// machine joins later must not end running pods.
 func (r *Runtime) podRange(ctx context.Context, networks []machineNetwork) (netip.Prefix, error) {
 	path := filepath.Join(r.config.StateDir, networkFile)
 	var kept networkRecord
-	_ = durable.ReadJSON(path, &kept) // without a readable file the range is chosen again
+	_ = durable.ReadJSON(path, &kept) // without a readable file, a new range is chosen
 	wanted := r.config.PodCIDR
 	if prefix, err := checkRange(kept.Range); err == nil && (wanted == "" || wanted == kept.Range) {
 		overlap := overlapOf(prefix, networks)
@@ -64,7 +64,7 @@ func (r *Runtime) hasPods() bool {
 	return err != nil || len(entries) > 0
 }
 
-// checkRange parses a range. It must have room for a pod.
+// checkRange parses a range, and refuses a range without room for a pod.
 func checkRange(text string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil || !prefix.Addr().Is4() || prefix.Masked() != prefix || prefix.Bits() > 29 || prefix.Bits() < 8 {
@@ -73,16 +73,15 @@ func checkRange(text string) (netip.Prefix, error) {
 	return prefix, nil
 }
 
-// rangesOfNodes are the ranges for the choice of a node's range: the first, or the second if the machine uses
-// all of the first.
+// rangesOfNodes are the pools for chooseRange: the first, or the second if the machine uses all of the first.
 var rangesOfNodes = []netip.Prefix{netip.MustParsePrefix("10.88.0.0/13"), netip.MustParsePrefix("172.24.0.0/13")}
 
 // bitsOfRange is the prefix length of a node's range, with room for 1,021 pods.
 const bitsOfRange = 22
 
-// chooseRange returns a range by the name of the node, so that nodes of one cluster usually differ. It avoids
-// ranges that the machine uses. If wide routes, such as to a company network, lead to all ranges, it takes a
-// part of such a route.
+// chooseRange chooses a range by a hash of the node name, so the nodes of a cluster usually get different ranges.
+// It avoids ranges that the machine uses. If wide routes, such as a route to a company network, cover all ranges,
+// it chooses a range inside such a route.
 func chooseRange(node string, networks []machineNetwork) (netip.Prefix, error) {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(node)) // Write never fails
@@ -106,17 +105,17 @@ func chooseRange(node string, networks []machineNetwork) (netip.Prefix, error) {
 	return netip.Prefix{}, fmt.Errorf("the machine uses every range in %v: set podCIDR", rangesOfNodes)
 }
 
-// machineNetwork is a network that the machine reaches by an interface.
+// machineNetwork is a network that the machine reaches through an interface.
 type machineNetwork struct {
 	prefix netip.Prefix
 	// link is the interface.
 	link string
-	// routed means that the machine has a route to it, and no address in it.
+	// routed is true if the machine has a route to the network, but no address in it.
 	routed bool
 }
 
-// overlapOf returns an error if a range of pods overlaps a network of the machine. A wider route is no overlap,
-// because the narrower route has precedence.
+// overlapOf returns an error if a pod range overlaps a network of the machine. A route with a shorter prefix does
+// not count, because the longer prefix has precedence.
 func overlapOf(pods netip.Prefix, networks []machineNetwork) error {
 	for _, n := range networks {
 		if n.prefix.Overlaps(pods) && (!n.routed || n.prefix.Bits() >= pods.Bits()) {
@@ -127,8 +126,9 @@ func overlapOf(pods netip.Prefix, networks []machineNetwork) error {
 	return nil
 }
 
-// machineNetworks returns the networks of the machine, and the networks that it has routes to, without routes to
-// everything or a half of it. If they cannot be read, pods may not reach a network of the machine.
+// machineNetworks returns the networks of the machine and the networks that it has routes to, except default
+// routes and routes to half of all addresses. If they cannot be read, the pod range may overlap one of them, and
+// pods cannot reach that network.
 func machineNetworks(ctx context.Context) (all []machineNetwork) {
 	interfaces, err := net.Interfaces()
 	for _, i := range interfaces {

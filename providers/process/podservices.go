@@ -18,15 +18,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/podnet"
 )
 
-// servicesOf returns the function for addresses that lead pods elsewhere: the Service of the API server, and the
-// cluster's DNS. Pods reach these servers even on the machine, and nothing else of the machine.
+// servicesOf returns a function that lists the addresses that the pod network redirects: the Service of the API
+// server, and the cluster DNS. Pods reach these servers even if they are on the machine, but nothing else on the
+// machine.
 func servicesOf(in cli.ProviderInput, config Config) func() []podnet.Service {
 	server := lastNumeric{resolve: resolveIPv4}
 	return func() []podnet.Service {
 		services := []podnet.Service{}
 		for _, server := range config.ClusterDNS {
 			if ip, err := netip.ParseAddr(server); err != nil || !ip.Is4() {
-				continue // pods have no IPv6 here
+				continue // the pod network has no IPv6
 			}
 			for _, protocol := range []string{"tcp", "udp"} {
 				services = append(services, podnet.Service{Protocol: protocol, Address: server, Port: 53, Target: net.JoinHostPort(server, "53")})
@@ -36,7 +37,8 @@ func servicesOf(in cli.ProviderInput, config Config) func() []podnet.Service {
 	}
 }
 
-// apiServerService leads the Service default/kubernetes to the API server as the node reaches it.
+// apiServerService redirects the Service default/kubernetes to the address at which the node reaches the API
+// server.
 func apiServerService(in cli.ProviderInput, server *lastNumeric) []podnet.Service {
 	target := server.lastAddress(in.APIServer)
 	if target == "" || in.Services == nil {
@@ -44,7 +46,7 @@ func apiServerService(in cli.ProviderInput, server *lastNumeric) []podnet.Servic
 	}
 	service, err := in.Services.Services(metav1.NamespaceDefault).Get("kubernetes")
 	if err != nil {
-		return nil // pods have no address of the service either
+		return nil // without the Service, pods do not get its address either
 	}
 	var all []podnet.Service
 	for _, address := range service.Spec.ClusterIPs {
@@ -57,8 +59,8 @@ func apiServerService(in cli.ProviderInput, server *lastNumeric) []podnet.Servic
 	return all
 }
 
-// lastNumeric remembers the address of a server while its name cannot be resolved: otherwise pods would lose the
-// server.
+// lastNumeric keeps the last resolved address of a server while its name cannot be resolved, so pods do not lose
+// the server.
 type lastNumeric struct {
 	resolve func(hostPort string) string
 	last    atomic.Pointer[string]
@@ -74,15 +76,15 @@ func (l *lastNumeric) lastAddress(hostPort string) string {
 	return ""
 }
 
-// resolveIPv4 resolves the host of an address to IPv4, because the network process resolves no names; "" if that is
-// impossible.
+// resolveIPv4 resolves the host of an address to IPv4, because the network process cannot resolve names. It
+// returns "" if that fails.
 func resolveIPv4(hostPort string) string {
 	host, port, err := net.SplitHostPort(hostPort)
 	if err != nil {
 		return ""
 	}
 	addresses, err := net.LookupHost(host) //nolint:noctx // the resolver has a timeout of its own
-	slices.Sort(addresses)                 // so that a new order of the addresses is no change
+	slices.Sort(addresses)                 // a new order of the addresses must not count as a change
 	for _, address := range addresses {
 		if ip, parsed := netip.ParseAddr(address); err == nil && parsed == nil && ip.Is4() {
 			return net.JoinHostPort(address, port)

@@ -23,7 +23,7 @@ import (
 //go:embed README.md
 var readme string
 
-// Provider returns the provider process.
+// Provider returns the provider named process.
 func Provider() cli.Provider {
 	return cli.Provider{
 		Name:   "process",
@@ -67,7 +67,7 @@ type provider struct {
 	in      cli.ProviderInput
 }
 
-// New returns the provider for a configuration without a file, and finds the isolation of containers.
+// New returns a provider with this configuration, and tests the isolation of containers.
 func New(ctx context.Context, in cli.ProviderInput, config Config) (*provider, error) {
 	r, err := Open(ctx, config, in.Node.Name, in.InternalIP)
 	if err != nil {
@@ -104,8 +104,8 @@ func New(ctx context.Context, in cli.ProviderInput, config Config) (*provider, e
 	return &provider{Runtime: pods, runtime: r, in: in}, nil
 }
 
-// RunInBackground works until ctx ends, and then releases the state directory: the next daemon may open it.
-// Containers go on.
+// RunInBackground runs the provider until ctx ends, and then unlocks the state directory for the next daemon.
+// Containers keep running.
 func (p *provider) RunInBackground(ctx context.Context) error {
 	p.tellSharedNetwork()
 	watched := make(chan error, 1)
@@ -117,8 +117,8 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 	return errors.Join(err, <-watched, p.runtime.Close(ctx))
 }
 
-// CreatePod refuses a pod with power over the machine, or that gVisor cannot start, and records any other pod as
-// wanted.
+// CreatePod refuses pods with machineCapabilities and pods that gVisor cannot start. It records any other pod as
+// desired.
 func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	if err := p.runtime.refusePodCapabilities(pod); err != nil {
 		return err

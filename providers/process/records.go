@@ -21,14 +21,14 @@ const (
 	recordFile = "record.json"
 )
 
-// record is the record of a sandbox or a container on disk, besides its configuration.
+// record is the record of a sandbox or a container on disk. The configuration is in another file.
 type record interface {
-	// checkRecord refuses an impossible record: an empty object can be decoded, too.
+	// checkRecord refuses an invalid record: JSON decodes even an empty object without an error.
 	checkRecord() error
 }
 
-// saveRecord makes dir with a record and a configuration. It writes the record last, because a directory counts
-// only with a record.
+// saveRecord creates dir with a record and a configuration. It writes the record last, because a directory
+// without a record is incomplete.
 func saveRecord(dir string, r record, config proto.Message) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
@@ -67,7 +67,8 @@ func loadRecord(dir string, r record, config proto.Message) error {
 	return nil
 }
 
-// removeRecorded removes the record first: the next process removes a directory without a record.
+// removeRecorded removes dir, the record first: after a crash, the next daemon removes a directory without a
+// record.
 func removeRecorded(dir string) error {
 	err := os.Remove(filepath.Join(dir, recordFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {

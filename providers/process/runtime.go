@@ -31,25 +31,25 @@ var (
 	_ cri.ImageManagerService = imageService{}
 )
 
-// Runtime runs containers behind the Container Runtime Interface. Run must run, for events, and to clean up
-// after ended containers.
+// Runtime implements the Container Runtime Interface. Its method Run sends events and cleans up after ended
+// containers.
 type Runtime struct {
 	unsupported
 	config Config
-	// overlay means that roots of containers are layers over their image instead of copies.
+	// overlay is true if the root of a container is an overlay over its image instead of a copy.
 	overlay bool
 	cgroups cgroups
-	// oci makes the containers; nil if they are programs of the machine.
+	// oci runs the containers; nil with isolation none.
 	oci *ociRuntime
-	// network is the network of pods, or nil for the machine's network.
+	// network is the pod network, or nil for the host network.
 	network podNetwork
 	images  *images.Store
 	address string
 	// nodeName is the name of the node.
 	nodeName string
-	// services are the addresses of pods that lead elsewhere; constant after the first pod.
+	// services returns the addresses that the pod network redirects; constant after the first pod.
 	services func() []podnet.Service
-	// recorder gets events about pods; nil for none. Constant once Run runs.
+	// recorder records the events of pods; it may be nil. Constant once Run has started.
 	recorder eventrecord.EventRecorder
 	lock     *os.File
 	events   events
@@ -59,32 +59,32 @@ type Runtime struct {
 	mu         sync.Mutex
 	sandboxes  map[string]*sandbox
 	containers map[string]*container
-	// started are containers whose end Run must see.
+	// started passes containers to Run, which waits for their end.
 	started chan *container
-	// leftovers are still to be removed from the disk; owned by loadRecords, and by Run after it.
+	// leftovers are directories that must still be removed; owned by loadRecords, and afterwards by Run.
 	leftovers []leftover
 }
 
-// sandbox is a pod. It has no process: containers get their namespaces one by one, except for the network, which
-// is a file.
+// sandbox is a pod. With runc and crun it has no process: each container has its own namespaces, and only the
+// network namespace, which is bound to a file, is shared.
 type sandbox struct {
 	id, dir string
 	config  *runtimeapi.PodSandboxConfig
 	created time.Time
-	// addresses are the addresses of its own network, or none for the machine's network.
+	// addresses are the addresses of the sandbox in the pod network, or none in the host network.
 	addresses []string
-	// stopped means that nothing runs in it any more, or soon; guarded by Runtime.mu.
+	// stopped is true if the sandbox has stopped or is stopping; guarded by Runtime.mu.
 	stopped bool
-	// stopRecorded means that stopped is on disk: an incomplete stop is tried again; guarded by Runtime.mu.
+	// stopRecorded is true if stopped is on disk. Until then, the stop is retried; guarded by Runtime.mu.
 	stopRecorded bool
-	// ending means that nothing starts in it any more; guarded by Runtime.mu.
+	// ending is true if no more containers may start; guarded by Runtime.mu.
 	ending bool
-	// held means that the sandbox may hold parts of a network; guarded by Runtime.mu.
+	// held is true if the sandbox may hold network resources; guarded by Runtime.mu.
 	held bool
 }
 
-// Open returns the runtime in the state directory of config, with its existing containers. Pods get address, the
-// machine's address. Only one process may use the directory.
+// Open returns the runtime in the state directory of config, with its existing containers. Pods in the host
+// network get address. Only one process may use the directory.
 func Open(ctx context.Context, config Config, nodeName, address string) (*Runtime, error) {
 	config, err := config.completeConfig(nodeName)
 	if err != nil {
@@ -133,15 +133,15 @@ func (r *Runtime) openState(ctx context.Context) error {
 	return nil
 }
 
-// watchLater hands a running container to Run.
+// watchLater passes a running container to Run.
 func (r *Runtime) watchLater(c *container) {
 	select {
 	case r.started <- c:
-	default: // with so many waiting containers, Run does not run: states are read from disk in any case
+	default: // the queue is full only if Run does not run: every status is read from disk anyway
 	}
 }
 
-// Run sees the ends of containers until ctx ends. It returns after everything it started has ended.
+// Run watches the ends of containers until ctx ends. It returns after its goroutines have ended.
 func (r *Runtime) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -170,7 +170,7 @@ func (r *Runtime) watchEnd(ctx context.Context, c *container) {
 	}
 	c.reapShim()
 	if state, err := shim.ReadState(c.dir); err == nil && state.Reason == shim.Unknown {
-		// No other code does it now, unless the container is removed meanwhile.
+		// Clean up here: nothing else does, unless the container is being removed.
 		c.working.Lock()
 		err := r.discardContainer(ctx, c)
 		c.working.Unlock()
@@ -181,7 +181,7 @@ func (r *Runtime) watchEnd(ctx context.Context, c *container) {
 	r.publishEvent(c.id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
 }
 
-// Close releases the state directory. Containers go on.
+// Close unlocks the state directory. Containers keep running.
 func (r *Runtime) Close(ctx context.Context) error {
 	var err error
 	if r.network != nil {
@@ -196,7 +196,7 @@ func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse,
 	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "process", RuntimeVersion: "1.0.0", RuntimeApiVersion: "v1"}, nil
 }
 
-// Status reports the runtime as ready, and the isolation of containers.
+// Status reports whether the runtime and the network are ready, and the isolation of containers.
 func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, error) {
 	condition := func(kind, reason, message string, ok bool) *runtimeapi.RuntimeCondition {
 		return &runtimeapi.RuntimeCondition{Type: kind, Status: ok, Reason: reason, Message: message}
@@ -223,7 +223,7 @@ func newID() string {
 	return hex.EncodeToString(b)
 }
 
-// findSandbox returns the sandbox with that ID, or with a unique prefix.
+// findSandbox returns the sandbox with the ID, or with a unique prefix of it.
 func (r *Runtime) findSandbox(id string) (*sandbox, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -242,7 +242,7 @@ func (r *Runtime) findContainer(id string) (*container, error) {
 	return nil, status.Errorf(codes.NotFound, "container %q not found", id)
 }
 
-// containersOf returns the containers of a sandbox, the oldest first. "" means all containers.
+// containersOf returns the containers of a sandbox, oldest first; for "" it returns all containers.
 func (r *Runtime) containersOf(sandbox string) []*container {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,11 +19,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 )
 
-// sandboxRecord is the record of a sandbox on disk, besides its configuration.
+// sandboxRecord is the record of a sandbox on disk. The configuration is in another file.
 type sandboxRecord struct {
 	Created time.Time
 	Stopped bool
-	// Network means that parts of a network of its own may have to be returned.
+	// Network is true if the sandbox may hold network resources that must be released.
 	Network   bool     `json:",omitempty"`
 	Addresses []string `json:",omitempty"`
 }
@@ -41,7 +41,7 @@ const (
 	resolvFile   = "resolv.conf"
 )
 
-// RunPodSandbox makes a sandbox: a record, and the shared files of its containers.
+// RunPodSandbox creates a sandbox: its record, its network, and the shared files of its containers.
 func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
 	if handler != "" {
 		return "", status.Errorf(codes.InvalidArgument, "runtime handler %q: the process provider has none", handler)
@@ -86,7 +86,7 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 	return s.id, nil
 }
 
-// podCgroup is the group of the pod of a container, "" if it has none.
+// podCgroup returns the pod cgroup of a container, or "" if there is none.
 func (r *Runtime) podCgroup(c *container) string {
 	s, err := r.findSandbox(c.Sandbox)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *sandbox) newRecord() sandboxRecord {
 	return sandboxRecord{Created: s.created, Stopped: s.stopped, Network: s.held, Addresses: s.addresses}
 }
 
-// checkSandbox refuses settings that a pod would rely on in vain.
+// checkSandbox refuses settings that the runtime would not enforce.
 func (r *Runtime) checkSandbox(config *runtimeapi.PodSandboxConfig) error {
 	if config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions().GetMode() == runtimeapi.NamespaceMode_POD &&
 		config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions() != nil {
@@ -136,7 +136,7 @@ func resolvConf(c *runtimeapi.DNSConfig) string {
 	return b.String()
 }
 
-// StopPodSandbox kills the processes of the sandbox, and returns its network.
+// StopPodSandbox kills the processes of the sandbox, and releases its network.
 func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	s, err := r.findSandbox(id)
 	if status.Code(err) == codes.NotFound {
@@ -223,7 +223,7 @@ func (r *Runtime) sandboxStatus(s *sandbox) *runtimeapi.PodSandboxStatus {
 	}
 }
 
-// sandboxStopped reports whether a sandbox is stopped, or being stopped.
+// sandboxStopped reports whether a sandbox has stopped or is stopping.
 func (r *Runtime) sandboxStopped(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// SharedNetwork is a node condition: pods are in the network of the machine, and reach everything that the
+// SharedNetwork is the type of a node condition: pods are in the host network, and reach everything that the
 // machine reaches.
 const SharedNetwork corev1.NodeConditionType = "SharedNetwork"
 
-// sharedNetwork reports whether pods share the network of the machine, and why.
+// sharedNetwork returns the SharedNetwork condition, with the reason.
 func (r *Runtime) sharedNetwork(now time.Time) corev1.NodeCondition {
 	at := metav1.NewTime(now)
 	c := corev1.NodeCondition{Type: SharedNetwork, LastHeartbeatTime: at, LastTransitionTime: at}
@@ -31,7 +31,7 @@ func (r *Runtime) sharedNetwork(now time.Time) corev1.NodeCondition {
 	return c
 }
 
-// tellSharedNetwork records as an event of the node that pods share the network of the machine.
+// tellSharedNetwork records an event of the node if pods are in the host network.
 func (p *provider) tellSharedNetwork() {
 	if c := p.runtime.sharedNetwork(time.Now()); c.Status == corev1.ConditionTrue && p.in.Recorder != nil {
 		node := &corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: p.in.Node.Name, UID: types.UID(p.in.Node.Name)}

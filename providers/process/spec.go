@@ -21,7 +21,7 @@ import (
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// containerSpec returns the container's spec for its shim. It refuses impossible settings.
+// containerSpec returns the container's spec for its shim. It refuses unsupported settings.
 func (r *Runtime) containerSpec(ctx context.Context, s *sandbox, c *container, image images.Image) (shim.Spec, error) {
 	config, security := c.config, c.config.GetLinux().GetSecurityContext()
 	spec := shim.Spec{
@@ -43,7 +43,7 @@ func (r *Runtime) containerSpec(ctx context.Context, s *sandbox, c *container, i
 		spec.Image = r.images.Root(image.ID)
 	}
 	if !r.isContained() {
-		// The user means paths of the machine.
+		// With isolation none, paths are paths of the machine.
 		spec.Cwd = cmp.Or(config.GetWorkingDir(), c.dir)
 	}
 	if len(s.addresses) > 0 {
@@ -71,7 +71,7 @@ func (r *Runtime) containerSpec(ctx context.Context, s *sandbox, c *container, i
 	return spec, r.oci.completeSpec(c.id, c.dir, &spec)
 }
 
-// commandLine is the command of the configuration, or else of the image.
+// commandLine returns the command of the configuration, or else of the image.
 func (r *Runtime) commandLine(config *runtimeapi.ContainerConfig, image images.Image) ([]string, error) {
 	command, args := config.GetCommand(), config.GetArgs()
 	if len(command) == 0 {
@@ -101,7 +101,7 @@ func containerEnvironment(config *runtimeapi.ContainerConfig, image images.Image
 	return lastOfEach(env)
 }
 
-// lastOfEach keeps the last value of each name: programs differ in their choice among two.
+// lastOfEach keeps the last value of each variable: programs differ in how they treat duplicates.
 func lastOfEach(env []string) []string {
 	at, out := map[string]int{}, env[:0]
 	for _, e := range env {
@@ -149,7 +149,7 @@ func (r *Runtime) setSecurity(spec *shim.Spec, security *runtimeapi.LinuxContain
 		}
 		spec.PIDOf = state.Init.PID
 	case runtimeapi.NamespaceMode_POD:
-		// This is also the value without a request; a sandbox without a process has nothing to share.
+		// POD is the default value. The sandbox has no process, so there is no PID namespace to share.
 	}
 	own := spec.NetNS != ""
 	if err := r.refuseMachineCapabilities(own, security.GetCapabilities().GetAddCapabilities()); err != nil {
@@ -160,8 +160,8 @@ func (r *Runtime) setSecurity(spec *shim.Spec, security *runtimeapi.LinuxContain
 	return err
 }
 
-// refuseSeccomp refuses a profile that the runtime would not apply: a debug container joins a pod that was
-// admitted before.
+// refuseSeccomp refuses a profile that the runtime would not apply. This catches debug containers, which join a
+// pod after its admission.
 func (r *Runtime) refuseSeccomp(p *runtimeapi.SecurityProfile) error {
 	kind := p.GetProfileType()
 	if p == nil || kind == runtimeapi.SecurityProfile_Unconfined || kind == runtimeapi.SecurityProfile_RuntimeDefault && (r.isContained() || r.config.IgnoreSeccomp) {
@@ -177,7 +177,7 @@ func (r *Runtime) refuseSeccomp(p *runtimeapi.SecurityProfile) error {
 	return status.Errorf(codes.InvalidArgument, "seccomp profile %s: the process provider filters no system calls", name)
 }
 
-// makeRoot makes the directories of the container's root.
+// makeRoot creates the directories for the container's root file system.
 func (r *Runtime) makeRoot(c *container, image images.Image) error {
 	root := filepath.Join(c.dir, "rootfs")
 	switch {
@@ -194,7 +194,7 @@ func (r *Runtime) makeRoot(c *container, image images.Image) error {
 	return nil
 }
 
-// stopSignal returns the signal of the pod, else of the image, else SIGTERM.
+// stopSignal returns the stop signal of the pod, or else of the image, or else SIGTERM.
 func stopSignal(asked runtimeapi.Signal, image string) syscall.Signal {
 	if asked != runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
 		image = strings.TrimPrefix(asked.String(), "SIGNAL_")

@@ -20,10 +20,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// usage is the present use of a container.
+// usage is the current resource usage of a container.
 type usage struct{ cpuNanos, memory, workingSet, rss uint64 }
 
-// ContainerStats returns the use of a container.
+// ContainerStats returns the resource usage of a container.
 func (r *Runtime) ContainerStats(ctx context.Context, id string) (*runtimeapi.ContainerStats, error) {
 	c, err := r.runningContainer(id)
 	if err != nil {
@@ -37,8 +37,8 @@ func (r *Runtime) ContainerStats(ctx context.Context, id string) (*runtimeapi.Co
 }
 
 const (
-	// measureTime bounds the measurement of all containers. A silent sandbox must not hold up the figures of the
-	// others, by which pods are evicted.
+	// measureTime limits the measurement of all containers. A sandbox that does not answer must not delay the
+	// figures of the others, because eviction needs them.
 	measureTime = 10 * time.Second
 	// measuredAtOnce is the number of containers that are measured at the same time.
 	measuredAtOnce = 8
@@ -72,7 +72,7 @@ func (r *Runtime) ListContainerStats(ctx context.Context, filter *runtimeapi.Con
 			return nil
 		})
 	}
-	_ = group.Wait() // none fails
+	_ = group.Wait() // the functions return no errors
 	return slices.DeleteFunc(found, func(s *runtimeapi.ContainerStats) bool { return s == nil }), ctx.Err()
 }
 
@@ -133,7 +133,7 @@ func (r *Runtime) ListPodSandboxStats(_ context.Context, filter *runtimeapi.PodS
 	return list, nil
 }
 
-// measureGroup asks the cgroup, or adds up the processes if there is none.
+// measureGroup reads the usage of the cgroup, or adds up the usage of the processes if there is no cgroup.
 func measureGroup(group shim.Cgroup, state shim.State) usage {
 	switch {
 	case group.V2 != "":
@@ -158,7 +158,7 @@ func (u usage) withMemoryStat(file, inactive, rss string) usage {
 	return u
 }
 
-// clockTicks are the units of CPU time in /proc, by the kernel's interface.
+// clockTicks is the number of CPU time units per second in /proc.
 const clockTicks = 100
 
 func (u *usage) addProcess(pid int) {

@@ -58,7 +58,7 @@ func (c *container) statusMessage(r *Runtime) (*runtimeapi.ContainerStatus, erro
 	return s, nil
 }
 
-// imageSpec returns the image for the pod's status: its name, not the ID in the request of the container.
+// imageSpec returns the image for the pod's status: its name, not the ID from the container's configuration.
 func (c *container) imageSpec() *runtimeapi.ImageSpec {
 	if c.Image == "" {
 		return c.config.GetImage()

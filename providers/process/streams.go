@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// maxOutput bounds the output of each stream that ExecSync keeps.
+// maxOutput limits the output that ExecSync keeps of each stream.
 const maxOutput = 16 << 20
 
 // runningContainer returns a running container.
@@ -68,7 +68,7 @@ func exitError(cmd []string, code int) error {
 	return utilexec.CodeExitError{Err: fmt.Errorf("command %q exited with %d", cmd, code), Code: code}
 }
 
-// limited keeps the first bytes, and lets the writer go on.
+// limited keeps the first maxOutput bytes, and discards the rest without an error.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {
@@ -78,7 +78,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// StreamExec runs a command between the streams of attach.
+// StreamExec runs a command with the streams of attach.
 func (r *Runtime) StreamExec(ctx context.Context, id string, cmd []string, attach api.AttachIO) error {
 	c, err := r.runningContainer(id)
 	if err != nil {
@@ -100,14 +100,14 @@ func (r *Runtime) StreamExec(ctx context.Context, id string, cmd []string, attac
 	return err
 }
 
-// writeComplaint writes to the user why the command did not start: a client that gets an exit code shows nothing else.
+// writeComplaint writes the error to the user's stream: a client that gets an exit code does not show the error.
 func writeComplaint(s shim.Streams, err error) {
 	if out := cmp.Or(s.Stderr, s.Stdout); out != nil { // a terminal has no stderr
 		_, _ = fmt.Fprintf(out, "%v\r\n", err)
 	}
 }
 
-// StreamAttach joins the streams of the main process.
+// StreamAttach connects attach to the streams of the main process.
 func (r *Runtime) StreamAttach(ctx context.Context, id string, attach api.AttachIO) error {
 	c, err := r.runningContainer(id)
 	if err != nil {
@@ -118,7 +118,7 @@ func (r *Runtime) StreamAttach(ctx context.Context, id string, attach api.Attach
 	return shim.Attach(ctx, c.dir, streams)
 }
 
-// streamsOf returns the streams of attach. stop ends the copying of sizes.
+// streamsOf returns the streams of attach. The returned function ends the forwarding of terminal sizes.
 func streamsOf(ctx context.Context, attach api.AttachIO) (shim.Streams, func()) {
 	s := shim.Streams{}
 	if in := attach.Stdin(); in != nil {
@@ -158,7 +158,7 @@ func streamsOf(ctx context.Context, attach api.AttachIO) (shim.Streams, func()) 
 	return s, func() { cancel(); wg.Wait() }
 }
 
-// StreamPort connects stream to a port of the pod, or of the machine if the pod uses its network.
+// StreamPort connects stream to a port of the pod, or of the machine if the pod is in the host network.
 func (r *Runtime) StreamPort(ctx context.Context, sandboxID string, port int32, stream io.ReadWriteCloser) error {
 	s, err := r.findSandbox(sandboxID)
 	if err != nil {

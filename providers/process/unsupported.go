@@ -10,14 +10,14 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// unsupported answers the calls that the runtime does not need.
+// unsupported implements the CRI methods that podruntime does not call.
 type unsupported struct{}
 
 func unimplementedCall(call string) error {
 	return status.Errorf(codes.Unimplemented, "the process provider has no %s", call)
 }
 
-// Exec, Attach and PortForward would return a URL: see StreamExec and the other Stream methods.
+// Exec, Attach and PortForward would have to return a URL; use StreamExec, StreamAttach and StreamPort instead.
 func (unsupported) Exec(context.Context, *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
 	return nil, unimplementedCall("Exec")
 }
@@ -58,7 +58,7 @@ func (unsupported) PodSandboxStats(context.Context, string) (*runtimeapi.PodSand
 	return nil, unimplementedCall("PodSandboxStats")
 }
 
-// UpdateRuntimeConfig ignores the network of pods: the runtime hands out no addresses of it.
+// UpdateRuntimeConfig ignores the pod CIDR of the node: the runtime does not allocate addresses from it.
 func (unsupported) UpdateRuntimeConfig(context.Context, *runtimeapi.RuntimeConfig) error { return nil }
 
 func (unsupported) RuntimeConfig(context.Context) (*runtimeapi.RuntimeConfigResponse, error) {

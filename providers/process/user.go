@@ -19,14 +19,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// account is a user in the files of an image.
+// account is a user in the passwd file of an image.
 type account struct {
 	uid, gid uint32
 	name     string
 	home     string
 }
 
-// setUser sets the user of the container, and returns its home.
+// setUser sets the user of the container, and returns its home directory.
 func (r *Runtime) setUser(spec *shim.Spec, security *runtimeapi.LinuxContainerSecurityContext, image images.Image) (string, error) {
 	if !r.isContained() && security.GetRunAsUser() == nil {
 		spec.UID, spec.GID = uint32(os.Geteuid()), uint32(os.Getegid())
@@ -69,7 +69,7 @@ func (r *Runtime) setUser(spec *shim.Spec, security *runtimeapi.LinuxContainerSe
 	if os.Geteuid() == 0 || r.isContained() {
 		return a.home, nil
 	}
-	// Without root, this process can run containers as its own user only.
+	// Without root, the daemon can run containers only as its own user.
 	if spec.UID != uint32(os.Geteuid()) {
 		return "", status.Errorf(codes.InvalidArgument, "user %d: the daemon is not root, and with isolation %s its containers run as its own user", spec.UID, r.Isolation())
 	}
@@ -126,7 +126,7 @@ func (f accounts) groupsOf(user string) []uint32 {
 	return all
 }
 
-// fileLines are the lines of a file in etc with at least so many fields.
+// fileLines returns the lines of a file in etc that have at least least fields.
 func (f accounts) fileLines(name string, least int) func(func([]string) bool) {
 	return func(yield func([]string) bool) {
 		if f.dir == "" {
@@ -154,7 +154,7 @@ func (f accounts) fileLines(name string, least int) func(func([]string) bool) {
 	}
 }
 
-// Capabilities by number.
+// capabilityNames are the names of the capabilities, indexed by number.
 var capabilityNames = strings.Fields(`CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE
 	NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT
 	SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE
@@ -170,13 +170,12 @@ func capabilityNamesOf(mask uint64) (names []string) {
 	return names
 }
 
-// defaultCapabilities are the capabilities of a root container. MKNOD, which other runtimes grant, is not among
-// them: the devices belong to the machine. So does the network, unless the pod has a network of its own; then it
-// gets NET_RAW, too.
+// defaultCapabilities are the capabilities of a root container. MKNOD, which other runtimes grant, is missing,
+// because the devices belong to the machine. NET_RAW is granted only in a pod with its own network.
 var defaultCapabilities = []string{"CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "SETGID", "SETUID", "SETFCAP", "SETPCAP",
 	"NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE"}
 
-// capabilityMask is the set as a bit mask.
+// capabilityMask returns the capabilities of a container as a bit mask.
 func capabilityMask(privileged, network bool, asked *runtimeapi.Capability) (uint64, error) {
 	if privileged {
 		return ^uint64(0), nil

@@ -27,56 +27,56 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// userNetwork is the network of pods without rights on the machine: one process of this user carries the packets
-// of all pods, and opens connections for them (see decision 52).
+// userNetwork is the pod network that needs no privileges: one process of this user forwards the packets of all
+// pods, and opens connections for them (see decision 52).
 type userNetwork struct {
 	process *networkProcess
-	// denied are the prefixes of the configuration that pods do not reach, and nameservers the DNS servers behind the gateway.
+	// denied are the prefixes that pods cannot reach, by configuration. nameservers are the DNS servers behind
+	// the gateway.
 	denied      []string
 	nameservers func() []string
-	// services are the current addresses that lead elsewhere.
+	// services returns the current addresses that are redirected.
 	services func() []podnet.Service
-	// tunnels is true if pods have network namespaces of the machine's kernel, with a TUN interface. Otherwise a
-	// supervisor has the link of each pod.
+	// tunnels is true if pods have network namespaces with a TUN interface, as with runc and crun. Otherwise the
+	// supervisor of each sandbox holds the link.
 	tunnels bool
 	prefix  netip.Prefix
 	gateway netip.Addr
 
-	// configuring is held during configurations of the network process, and links during changes of the pods
-	// that the daemon attaches. Neither is held for a question of a probe: an answer of the process may take
-	// long.
+	// configuring is held while the network process is configured, and links while the daemon attaches or
+	// detaches pods. Probes take neither lock, because the process may take long to answer.
 	configuring, links sync.Mutex
 	// configured is the last configuration of the network process; guarded by configuring.
 	configured podnet.Config
 
-	mu sync.Mutex // taken last
-	// pods has the sandbox of each address that is taken; guarded by mu.
+	mu sync.Mutex // acquired last
+	// pods has the sandbox of each address in use; guarded by mu.
 	pods map[netip.Addr]*sandbox
-	// last is the address that was taken last; guarded by mu.
+	// last is the address that was allocated last; guarded by mu.
 	last netip.Addr
 	// connection is the connection that configured the network process; guarded by mu.
 	connection *podnet.Connection
-	// lacking has the sandboxes in network namespaces that could not be attached, and why; guarded by mu.
+	// lacking has the reason for each sandbox that could not be attached; guarded by mu.
 	lacking map[string]string
 
 	// every is the interval of checks for changes: followEvery.
 	every time.Duration
-	// tell informs the user of a pod why the pod has no network. An empty reason means that it has a network
-	// again.
+	// tell records an event with the reason why a pod has no network. An empty reason means that the pod has a
+	// network again.
 	tell func(s *sandbox, why string)
-	// told is the last reason for each sandbox without a network; owned by sendChanges.
+	// told is the last recorded reason for each sandbox without a network; owned by sendChanges.
 	told map[string]string
 }
 
 const (
 	// followEvery is the interval of checks for changes of the configuration.
 	followEvery = 10 * time.Second
-	// silentFor is the time after which a network process that does not answer is ended: a process that hangs
+	// silentFor is the time after which a network process that does not answer is killed: a hanging process
 	// serves no pod.
 	silentFor = time.Minute
 )
 
-// openUserNetwork starts the network process, or finds the process of an earlier daemon.
+// openUserNetwork starts the network process, or connects to the process of an earlier daemon.
 func (r *Runtime) openUserNetwork(ctx context.Context) (podNetwork, error) {
 	program, err := r.networkProgram(ctx)
 	if err != nil || program == "" {
@@ -97,8 +97,8 @@ func (r *Runtime) openUserNetwork(ctx context.Context) (podNetwork, error) {
 	return n, nil
 }
 
-// networkProgram returns the program with the network process as a command. It returns "" if pods stay in the
-// network of the machine, and logs that.
+// networkProgram returns the path of the runsc that runs the network process. If there is none, it logs that pods
+// are in the host network, and returns "".
 func (r *Runtime) networkProgram(ctx context.Context) (string, error) {
 	if r.oci.isGVisor() {
 		return r.oci.Program, nil
@@ -154,8 +154,8 @@ func (n *userNetwork) isConnected() bool {
 	return n.connection != nil
 }
 
-// joinNetwork takes an address for a sandbox, and makes the link of a sandbox in a network namespace. Otherwise the
-// supervisor of the sandbox makes the link.
+// joinNetwork allocates an address for a sandbox. With tunnels it also attaches the sandbox; otherwise the
+// supervisor of the sandbox does.
 func (n *userNetwork) joinNetwork(ctx context.Context, s *sandbox) ([]string, error) {
 	if err := n.sendConfig(ctx); err != nil {
 		return nil, err
@@ -193,7 +193,8 @@ func (n *userNetwork) takeAddress(s *sandbox) (netip.Addr, error) {
 	}
 }
 
-// attachLink gives a sandbox in a network namespace its network. A sandbox with a network keeps it.
+// attachLink attaches the network namespace of a sandbox to the network. It does nothing if the sandbox is
+// attached.
 func (n *userNetwork) attachLink(ctx context.Context, s *sandbox, address netip.Addr) error {
 	n.links.Lock()
 	defer n.links.Unlock()
@@ -242,8 +243,7 @@ func (n *userNetwork) restoreLinks(ctx context.Context) {
 	n.lacking = lacking
 }
 
-// tellLacking informs the users of pods that have lost their network, and of pods that have one again: once for
-// each reason.
+// tellLacking reports pods that have lost their network, and pods that have it again, once for each reason.
 func (n *userNetwork) tellLacking(ctx context.Context) {
 	n.mu.Lock()
 	pods, lacking := maps.Clone(n.pods), n.lacking
@@ -268,7 +268,8 @@ func (n *userNetwork) tellLacking(ctx context.Context) {
 	n.told = told
 }
 
-// nextAddress returns the address to try after another one. An address that was given back is used again last.
+// nextAddress returns the address to try after the given one, in turn, so a released address is reused as late as
+// possible.
 func (n *userNetwork) nextAddress(address netip.Addr) netip.Addr {
 	next := address.Next()
 	if !n.prefix.Contains(next.Next()) { // the last address is the broadcast address
@@ -277,7 +278,7 @@ func (n *userNetwork) nextAddress(address netip.Addr) netip.Addr {
 	return next
 }
 
-// leaveNetwork gives back the address of a sandbox.
+// leaveNetwork detaches a sandbox and releases its address.
 func (n *userNetwork) leaveNetwork(ctx context.Context, s *sandbox) error {
 	n.links.Lock()
 	defer n.links.Unlock()
@@ -307,8 +308,8 @@ func (n *userNetwork) addressOf(s *sandbox) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// isLost takes the address of a sandbox of an earlier daemon. It reports whether the sandbox has no place in this
-// network.
+// isLost reserves the address of a sandbox of an earlier daemon. It returns true if the sandbox cannot continue
+// in this network.
 func (n *userNetwork) isLost(s *sandbox) bool {
 	address, err := netip.ParseAddr(s.addresses[0])
 	if err != nil || !n.prefix.Contains(address) || len(s.addresses) != 1 {
@@ -327,7 +328,7 @@ func (n *userNetwork) isLost(s *sandbox) bool {
 
 func (n *userNetwork) hostPorts() bool { return true }
 
-// run starts the network process again whenever it ends, and sends changes to it, until ctx ends. The
+// run restarts the network process whenever it ends, and sends configuration changes to it, until ctx ends. The
 // supervisors of sandboxes attach to the new process.
 func (n *userNetwork) run(ctx context.Context) {
 	var following sync.WaitGroup
@@ -345,8 +346,8 @@ func (n *userNetwork) run(ctx context.Context) {
 	}
 }
 
-// sendChanges sends changes to the network process until ctx ends. A daemon knows no services until it has read them
-// after its start, and running pods need services even if no pod starts.
+// sendChanges sends configuration changes to the network process until ctx ends. After its start the daemon has
+// to read the services first, and running pods need them even if no new pod starts.
 func (n *userNetwork) sendChanges(ctx context.Context) {
 	again := time.NewTicker(n.every)
 	defer again.Stop()
@@ -374,7 +375,7 @@ func (n *userNetwork) sendChanges(ctx context.Context) {
 	}
 }
 
-// endSilent ends the network process if it does not answer for the time patience. run starts another one.
+// endSilent kills the network process if it does not answer within patience. run starts another process.
 func (n *userNetwork) endSilent(ctx context.Context, patience time.Duration) error {
 	n.configuring.Lock() // the network process may be replaced during its configuration
 	defer n.configuring.Unlock()
@@ -394,8 +395,8 @@ func (n *userNetwork) endSilent(ctx context.Context, patience time.Duration) err
 	return n.process.end(ctx)
 }
 
-// waitForEnd returns true when the network process has ended, or may have ended and been replaced. It returns
-// false when ctx ends.
+// waitForEnd waits for the end of the network process. It returns true when the process has ended or may have
+// been replaced, and false when ctx ends.
 func (n *userNetwork) waitForEnd(ctx context.Context) bool {
 	n.mu.Lock()
 	connection := n.connection
@@ -426,7 +427,7 @@ func (n *userNetwork) dropConnection(connection *podnet.Connection) bool {
 	return true
 }
 
-// close ends the network process, unless pods go on with it.
+// close ends the network process, unless pods still use it.
 func (n *userNetwork) close(ctx context.Context, used bool) error {
 	n.configuring.Lock()
 	defer n.configuring.Unlock()
@@ -437,7 +438,7 @@ func (n *userNetwork) close(ctx context.Context, used bool) error {
 	return n.process.end(ctx)
 }
 
-// supervisorLink returns the link from which the supervisor of a sandbox makes the sandbox's network.
+// supervisorLink returns the settings with which the supervisor of a sandbox connects the sandbox to the network.
 func (n *userNetwork) supervisorLink(s *sandbox) *shim.Network {
 	return &shim.Network{
 		Socket: n.process.socket, Pod: n.processPod(s, s.addresses[0]),
@@ -445,7 +446,7 @@ func (n *userNetwork) supervisorLink(s *sandbox) *shim.Network {
 	}
 }
 
-// processPod returns the pod in the form for the network process.
+// processPod returns the description of a pod for the network process.
 func (n *userNetwork) processPod(s *sandbox, address string) podnet.Pod {
 	meta := s.config.GetMetadata()
 	pod := podnet.Pod{Name: meta.GetNamespace() + "/" + meta.GetName(), Address: address, HostPorts: []podnet.HostPort{}}
@@ -460,7 +461,7 @@ func (n *userNetwork) processPod(s *sandbox, address string) podnet.Pod {
 	return pod
 }
 
-// refuseHostPorts refuses ports of the machine that the network process does not forward.
+// refuseHostPorts refuses host ports that the network process cannot forward.
 func refuseHostPorts(config *runtimeapi.PodSandboxConfig) error {
 	for _, p := range config.GetPortMappings() {
 		if p.GetHostPort() > 0 && p.GetProtocol() == runtimeapi.Protocol_SCTP {
@@ -470,7 +471,7 @@ func refuseHostPorts(config *runtimeapi.PodSandboxConfig) error {
 	return nil
 }
 
-// HasPod reports whether the address belongs to a pod. It and the methods below are for probes: see
+// HasPod reports whether the address belongs to a pod. HasPod and the methods below serve probes: see
 // podruntime.Config.Pods.
 func (n *userNetwork) HasPod(address netip.Addr) bool {
 	n.mu.Lock()
@@ -478,13 +479,13 @@ func (n *userNetwork) HasPod(address netip.Addr) bool {
 	return n.pods[address] != nil
 }
 
-// DialPod connects with a port of a pod by TCP.
+// DialPod opens a TCP connection to a port of a pod.
 func (n *userNetwork) DialPod(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	return podnet.Dial(ctx, n.process.socket, to.Addr().String(), to.Port())
 }
 
-// CheckReachable returns an error for addresses that pods cannot reach: the machine's own, denied ones, and
-// IPv6.
+// CheckReachable returns an error for addresses that pods cannot reach: the machine's addresses, denied prefixes,
+// and IPv6.
 func (n *userNetwork) CheckReachable(address netip.Addr) error {
 	has := func(text string) bool {
 		prefix, err := netip.ParsePrefix(text)

@@ -11,11 +11,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// VulnerabilitiesAnnotation is the annotation of a node with the vulnerabilities that are open in its runtime, none or unknown.
+// VulnerabilitiesAnnotation is the node annotation with the unfixed vulnerabilities of the node's runtime, or
+// none, or unknown.
 const VulnerabilitiesAnnotation = "process.virtual-kubelet.io/runtime-vulnerabilities"
 
-// refuseVulnerable returns an error for a runtime that has open vulnerabilities or that cannot be judged. Minor
-// vulnerabilities are shown elsewhere, and are no reason to refuse the runtime.
+// refuseVulnerable returns an error for a runtime that is unknown or has unfixed vulnerabilities. It ignores
+// minor vulnerabilities, which are only reported.
 func refuseVulnerable(program, version string, open []oci.Vulnerability, known bool) error {
 	if !known {
 		return fmt.Errorf("%s says %q, and nothing is known of vulnerabilities in that; use runc, crun or isolation: gvisor", program, version)
@@ -32,7 +33,7 @@ func refuseVulnerable(program, version string, open []oci.Vulnerability, known b
 	return fmt.Errorf("%s is %s, in which %s are open; %s", program, version, vulnerabilityIDs(severe), remedyFor(severe))
 }
 
-// remedyFor returns which version to install instead.
+// remedyFor returns advice on which version to install instead.
 func remedyFor(open []oci.Vulnerability) string {
 	last := open[len(open)-1] // the newest: older ones were fixed before
 	return fmt.Sprintf("install %s or newer, or a package that is patched, or use isolation: gvisor", strings.Join(last.Fixed, " or "))
@@ -46,7 +47,7 @@ func vulnerabilityIDs(list []oci.Vulnerability) string {
 	return strings.Join(ids, ", ")
 }
 
-// openVulnerabilities returns the open vulnerabilities as a node shows them.
+// openVulnerabilities returns the value of VulnerabilitiesAnnotation.
 func (o *ociRuntime) openVulnerabilities() string {
 	switch {
 	case !o.known:
@@ -57,7 +58,7 @@ func (o *ociRuntime) openVulnerabilities() string {
 	return vulnerabilityIDs(o.open)
 }
 
-// shownVersion is the isolation with the version of its runtime, as a node shows it.
+// shownVersion returns the isolation and the version of its runtime, for the node's status.
 func (r *Runtime) shownVersion() string {
 	if r.oci == nil {
 		return r.Isolation()
