@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo is the program of the first pod of `make up`. It needs no files except itself.
+// Command demo is the program of the first pod of `make up`. The program needs no other files.
 //
 // It prints a line each second and serves HTTP on PORT. Under other names it is a small tool for use in its
 // container: cat, env, exit, hostname, id, ls, sleep, and tar for kubectl cp. The shell of the image is a
@@ -151,7 +151,7 @@ func sleepSeconds(args []string) error {
 	return err
 }
 
-// startLingering starts processes in sessions of their own that ignore the signals to end.
+// startLingering starts processes in their own sessions that ignore SIGTERM and similar signals.
 func startLingering(args []string) error {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
 	depth := 2
@@ -189,8 +189,8 @@ func eatInChild(mebibytes string) error {
 	return nil
 }
 
-// useMemory uses so many MiB of memory, and then waits. After "child", a child process uses the memory instead, and
-// this process ends with the exit code of the child, as a shell would.
+// useMemory allocates the given number of MiB, and then waits. With "child" as the first argument, a child
+// process allocates the memory, and this process ends with the exit code of the child, as a shell would.
 func useMemory(args []string) error {
 	if len(args) == 2 && args[0] == "child" {
 		return eatInChild(args[1])

@@ -40,7 +40,7 @@ func runTar(args []string) error {
 	return fmt.Errorf("want cf - PATH, or xf - [-C DIR], got %q", args)
 }
 
-// packFiles writes the files at path.
+// packFiles writes the files at path to a tar archive.
 func packFiles(out io.Writer, path string) error {
 	w := tar.NewWriter(out)
 	err := filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
@@ -76,7 +76,7 @@ func packFiles(out io.Writer, path string) error {
 	return w.Close()
 }
 
-// unpackFiles writes files and directories below dir.
+// unpackFiles extracts the files and directories of a tar archive into dir.
 func unpackFiles(in io.Reader, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -117,7 +117,7 @@ func writeFile(root *os.Root, name string, mode fs.FileMode, content io.Reader) 
 	return err
 }
 
-// decodeBase64 implements the part of base64 that copies of files into a container use: "-d".
+// decodeBase64 implements "base64 -d", which copying files into a container needs.
 func decodeBase64(args []string) error {
 	if len(args) != 1 || args[0] != "-d" {
 		return errors.New("want -d")

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// printSize prints the rows and columns of its terminal, and again after each change, until its input ends.
+// printSize prints the rows and columns of its terminal, now and after each change, until its input ends.
 func printSize([]string) error {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command supervisor is provider process's process for each container, as a separate program without the parts
-// of the daemon. The whole program would take 15 ms of CPU at each start, and memory for as long as the
-// container runs. Beside the daemon the program is named virtual-kubelet-container. Without it the daemon's own
-// program does the same.
+// Command supervisor is the supervisor process that the process provider runs for each container, as a separate
+// small program. The daemon's binary would take 15 ms of CPU at each start, and more memory as long as the
+// container runs. The program must be in the directory of the daemon, under the name virtual-kubelet-container.
+// Otherwise the daemon's binary is used.
 package main
 
 import (
 	"fmt"
 	"os"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim" // in a shim, the init function of this package ends the process
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim" // in a shim, the init function of this package runs the shim and exits
 )
 
 func main() {

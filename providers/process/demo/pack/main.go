@@ -2,8 +2,8 @@
 
 // Command pack makes an image archive of one program that needs no other files.
 //
-// Usage: pack -name demo -o demo.tar PROGRAM TOOL...: the program is started by the image, and is in
-// /bin under the names of the tools too.
+// Usage: pack -name demo -o demo.tar PROGRAM TOOL... The program is the entrypoint of the image, and is in /bin
+// under the names of the tools, too.
 package main
 
 import (
@@ -65,7 +65,7 @@ func writeImage(out, tag, shell, arch, program string, tools []string) error {
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		return err
 	}
-	// The file is renamed at the end: a daemon may look at the directory meanwhile.
+	// Rename the file at the end, because a daemon may read the directory at any time.
 	if err := tarball.WriteToFile(out+".new", parsed, image); err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@
 // Command shell is sh in the image of the first pod: mvdan.cc/sh, whose interpreter needs no other program. It
 // runs a command (-c), files, and lines from standard input. It shows a prompt if standard input is a terminal.
 //
-// The surprise: it has no job control. Ctrl-C ends the running command, and never the shell.
+// The surprise: it has no job control. Ctrl-C ends the running command, not the shell.
 package main
 
 import (
@@ -75,7 +75,7 @@ func runScript(r *interp.Runner, source io.Reader, name string) error {
 	return r.Run(context.Background(), program)
 }
 
-// runInteractive runs line by line. It prints the error of a line, and goes on with the next line.
+// runInteractive runs commands line by line. It prints the error of a line, and continues with the next line.
 func runInteractive(r *interp.Runner, stdin io.Reader, stdout, stderr io.Writer) error {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt) // the prompt ignores the signal

@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Command generate writes the compiled seccomp filters of gVisor's sandboxes, for the options that provider process starts them
-// with. It takes a minute or two: gVisor compiles those for all options.
+// Command generate writes the compiled seccomp filters for the sandbox options that the process provider uses. It
+// takes a minute or two, because gVisor compiles the filters for all options.
 package main
 
 import (
@@ -17,7 +17,8 @@ import (
 	"gvisor.dev/gvisor/runsc/boot/filter/config"
 )
 
-// used is what the options of the sandboxes have in common: the platform that works everywhere, and no devices of the machine.
+// used are the options that all sandboxes have in common: the platform that works everywhere, and no devices of
+// the machine.
 var used = []string{`Platform="systrap"`, "NVProxy=false", "TPUProxy=false", "RDMAProxy=false"}
 
 func main() {
@@ -34,7 +35,7 @@ func writePrograms(path string) error {
 	if err != nil {
 		return err
 	}
-	var lines []string // a line for each program
+	var lines []string // one line for each filter
 	for _, p := range programs {
 		if !isUsed(p.Name) {
 			continue
@@ -49,19 +50,19 @@ func writePrograms(path string) error {
 	return os.WriteFile(path, []byte("[\n"+strings.Join(lines, ",\n")+"\n]\n"), 0o644)
 }
 
-// ownPID makes variables of the places where the program has the id of this process. The rules of systrap take it from the process
-// that compiles, where it should be that of the sandbox.
+// ownPID replaces the PID of this process in the filter by a variable. gVisor's systrap rules contain the PID of
+// the compiling process, but need the PID of the sandbox.
 func ownPID(p precompiledseccomp.Program) {
 	const name = "self_pid_low32bits"
 	for i, word := range p.Bytecode32 {
 		if word == uint32(os.Getpid()) {
 			p.VarOffsets[name] = append(p.VarOffsets[name], i)
-			p.Bytecode32[i] = 0 // the file is the same each time
+			p.Bytecode32[i] = 0 // makes the output reproducible
 		}
 	}
 }
 
-// isUsed reports whether provider process starts sandboxes with these options.
+// isUsed reports whether the process provider uses the options with this name.
 func isUsed(name string) bool {
 	for _, option := range used {
 		if !strings.Contains(name, option) {

@@ -15,30 +15,30 @@ const (
 	maxConnections = 4096
 	maxHalfOpen    = 256
 	maxFlows       = 1024
-	// maxQueries is the largest number of unanswered questions to nameservers.
+	// maxQueries is the maximum number of unanswered DNS queries.
 	maxQueries = 256
-	// maxPodMemory limits the buffers of a pod's connections, less the least share of each.
+	// maxPodMemory limits the buffers of a pod's connections, beyond the minimum of each connection.
 	maxPodMemory = 64 << 20
-	// maxMemory is the same for all pods.
+	// maxMemory is the same limit for all pods together.
 	maxMemory = 512 << 20
 )
 
-// supply is a resource of the process; pods take from it.
+// supply is a resource of the process that the pods share.
 type supply struct {
 	mu sync.Mutex
-	// free is guarded by mu, as the allowances are.
+	// free is guarded by mu, like the fields of the allowances.
 	free int
 }
 
-// allowance is the part of a supply that one pod may take. A pod never gets more than it leaves for all others,
-// so one pod gets at most half of the supply, and two pods a third each.
+// allowance is the part of a supply that one pod uses. A pod can never use more than it leaves free, so one pod
+// gets at most half of the supply, and two pods get a third each.
 type allowance struct {
 	of    *supply
 	limit int
 	used  int // guarded by of.mu
 }
 
-// takeUnits takes n, or nothing.
+// takeUnits takes n units, or none. It reports whether it took them.
 func (a *allowance) takeUnits(n int) bool {
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
@@ -50,8 +50,8 @@ func (a *allowance) takeUnits(n int) bool {
 	return true
 }
 
-// takeShare takes an eighth of the rest that the pod may take, between least and most. It returns 0 if the rest
-// is below least.
+// takeShare takes an eighth of the units that the pod may still take, at least least and at most most. It returns
+// 0 if the pod may take less than least.
 func (a *allowance) takeShare(least, most int) int {
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
@@ -77,7 +77,7 @@ const podFiles = 2
 
 var errFiles = errors.New("the network process has no file descriptors left: raise its limit (ulimit -Hn)")
 
-// reserveUnits takes n for the process itself, completely or not at all.
+// reserveUnits takes n units for the process itself, or none. It reports whether it took them.
 func (s *supply) reserveUnits(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *supply) releaseUnits(n int) {
 	s.free += n
 }
 
-// counter counts the things of one kind that a pod holds.
+// counter counts the resources of one kind that a pod holds.
 type counter struct {
 	limit int32
 	n     atomic.Int32

@@ -9,8 +9,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
 
-// completeTCP sets the checksum of a TCP packet, which sandboxes leave out. A checksum of UDP may be left out on IPv4 (RFC 768). Sandboxes send
-// no TCP in fragments.
+// completeTCP sets the checksum of a TCP packet, which sandboxes leave out. UDP needs no checksum on IPv4 (RFC
+// 768). Sandboxes never fragment TCP.
 func completeTCP(packet []byte) {
 	h := header.IPv4(packet)
 	if h.Protocol() != uint8(header.TCPProtocolNumber) || h.More() || h.FragmentOffset() != 0 {
@@ -23,7 +23,7 @@ func completeTCP(packet []byte) {
 	setChecksum(packet, packet[start:start+header.TCPMinimumSize], checksum.Checksum(packet[start+header.TCPMinimumSize:], 0))
 }
 
-// setChecksum sets the checksum in the header of a TCP segment; data is the sum of the bytes after it.
+// setChecksum sets the checksum in the header of a TCP segment; data is the checksum of the payload.
 func setChecksum(network header.IPv4, segment header.TCP, data uint16) {
 	size := network.TotalLength() - uint16(network.HeaderLength())
 	segment.SetChecksum(0)

@@ -21,14 +21,14 @@ import (
 	"gvisor.dev/gvisor/pkg/waiter"
 )
 
-// connection is a TCP connection between the stack and a pod.
+// connection is a TCP connection between the network stack and a pod.
 type connection struct {
 	slot *slot
 	ep   tcpip.Endpoint
 	wq   *waiter.Queue
 }
 
-// stream is the other side: a connection of the machine.
+// stream is the other side of a connection: a socket of the machine.
 type stream interface {
 	net.Conn
 	CloseWrite() error
@@ -38,7 +38,7 @@ type stream interface {
 // errRefused means that the pod refused a connection or did not answer.
 var errRefused = errors.New("refused")
 
-// connectTo opens a connection of the stack with the pod. It is half-open until the pod has answered.
+// connectTo opens a connection from the stack to the pod. The connection is half-open until the pod answers.
 func (p *pod) connectTo(ctx context.Context, from, to tcpip.FullAddress) (*connection, error) {
 	fail := func(err error) (*connection, error) {
 		return nil, fmt.Errorf("connect to %s:%d: %w", to.Addr, to.Port, err)
@@ -83,13 +83,13 @@ func (p *pod) connectTo(ctx context.Context, from, to tcpip.FullAddress) (*conne
 	return fail(errors.New(terr.String()))
 }
 
-// refusal is an errRefused with the message of the stack.
+// refusal is an errRefused with the error text of the stack.
 type refusal struct{ text string }
 
 func (r refusal) Error() string        { return r.text }
 func (r refusal) Is(target error) bool { return target == errRefused }
 
-// limitBuffers sets the buffers of the connection to its share.
+// limitBuffers limits the buffers of the connection to its share.
 func (c *connection) limitBuffers() {
 	size := int64(min(c.slot.share/2, bufferMost))
 	c.ep.SocketOptions().SetReceiveBufferSize(size, true)
@@ -101,13 +101,13 @@ func (c *connection) abortConnection() {
 	c.awaitRelease()
 }
 
-// joinStreams copies between both sides until both have ended, and closes them. It passes on the end of one direction,
-// and failures.
+// joinStreams copies data between both sides until both have ended, and closes them. It propagates the end of one
+// direction and failures.
 func (c *connection) joinStreams(other stream) {
 	abort := func() {
 		c.ep.Abort()
 		if t, ok := other.(*net.TCPConn); ok {
-			_ = t.SetLinger(0) // its peer sees a reset, too
+			_ = t.SetLinger(0) // the peer gets a reset, too
 		}
 		_ = other.Close()
 	}
@@ -128,7 +128,7 @@ func (c *connection) joinStreams(other stream) {
 }
 
 // copyOut copies from the pod, and reports whether the copy ended normally. Data goes from the stack to the
-// kernel without a buffer between.
+// kernel without an intermediate buffer.
 func (c *connection) copyOut(to stream) bool {
 	raw, err := to.SyscallConn()
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *connection) copyOut(to stream) bool {
 	write := func(fd uintptr) bool {
 		w = socketWriter{fd: int(fd)}
 		_, terr = c.ep.Read(&w, tcpip.ReadOptions{})
-		return !w.full // otherwise the function is called again when there is room
+		return !w.full // otherwise RawConn.Write calls the function again when the socket is writable
 	}
 	for {
 		if err := raw.Write(write); err != nil || w.err != nil {
@@ -160,7 +160,7 @@ func (c *connection) copyOut(to stream) bool {
 	}
 }
 
-// socketWriter writes as much as a socket accepts without waiting.
+// socketWriter writes as much as a socket accepts without blocking.
 type socketWriter struct {
 	fd   int
 	full bool
@@ -186,7 +186,7 @@ func (w *socketWriter) Write(b []byte) (n int, err error) {
 }
 
 // copyIn copies to the pod, and reports whether the copy ended normally. Data goes from the kernel to the stack
-// without a buffer between.
+// without an intermediate buffer.
 func (c *connection) copyIn(from stream) bool {
 	raw, err := from.SyscallConn()
 	if err != nil {
@@ -199,7 +199,7 @@ func (c *connection) copyIn(from stream) bool {
 	var terr tcpip.Error
 	read := func(fd uintptr) bool {
 		if r.measureSocket(int(fd)); r.empty {
-			return false // the function is called again when there is data
+			return false // RawConn.Read calls the function again when the socket is readable
 		}
 		if r.err == nil && !r.ended {
 			_, terr = c.ep.Write(&r, tcpip.WriteOptions{})
@@ -230,13 +230,13 @@ type socketReader struct {
 	err          error
 }
 
-// measureSocket finds out how much data the socket has.
+// measureSocket sets size to the amount of data in the socket.
 func (r *socketReader) measureSocket(fd int) {
 	*r = socketReader{fd: fd}
 	if r.size, r.err = unix.IoctlGetInt(fd, unix.TIOCINQ); r.err != nil || r.size > 0 {
 		return
 	}
-	// A look at the next byte separates no data, the end and an error.
+	// Peek at the next byte to distinguish no data, EOF and an error.
 	var next [1]byte
 	var n int
 	var err error
@@ -251,14 +251,14 @@ func (r *socketReader) measureSocket(fd int) {
 	case n == 0:
 		r.ended = true
 	default:
-		r.size = n // data came meanwhile
+		r.size = n // data has arrived since the first check
 	}
 }
 
-// Len is the number of bytes that can be read without waiting.
+// Len returns the number of bytes that can be read without blocking.
 func (r *socketReader) Len() int { return r.size }
 
-// Read reads no more than Len.
+// Read reads at most Len bytes.
 func (r *socketReader) Read(b []byte) (n int, err error) {
 	if b = b[:min(len(b), r.size)]; len(b) == 0 {
 		return 0, nil
@@ -277,8 +277,8 @@ func (r *socketReader) Read(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// awaitRelease closes the connection, and keeps its slot until the stack has released the connection. A pod that does
-// not end its side pays with its own slots.
+// awaitRelease closes the connection, and keeps its slot until the stack has released the connection. So a pod
+// that does not close its side uses up its own slots.
 func (c *connection) awaitRelease() {
 	c.ep.Close()
 	late := time.NewTimer(finWait)
@@ -305,7 +305,7 @@ func (c *connection) isReleased() bool {
 	return false
 }
 
-// datagramBuffers have room for a datagram each.
+// datagramBuffers is a pool of buffers for one datagram each.
 var datagramBuffers = bufferPool(64 << 10)
 
 func bufferPool(size int) sync.Pool {

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// dnsHeader is the size of the header of a message.
+	// dnsHeader is the size of the header of a DNS message.
 	dnsHeader = 12
-	// silence is the time for which a nameserver that did not answer is asked last.
+	// silence is the time for which a nameserver that did not answer is tried last.
 	silence = 10 * time.Second
 )
 
-// startQuery sends a pod's question to the nameservers, and delivers the answer. Each question has a socket of its own,
-// so its port cannot be guessed.
+// startQuery sends a pod's query to the nameservers, and delivers the answer. Each query has its own socket, so
+// its port cannot be guessed.
 func (f *flow) startQuery(servers []netip.AddrPort, query []byte) {
 	p := f.slot.pod
 	if len(query) < dnsHeader || !p.queries.takeOne() {
@@ -63,7 +63,7 @@ func (f *flow) queryServers(servers []netip.AddrPort, query []byte) {
 	}
 }
 
-// exchangeQuery asks one nameserver.
+// exchangeQuery sends a query to one nameserver, and returns the size of the answer.
 func exchangeQuery(server netip.AddrPort, query, answer []byte) (int, error) {
 	c, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(server))
 	if err != nil {
@@ -81,20 +81,20 @@ func exchangeQuery(server netip.AddrPort, query, answer []byte) (int, error) {
 		if err != nil {
 			return 0, fmt.Errorf("ask nameserver %s: %w", server, err)
 		}
-		// An answer has the number of the question, and the bit of a response.
+		// An answer has the ID of the query, and the response bit.
 		if n >= dnsHeader && answer[0] == query[0] && answer[1] == query[1] && answer[2]&0x80 != 0 {
 			return n, nil
 		}
 	}
 }
 
-// silentServers records the nameservers that did not answer lately.
+// silentServers records the nameservers that did not answer recently.
 type silentServers struct {
 	mu    sync.Mutex
 	until map[netip.AddrPort]time.Time // guarded by mu
 }
 
-// sortServers returns the servers, the answering servers first.
+// sortServers returns the servers, with the silent servers last.
 func (s *silentServers) sortServers(servers []netip.AddrPort) []netip.AddrPort {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"gvisor.dev/gvisor/pkg/seccomp"
 )
 
-// installFilter allows the system calls that carry packets and the calls of Go's runtime. All others fail: an
-// attacker who takes over this process gets no file, no program, no process and no namespace.
+// installFilter allows the system calls for packets and for Go's runtime. All others fail, so an attacker who
+// takes over this process cannot open files, run programs, control processes or create namespaces.
 func installFilter() error {
 	program := seccomp.Program{
 		RuleSets: []seccomp.RuleSet{{Rules: allowedCalls(), Action: seccomp.Allow}},
@@ -80,7 +80,7 @@ func allowedCalls() seccomp.SyscallRules {
 
 const socketFlags = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
 
-// socketOptions allows to set these options of sockets, each a level and a name.
+// socketOptions allows setting these socket options, each given as a level and a name.
 func socketOptions(list ...[2]uintptr) seccomp.SyscallRule {
 	var or seccomp.Or
 	for _, o := range list {

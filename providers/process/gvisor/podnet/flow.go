@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// flowIdle and dnsIdle end a flow after this time without data. answeredIdle ends a flow whose questions are
-	// all answered.
+	// flowIdle and dnsIdle are the times without data after which a flow ends. answeredIdle is the time for a
+	// flow without unanswered queries.
 	flowIdle     = 60 * time.Second
 	dnsIdle      = 10 * time.Second
 	answeredIdle = time.Second
@@ -24,22 +24,23 @@ const (
 	flowBuffer = 64 << 10
 )
 
-// flow is the datagrams between one port of a pod and one port elsewhere.
+// flow carries the datagrams between one port of a pod and one port outside.
 type flow struct {
 	slot *slot
 	ep   tcpip.Endpoint
 	wq   *waiter.Queue
 	idle time.Duration
-	// out gets a datagram of the pod, and must not keep it. closeOut closes the other side.
+	// out sends a datagram of the pod, and must not keep it. closeOut closes the other side.
 	out      func(datagram []byte)
 	closeOut func()
-	used     atomic.Int64 // when the last datagram came, in nanoseconds of Unix time
-	// questions counts the unanswered questions. A flow without any question is not about DNS.
+	used     atomic.Int64 // arrival of the last datagram, in nanoseconds of Unix time
+	// questions is the number of unanswered DNS queries. Flows for other protocols have none.
 	questions atomic.Int32
 	asks      bool
 }
 
-// runFlow carries datagrams of the pod until the flow is idle, closed, or the pod ends; then it releases everything.
+// runFlow forwards datagrams of the pod until the flow is idle or closed, or the pod ends. Then it releases all
+// resources.
 func (f *flow) runFlow() {
 	f.ep.SocketOptions().SetReceiveBufferSize(int64(f.slot.share), true)
 	f.recordUse()
@@ -86,8 +87,8 @@ func (f *flow) carryDatagrams() {
 	}
 }
 
-// idleLimit returns how long the flow may be idle now. It is short after answers: a program that uses a new port
-// for each question must not use up the pod's flows.
+// idleLimit returns the current idle timeout of the flow. It is short if all queries are answered: a program that
+// uses a new port for each query must not use up the pod's flows.
 func (f *flow) idleLimit() time.Duration {
 	if f.asks && f.questions.Load() == 0 {
 		return answeredIdle
@@ -95,7 +96,7 @@ func (f *flow) idleLimit() time.Duration {
 	return f.idle
 }
 
-// deliverDatagram sends a datagram to the pod. A datagram that does not fit is lost.
+// deliverDatagram sends a datagram to the pod. A datagram that does not fit into the buffer is dropped.
 func (f *flow) deliverDatagram(datagram []byte) {
 	f.recordUse()
 	_, _ = f.ep.Write(bytes.NewReader(datagram), tcpip.WriteOptions{})

@@ -26,7 +26,7 @@ const (
 	acceptPause = time.Second / 4
 )
 
-// openHostPorts opens the ports of the machine that lead to the pod: all or none.
+// openHostPorts opens all host ports of the pod, or none.
 func (p *pod) openHostPorts(ports []HostPort) error {
 	for _, h := range ports {
 		open := p.listenTCP
@@ -55,7 +55,7 @@ func (p *pod) listenTCP(h HostPort) error {
 		return err
 	}
 	p.keepListener(l)
-	// The library cannot read the machine's limit of the backlog in this process.
+	// Set the backlog here: in this process, Go cannot read the machine's limit.
 	if raw, err := l.(*net.TCPListener).SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.Listen(int(fd), backlog) })
 	}
@@ -69,7 +69,7 @@ func (p *pod) keepListener(l interface{ Close() error }) {
 	p.listeners = append(p.listeners, l)
 }
 
-// acceptAll joins connections of a listener with the port of the pod, until it is closed.
+// acceptAll forwards connections of a listener to the port of the pod, until the listener is closed.
 func (p *pod) acceptAll(l *net.TCPListener, port uint16) {
 	for {
 		in, err := l.AcceptTCP()
@@ -99,7 +99,7 @@ func (p *pod) joinIn(in *net.TCPConn, port uint16) {
 	cancel()
 	p.halfOpen.returnOne()
 	if err != nil {
-		_ = in.SetLinger(0) // the client sees a reset, as from a pod that refuses
+		_ = in.SetLinger(0) // the client gets a reset, as from a refusing pod
 		_ = in.Close()
 		return
 	}
@@ -117,7 +117,7 @@ func (p *pod) listenUDP(h HostPort) error {
 	return nil
 }
 
-// clients are the flows of the clients of a UDP port of the machine, by client.
+// clients has the flows of a UDP host port by client.
 type clients struct {
 	pod    *pod
 	socket *net.UDPConn

@@ -19,17 +19,17 @@ import (
 	"gvisor.dev/gvisor/runsc/config"
 )
 
-// JoinConfig is the network of a sandbox, as the command join reads it.
+// JoinConfig is the input of the join command: the network of a sandbox.
 type JoinConfig struct {
 	Address netip.Addr `json:"address"`
 	Gateway netip.Addr `json:"gateway"`
 	MTU     uint32     `json:"mtu"`
 }
 
-// cardName is the name of the network card in a sandbox.
+// cardName is the name of the network interface in a sandbox.
 const cardName = "eth0"
 
-// joinSandbox gives a running sandbox its network: loopback, and a card on the socket.
+// joinSandbox gives a running sandbox its network: loopback, and an interface on the socket.
 func joinSandbox(control string, card *os.File, input io.Reader) error {
 	var c JoinConfig
 	if err := json.NewDecoder(input).Decode(&c); err != nil {
@@ -41,7 +41,7 @@ func joinSandbox(control string, card *os.File, input io.Reader) error {
 	if tun, err := isTUN(int(card.Fd())); err != nil || tun {
 		return fmt.Errorf("descriptor 3 is not a unix socket of type SOCK_SEQPACKET (%w)", err)
 	}
-	_ = unix.SetsockoptInt(int(card.Fd()), unix.SOL_SOCKET, unix.SO_SNDBUF, socketBuffer) // less is slower, and works
+	_ = unix.SetsockoptInt(int(card.Fd()), unix.SOL_SOCKET, unix.SO_SNDBUF, socketBuffer) // a smaller buffer is only slower
 	sandbox, err := client.ConnectTo(control)
 	if err != nil {
 		return fmt.Errorf("connect to the sandbox: %w", err)
@@ -53,8 +53,8 @@ func joinSandbox(control string, card *os.File, input io.Reader) error {
 	return nil
 }
 
-// sandboxLinks returns the network cards of a sandbox. Its stack neither computes nor compares checksums of TCP and
-// UDP, because packets stay in memory. It does not merge segments: that is slower here by orders of magnitude.
+// sandboxLinks returns the network interfaces of a sandbox. The sandbox neither computes nor verifies TCP and UDP
+// checksums, because packets stay in memory. GRO is off, because it is slower here by orders of magnitude.
 func sandboxLinks(c JoinConfig, card *os.File) *boot.CreateLinksAndRoutesArgs {
 	return &boot.CreateLinksAndRoutesArgs{
 		FilePayload:   urpc.FilePayload{Files: []*os.File{card}},

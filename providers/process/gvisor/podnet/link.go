@@ -13,8 +13,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
-// link is the network card of the stack: all pods are behind it. Like the cards of pods, it has no header and no
-// address.
+// link is the network interface of the stack: all pods are behind it. Like the interfaces of pods, it has no link
+// header and no link address.
 type link struct {
 	network    *Network
 	mtu        atomic.Uint32
@@ -23,13 +23,13 @@ type link struct {
 
 var _ stack.LinkEndpoint = (*link)(nil)
 
-// deliverPacket gives a packet to the stack.
+// deliverPacket passes a packet to the stack.
 func (l *link) deliverPacket(pkt *stack.PacketBuffer) {
 	l.dispatcher.DeliverNetworkPacket(ipv4.ProtocolNumber, pkt)
 }
 
-// WritePackets sends packets to the pods with their addresses. It never fails: a packet that a pod does not
-// accept is lost, as on any network.
+// WritePackets sends packets to the pods by destination address. It never fails: a packet that a pod does not
+// accept is dropped.
 func (l *link) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {
 	for _, pkt := range pkts.AsSlice() {
 		h := header.IPv4(pkt.NetworkHeader().Slice())
@@ -44,50 +44,50 @@ func (l *link) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {
 	return pkts.Len(), nil
 }
 
-// Attach is called when the stack makes its card.
+// Attach implements stack.LinkEndpoint. The stack calls it when it creates the interface.
 func (l *link) Attach(d stack.NetworkDispatcher) {
 	if d != nil {
 		l.dispatcher = d
 	}
 }
 
-// IsAttached reports whether the stack has its card.
+// IsAttached reports whether the stack has created the interface.
 func (l *link) IsAttached() bool { return l.dispatcher != nil }
 
-// MTU returns the MTU of the configuration.
+// MTU returns the configured MTU.
 func (l *link) MTU() uint32 { return l.mtu.Load() }
 
-// SetMTU sets the size of the largest packet.
+// SetMTU sets the MTU.
 func (l *link) SetMTU(mtu uint32) { l.mtu.Store(mtu) }
 
-// MaxHeaderLength is 0: packets have no header of the link.
+// MaxHeaderLength returns 0: packets have no link header.
 func (*link) MaxHeaderLength() uint16 { return 0 }
 
-// LinkAddress is empty.
+// LinkAddress returns no address.
 func (*link) LinkAddress() tcpip.LinkAddress { return "" }
 
 // SetLinkAddress does nothing.
 func (*link) SetLinkAddress(tcpip.LinkAddress) {}
 
-// Capabilities turns off the checksums of TCP and UDP, because packets come and go by memory. The kernel
-// compares the checksums of a TUN device; the device's nic computes them.
+// Capabilities turns off TCP and UDP checksums, because packets stay in memory. The kernel verifies checksums on
+// a TUN device; there, nic computes them.
 func (*link) Capabilities() stack.LinkEndpointCapabilities {
 	return stack.CapabilityRXChecksumOffload | stack.CapabilityTXChecksumOffload
 }
 
-// Wait has nothing to wait for.
+// Wait does nothing.
 func (*link) Wait() {}
 
-// ARPHardwareType returns that there is no ARP.
+// ARPHardwareType returns ARPHardwareNone.
 func (*link) ARPHardwareType() header.ARPHardwareType { return header.ARPHardwareNone }
 
-// AddHeader adds none.
+// AddHeader does nothing.
 func (*link) AddHeader(*stack.PacketBuffer) {}
 
-// ParseHeader finds none.
+// ParseHeader returns true: there is no header to parse.
 func (*link) ParseHeader(*stack.PacketBuffer) bool { return true }
 
-// Close has nothing to close: pods are detached by themselves.
+// Close does nothing: Network detaches the pods.
 func (*link) Close() {}
 
 // SetOnCloseAction does nothing.

@@ -20,13 +20,13 @@ import (
 	gvisorlog "gvisor.dev/gvisor/pkg/log"
 )
 
-// passed is the file descriptor that both commands get from their parent.
+// passed is the file descriptor that both commands inherit from their parent.
 const passed = 3
 
 // Main runs a command of `runsc podnet`, and returns its exit code:
 //
-//	serve                  the network process. Descriptor 3 is a unix socket of type SOCK_SEQPACKET that listens.
-//	join CONTROL_SOCKET    gives a sandbox its network. Descriptor 3 is the sandbox's end of the network card, input is a JoinConfig.
+//	serve                  the network process. Descriptor 3 is a listening unix socket of type SOCK_SEQPACKET.
+//	join CONTROL_SOCKET    gives a sandbox its network. Descriptor 3 is the sandbox's end of the link, stdin has a JoinConfig.
 func Main(args []string) int {
 	err := errors.New("usage: runsc podnet serve | runsc podnet join CONTROL_SOCKET")
 	switch {
@@ -42,11 +42,10 @@ func Main(args []string) int {
 	return 0
 }
 
-// memoryLimit is the size at which the garbage collector begins to work hard. At rest the process has a tenth of
-// it.
+// memoryLimit is the soft memory limit of Go's runtime. An idle process uses a tenth of it.
 const memoryLimit = 384 << 20
 
-// serveNetwork is the network process. It ends by SIGTERM, and when it has no users any more.
+// serveNetwork runs the network process. It ends on SIGTERM, and when it has no pods and no clients.
 func serveNetwork(logger *log.Logger) error {
 	file := os.NewFile(passed, "listener")
 	listener, err := net.FileListener(file)
@@ -58,14 +57,13 @@ func serveNetwork(logger *log.Logger) error {
 	if !ok || l.Addr().Network() != "unixpacket" {
 		return fmt.Errorf("descriptor 3 is a socket of %s, not a unix socket of type SOCK_SEQPACKET", listener.Addr().Network())
 	}
-	l.SetUnlinkOnClose(false)                                     // the path, if there is one, belongs to the maker of the socket
-	signal.Ignore(syscall.SIGPIPE)                                // a lost reader of the log must not end the network
+	l.SetUnlinkOnClose(false)                                     // the path, if any, belongs to the creator of the socket
+	signal.Ignore(syscall.SIGPIPE)                                // the end of the log's reader must not end the network
 	gvisorlog.Log().Emitter = &gvisorlog.Writer{Next: io.Discard} // pods must not fill the log; some packages keep the logger
-	debug.SetMemoryLimit(memoryLimit)                             // live memory is bounded by allowances
-	debug.SetGCPercent(50)                                        // little memory lives long, and much is used once
+	debug.SetMemoryLimit(memoryLimit)                             // allowances limit the live memory
+	debug.SetGCPercent(50)                                        // most allocations are short-lived
 	if processors := runtime.GOMAXPROCS(0) / 2; processors > 0 {
-		// Each packet also wakes the other end. A second processor here would take the processor that the
-		// sandbox needs.
+		// Each packet also wakes the other end: more processors here would compete with the sandbox for CPU.
 		runtime.GOMAXPROCS(processors)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)

@@ -25,13 +25,14 @@ import (
 
 const (
 	nicID = 1
-	// bufferDefault and bufferMost are the buffers of connections without a share: see connection.limitBuffers.
+	// bufferDefault and bufferMost are the buffer sizes of connections without a share: see
+	// connection.limitBuffers.
 	bufferDefault = 256 << 10
 	bufferMost    = 4 << 20
-	// timeWait is short: between two ends on one machine no packet is on its way for longer, and a pod must not
-	// fill the memory with such connections.
+	// timeWait is the duration of TIME_WAIT. It is short, because no packet is in transit for longer on one
+	// machine, and such connections must not use up the memory.
 	timeWait = time.Second
-	// finWait is the time to wait for the end of a connection that the pod does not end itself.
+	// finWait is the timeout for a pod to close its side of a connection.
 	finWait = 10 * time.Second
 )
 
@@ -41,7 +42,7 @@ type Network struct {
 	link    *link
 	machine *machine
 	log     *log.Logger
-	// owns reports whether an address is the machine's.
+	// owns reports whether an address belongs to the machine.
 	owns          func(netip.Addr) (bool, error)
 	files, memory supply
 	policy        atomic.Pointer[policy] // written under mu
@@ -51,7 +52,8 @@ type Network struct {
 	mu sync.Mutex // for writers of policy and pods
 }
 
-// newNetwork returns a network without pods that may use so many file descriptors. The caller closes it.
+// newNetwork returns a network without pods. files is the number of file descriptors for pods. The caller must
+// close the network.
 func newNetwork(files int, logger *log.Logger) (*Network, error) {
 	m, err := openMachine()
 	if err != nil {
@@ -96,7 +98,7 @@ func (n *Network) setUp() error {
 		return fmt.Errorf("answer from every address: %s", err)
 	}
 	n.stack.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nicID}})
-	// The stack's own limit of half-open connections is for all pods together; each pod has a limit of its own.
+	// The limit of half-open connections here is for all pods together; each pod has its own limit.
 	n.stack.SetTransportProtocolHandler(tcp.ProtocolNumber, tcp.NewForwarder(n.stack, bufferDefault, 1<<20, n.forwardTCP).HandlePacket)
 	n.stack.SetTransportProtocolHandler(udp.ProtocolNumber, udp.NewForwarder(n.stack, n.forwardUDP).HandlePacket)
 	return nil
@@ -131,10 +133,10 @@ func (n *Network) setConfig(c Config) error {
 	return nil
 }
 
-// findPod returns the pod with that address, or nil.
+// findPod returns the pod with the address, or nil.
 func (n *Network) findPod(a address) *pod { return (*n.pods.Load())[a] }
 
-// attachPod adds a pod, and takes over the network card in fd.
+// attachPod adds a pod, and takes ownership of fd, its network interface.
 func (n *Network) attachPod(spec Pod, fd int) (*pod, error) {
 	card, err := openNIC(fd)
 	if err != nil {
@@ -187,7 +189,7 @@ func (n *Network) detachPod(p *pod) {
 	n.files.releaseUnits(podFiles)
 }
 
-// dialPod connects from the gateway with a port of a pod.
+// dialPod connects from the gateway to a port of a pod.
 func (n *Network) dialPod(ctx context.Context, p *pod, port uint16) (*connection, error) {
 	c := n.policy.Load()
 	if c == nil {

@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// packetSize is the size of the buffers that packets are read into.
+	// packetSize is the size of the read buffers for packets.
 	packetSize = buffer.MaxChunkSize
-	// maxQueue is the largest number of bytes that wait for a pod that does not read. Later packets are dropped.
+	// maxQueue is the maximum number of queued bytes for a pod that does not read. Further packets are dropped.
 	maxQueue = 2 << 20
-	// queueCost is the least cost of a packet in the queue: an empty packet needs memory too.
+	// queueCost is the minimum cost of a packet in the queue: even an empty packet needs memory.
 	queueCost = 1 << 10
-	// socketBuffer is the requested size of a kernel buffer. The kernel may give less.
+	// socketBuffer is the requested size of a kernel buffer. The kernel may reduce it.
 	socketBuffer = 1 << 20
 )
 
-// nic is this end of a pod's network card: a socket, or a TUN device. Senders never wait for it. Packets that
-// the kernel does not accept are queued. Each sender has a part of the queue, so a sender that sends too much
-// costs other senders no packet.
+// nic is this process's end of a pod's network interface: a socket, or a TUN device. Senders never block. Packets
+// that the kernel does not accept are queued. Each sender has its share of the queue, so a sender that sends too
+// much does not cause drops for other senders.
 type nic struct {
 	file *os.File // closes fd
 	raw  syscall.RawConn
 	tun  bool
-	wake chan struct{} // holds one value for the writer, if packets are queued
+	wake chan struct{} // has a token for the writer if packets are queued
 
 	mu sync.Mutex
 	// The following are guarded by mu.
@@ -51,7 +51,7 @@ type queued struct {
 	cost int
 }
 
-// openNIC takes over a descriptor, even if it fails.
+// openNIC takes ownership of a descriptor, even if it fails.
 func openNIC(fd int) (*nic, error) {
 	tun, err := isTUN(fd)
 	if err == nil {
@@ -63,7 +63,7 @@ func openNIC(fd int) (*nic, error) {
 	}
 	if !tun {
 		if size, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF); err == nil && size < socketBuffer {
-			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, socketBuffer) // less is slower, and works
+			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, socketBuffer) // a smaller buffer is only slower
 		}
 	}
 	n := &nic{file: os.NewFile(uintptr(fd), "nic"), tun: tun, wake: make(chan struct{}, 1), fd: fd, senders: map[*pod]int{}}
@@ -74,8 +74,8 @@ func openNIC(fd int) (*nic, error) {
 	return n, nil
 }
 
-// isTUN reports whether the descriptor is a TUN device and not a socket that keeps packets apart. Other
-// descriptors are an error.
+// isTUN reports whether the descriptor is a TUN device. It returns an error if it is neither a TUN device nor a
+// packet socket.
 func isTUN(fd int) (bool, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
@@ -119,8 +119,8 @@ func (n *nic) close() {
 	clear(n.senders)
 }
 
-// receivePackets calls handle for each packet until this end or the other is closed. handle keeps the view if it
-// returns true.
+// receivePackets calls handle for each packet until either end is closed. If handle returns true, it keeps the
+// view.
 func (n *nic) receivePackets(handle func(view *buffer.View) (taken bool)) {
 	var view *buffer.View
 	var ended bool
@@ -131,7 +131,7 @@ func (n *nic) receivePackets(handle func(view *buffer.View) (taken bool)) {
 		size, err := unix.Read(int(fd), view.AsSlice())
 		switch {
 		case err == unix.EAGAIN:
-			view.Release() // a silent pod holds no buffer
+			view.Release() // an idle pod holds no buffer
 			view = nil
 			return false
 		case err == unix.EINTR:
@@ -200,7 +200,7 @@ func (n *nic) hasRoom(from *pod, size int) bool {
 	return n.senders[from]+cost <= maxQueue-n.bytes-cost
 }
 
-// enqueuePacket queues a packet if its sender has room. The caller has mu.
+// enqueuePacket queues a packet if its sender has room. The caller holds mu.
 func (n *nic) enqueuePacket(from *pod, pkt *stack.PacketBuffer) {
 	if n.fd < 0 || !n.hasRoom(from, pkt.Size()) {
 		return
@@ -249,8 +249,8 @@ func (n *nic) flushQueue() bool {
 	return true
 }
 
-// writePacket writes a packet, and reports whether it is done with the packet: sent, or lost by another error than a
-// full buffer. The caller has mu.
+// writePacket writes a packet. It returns false only if the kernel buffer is full: after another error, the
+// packet is dropped. The caller holds mu.
 func (n *nic) writePacket(parts [][]byte) bool {
 	if n.fd < 0 {
 		return true

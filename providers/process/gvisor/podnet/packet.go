@@ -12,11 +12,11 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
-// address is an IPv4 address as packets have it.
+// address is an IPv4 address in network byte order.
 type address [4]byte
 
-// routePacket takes a packet of the pod. A packet to another pod goes there unchanged, a packet for the stack goes to
-// the stack. All others are dropped.
+// routePacket routes a packet from the pod. It passes a packet for another pod on unchanged, and a packet for the
+// stack to the stack. It drops all others.
 func (p *pod) routePacket(view *buffer.View) (taken bool) {
 	packet := view.AsSlice()
 	to, ok := p.packetDestination(packet)
@@ -39,8 +39,8 @@ func (p *pod) routePacket(view *buffer.View) (taken bool) {
 	return taken
 }
 
-// packetDestination returns the destination of a packet of the pod, which has to be an IPv4 packet from the address of
-// the pod.
+// packetDestination returns the destination of a packet from the pod. ok is false unless it is an IPv4 packet
+// with the pod's source address.
 func (p *pod) packetDestination(packet []byte) (to address, ok bool) {
 	if len(packet) < header.IPv4MinimumSize || packet[0]>>4 != 4 || int(binary.BigEndian.Uint16(packet[2:])) != len(packet) ||
 		address(packet[12:16]) != p.address {
@@ -50,9 +50,9 @@ func (p *pod) packetDestination(packet []byte) (to address, ok bool) {
 	return to, to != p.address
 }
 
-// forStack reports whether the stack gets the packet. It gets TCP and UDP to any address but a group's, without
-// options and without fragments, whose memory the pods would share. It also gets pings of the gateway and
-// errors.
+// forStack reports whether the packet goes to the stack. The stack gets TCP and UDP packets to unicast addresses,
+// pings of the gateway, and ICMP errors. It gets no packets with IP options, and no fragments, because reassembly
+// memory is shared by all pods.
 func (p *pod) forStack(packet []byte, to address) bool {
 	h := header.IPv4(packet)
 	if h.HeaderLength() != header.IPv4MinimumSize || h.More() || h.FragmentOffset() != 0 || to[0] >= 224 {
@@ -70,8 +70,8 @@ func (p *pod) forStack(packet []byte, to address) bool {
 		case header.ICMPv4Echo:
 			return true
 		case header.ICMPv4DstUnreachable:
-			// The error is about a packet of the gateway to this pod. An error about another packet would end or
-			// slow down connections of another pod.
+			// Accept only errors about packets from the gateway to this pod. Other errors could end or slow down
+			// connections of another pod.
 			about := message.Payload()
 			return len(about) >= header.IPv4MinimumSize && address(about[12:16]) == to && address(about[16:20]) == p.address
 		}

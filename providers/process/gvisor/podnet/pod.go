@@ -28,7 +28,7 @@ type pod struct {
 	connections, halfOpen, flows, queries counter
 	files, memory                         allowance
 
-	ctx    context.Context // ends with the pod
+	ctx    context.Context // canceled when the pod is detached
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
@@ -47,13 +47,13 @@ func newPod(n *Network, spec Pod, card *nic) *pod {
 	return p
 }
 
-// startTasks begins to carry packets.
+// startTasks starts the goroutines that forward packets.
 func (p *pod) startTasks() {
 	p.spawnTask(func() { p.nic.receivePackets(p.routePacket) })
 	p.spawnTask(func() { p.nic.sendQueued(p.ctx.Done()) })
 }
 
-// spawnTask runs a task of the pod, unless it has been detached.
+// spawnTask runs a task in a goroutine, unless the pod has been detached.
 func (p *pod) spawnTask(task func()) bool {
 	if !p.enterTask() {
 		return false
@@ -76,7 +76,7 @@ func (p *pod) enterTask() bool {
 	return true
 }
 
-// endTasks ends everything of the pod, and waits for it.
+// endTasks ends all tasks of the pod, and waits for them.
 func (p *pod) endTasks() {
 	p.mu.Lock()
 	p.ended = true
@@ -90,14 +90,14 @@ func (p *pod) endTasks() {
 	p.tasks.Wait()
 }
 
-// slot is the part of its pod's allowance that a connection or a flow takes.
+// slot is the share of a pod's allowances that a connection or a flow holds.
 type slot struct {
 	pod     *pod
 	counter *counter
 	share   int
 }
 
-// The least and the most that the buffers of one connection hold.
+// The minimum and the maximum size of the buffers of one connection.
 const (
 	minShare = 16 << 10
 	maxShare = 8 << 20

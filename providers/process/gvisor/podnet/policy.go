@@ -10,13 +10,13 @@ import (
 	"slices"
 )
 
-// neverReached are addresses that no pod reaches unless the configuration maps a port of them.
+// neverReached are prefixes that no pod can reach, except for ports that the configuration maps.
 var neverReached = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),          // this machine, for Linux
+	netip.MustParsePrefix("0.0.0.0/8"),          // Linux routes it to this machine
 	netip.MustParsePrefix("127.0.0.0/8"),        // loopback
-	netip.MustParsePrefix("169.254.0.0/16"),     // link-local, with the metadata services of most clouds
-	netip.MustParsePrefix("100.100.100.200/32"), // metadata at Alibaba Cloud
-	netip.MustParsePrefix("168.63.129.16/32"),   // the machine's host at Azure
+	netip.MustParsePrefix("169.254.0.0/16"),     // link-local, including the metadata services of most clouds
+	netip.MustParsePrefix("100.100.100.200/32"), // metadata service of Alibaba Cloud
+	netip.MustParsePrefix("168.63.129.16/32"),   // the host of a virtual machine in Azure
 	netip.MustParsePrefix("224.0.0.0/4"),        // multicast
 	netip.MustParsePrefix("240.0.0.0/4"),        // class E and broadcast
 }
@@ -29,7 +29,8 @@ type endpoint struct {
 	at       netip.AddrPort
 }
 
-// policy decides where connections of pods lead. It does not change; a new configuration makes a new one.
+// policy decides about the targets of pods' connections. It is immutable; a new configuration creates a new
+// policy.
 type policy struct {
 	Config
 	services map[endpoint]netip.AddrPort
@@ -49,14 +50,14 @@ func newPolicy(c Config) *policy {
 	return p
 }
 
-// isDNS reports whether a connection asks the nameservers.
+// isDNS reports whether the endpoint is the DNS port of the gateway.
 func (p *policy) isDNS(e endpoint) bool {
 	_, mapped := p.services[e]
 	return !mapped && e.at.Addr() == p.Gateway && e.at.Port() == dnsPort
 }
 
-// connectionTargets returns the addresses for a connection of a pod; the first that answers is used. owns reports whether
-// an address belongs to the machine. It is not called for addresses that the operator has named.
+// connectionTargets returns the target addresses for a connection of a pod; the caller uses the first that
+// answers. owns reports whether an address belongs to the machine. It is not called for configured targets.
 func (p *policy) connectionTargets(e endpoint, owns func(netip.Addr) (bool, error)) ([]netip.AddrPort, error) {
 	if p == nil {
 		return nil, fmt.Errorf("%s is refused: the network has no configuration yet", e.at)

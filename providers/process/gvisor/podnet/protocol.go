@@ -13,10 +13,10 @@ import (
 	"net/netip"
 )
 
-// Version is the version of the protocol. A client asks for it first if it did not start the process.
+// Version is the version of the protocol. A client that did not start the process asks for the version first.
 const Version = 1
 
-// The operations of a Request. The connection of a configure or an attach stays open: see Serve.
+// The operations of a Request. After OpConfigure and OpAttach the connection stays open.
 const (
 	OpVersion   = "version"
 	OpConfigure = "configure"
@@ -31,23 +31,23 @@ const (
 	ProtocolUDP = "udp"
 )
 
-// Request is the first packet of a connection to Serve, as JSON.
+// Request is the first packet of a connection to the network process, as JSON.
 type Request struct {
 	Op string `json:"op"`
-	// Config belongs to OpConfigure.
+	// Config is for OpConfigure.
 	Config *Config `json:"config,omitempty"`
-	// Pod belongs to OpAttach. One descriptor comes with it: the end of the network card.
+	// Pod is for OpAttach. The packet carries one descriptor: the other end of the pod's network interface.
 	Pod *Pod `json:"pod,omitempty"`
-	// Keep is a field of OpAttach: the pod stays after the end of the connection, until OpDetach with its
+	// Keep is for OpAttach: the pod stays attached after the end of the connection, until OpDetach with its
 	// Address.
 	Keep bool `json:"keep,omitempty"`
-	// Address and Port of a pod belong to OpDial.
+	// Address and Port of a pod are for OpDial, and Address also for OpDetach.
 	Address netip.Addr `json:"address,omitzero"`
 	Port    uint16     `json:"port,omitempty"`
 }
 
-// Answer is the answer to a Request. The answer to a dial carries one descriptor: one end of a stream that is
-// joined to the pod's port.
+// Answer is the answer to a Request. The answer to OpDial carries one descriptor: a stream connected to the pod's
+// port.
 type Answer struct {
 	Version int    `json:"version,omitempty"`
 	Error   string `json:"error,omitempty"`
@@ -61,7 +61,7 @@ type Config struct {
 	Range   netip.Prefix `json:"range"`
 	Gateway netip.Addr   `json:"gateway"`
 	MTU     uint32       `json:"mtu"`
-	// Nameservers answer the pods' questions to port 53 of the gateway, the first one first.
+	// Nameservers answer DNS queries to port 53 of the gateway, in this order.
 	Nameservers []netip.AddrPort `json:"nameservers"`
 	// Denied are addresses that pods must not reach, in addition to neverReached.
 	Denied   []netip.Prefix `json:"denied"`
@@ -83,7 +83,7 @@ type Pod struct {
 	HostPorts []HostPort `json:"hostPorts"`
 }
 
-// HostPort is a port of the machine that leads to a port of a pod.
+// HostPort is a host port that is forwarded to a port of a pod.
 type HostPort struct {
 	Protocol string `json:"protocol"`
 	// HostIP is the address of the machine; "" means all addresses.
@@ -92,7 +92,7 @@ type HostPort struct {
 	Port     uint16     `json:"port"`
 }
 
-// decodeRequest reads a request, and refuses fields that this version does not know.
+// decodeRequest decodes a request, and refuses unknown fields.
 func decodeRequest(packet []byte) (*Request, error) {
 	d := json.NewDecoder(bytes.NewReader(packet))
 	d.DisallowUnknownFields()
@@ -122,7 +122,7 @@ func (r *Request) checkRequest() error {
 
 const (
 	minMTU = 1280
-	// maxMTU is the size of the largest IPv4 packet that fits into a segment of gVisor's stack.
+	// maxMTU is the maximum size of an IPv4 packet that gVisor's stack supports.
 	maxMTU = 65520
 )
 

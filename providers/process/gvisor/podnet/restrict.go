@@ -16,18 +16,17 @@ import (
 )
 
 const (
-	// nobody is the user and the group of the process if root starts it.
+	// nobody is the UID and the GID of the process if root starts it.
 	nobody = 65534
-	// ownFiles is the number of descriptors that belong to no pod: log, listener, poll, routes, and connections
-	// of the daemon.
+	// ownFiles is the number of descriptors reserved for the process: log, listener, poll, routes, and
+	// connections of the daemon.
 	ownFiles = 128
-	// bindService is the capability to listen on ports below 1024, which pods may ask for by hostPort. The
-	// process keeps the capability if it has it.
+	// bindService is the capability to listen on ports below 1024, which pods may request as hostPort. The
+	// process keeps it if it has it.
 	bindService = 1 << unix.CAP_NET_BIND_SERVICE
 )
 
-// raiseFiles raises the limit of descriptors as far as the process may, and returns the number of descriptors
-// for pods.
+// raiseFiles raises the limit of descriptors as far as allowed, and returns the number of descriptors for pods.
 func raiseFiles() (int, error) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -40,7 +39,7 @@ func raiseFiles() (int, error) {
 	return int(min(limit.Max, math.MaxInt32)) - ownFiles, nil
 }
 
-// restrictProcess drops all rights of the process but one, and all system calls that it does not need.
+// restrictProcess drops all capabilities but bindService, and all system calls that the process does not need.
 func restrictProcess() error {
 	if err := os.Chdir("/"); err != nil {
 		return err
@@ -54,7 +53,7 @@ func restrictProcess() error {
 	return installFilter()
 }
 
-// dropRights changes a process that root started to the user nobody, with at most one capability.
+// dropRights changes the user to nobody if root started the process, and drops all capabilities but bindService.
 func dropRights() error {
 	header, has := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
 	if err := unix.Capget(&header, &has[0]); err != nil {
@@ -76,7 +75,7 @@ func dropRights() error {
 	return nil
 }
 
-// changeUser changes user and groups, and keeps the capabilities, which are dropped next. If root may not change
+// changeUser changes user and groups, and keeps the capabilities, which are dropped next. If root cannot change
 // its user, as in a user namespace without other users, the process stays root.
 func changeUser() error {
 	// An error means that the capability does not exist, or that the process may not drop it and therefore has
@@ -101,7 +100,7 @@ func changeUser() error {
 	return nil
 }
 
-// everyThread makes a call in each thread of the process: these rights belong to threads.
+// everyThread makes a system call in each thread of the process, because capabilities belong to threads.
 func everyThread(trap, a, b uintptr) error {
 	if _, _, errno := syscall.AllThreadsSyscall(trap, a, b, 0); errno != 0 {
 		return errno

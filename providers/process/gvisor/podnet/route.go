@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine asks the kernel where it would send a packet. The answer covers every address of every interface,
-// their broadcast addresses, and ranges that are routed to the machine itself. Nothing is cached, so no answer
-// is old.
+// machine asks the kernel for the route of a packet. The answer covers every address of every interface, their
+// broadcast addresses, and ranges that are routed to the machine itself. Nothing is cached, so no answer is
+// stale.
 type machine struct {
 	mu sync.Mutex
 	// fd, a socket of rtnetlink, and sequence are guarded by mu.
@@ -44,7 +44,7 @@ func (m *machine) close() {
 	m.fd = -1
 }
 
-// routeRequest is a request of rtnetlink for the route to an address.
+// routeRequest is an rtnetlink request for the route to an address.
 type routeRequest struct {
 	header unix.NlMsghdr
 	route  unix.RtMsg
@@ -52,8 +52,8 @@ type routeRequest struct {
 	to     [4]byte
 }
 
-// ownsAddress reports whether the machine would keep a packet to the address. An error means that there is no route to
-// it.
+// ownsAddress reports whether a packet to the address would stay on the machine. It returns an error if there is
+// no route.
 func (m *machine) ownsAddress(a netip.Addr) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +84,8 @@ func (m *machine) ownsAddress(a netip.Addr) (bool, error) {
 	}
 }
 
-// readRoute reads the kind of a route from the answer to the request with that sequence number.
+// readRoute reads the type of a route from a netlink answer. ours is false if the answer is for another sequence
+// number.
 func readRoute(b []byte, sequence uint32) (kind uint8, ours bool, err error) {
 	if len(b) < unix.SizeofNlMsghdr || binary.NativeEndian.Uint32(b[8:]) != sequence {
 		return 0, false, nil // an answer to a request that timed out

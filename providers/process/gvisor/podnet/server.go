@@ -19,16 +19,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxPacket is the size of the largest request: a configuration with some thousand services.
+// maxPacket is the maximum size of a request: a configuration with some thousand services.
 const maxPacket = 1 << 20
 
-// server answers on the socket of the process. Only root and the user that started the process may connect.
+// server answers requests on the socket of the process. Only root and the user that started the process may
+// connect.
 type server struct {
 	network *Network
 	users   []uint32
 	tasks   sync.WaitGroup
-	// idle is the time without a pod and without a connection after which the process ends: its daemon was
-	// killed and has no successor.
+	// idle is the time without pods and connections after which the process ends: its daemon has ended and was
+	// not restarted.
 	idle time.Duration
 	// connections counts the open connections.
 	connections atomic.Int64
@@ -37,7 +38,7 @@ type server struct {
 // idleTime is longer than the restart of a daemon takes.
 const idleTime = 2 * time.Minute
 
-// awaitIdle returns when there was neither a pod nor a connection for some time, or when ctx ends.
+// awaitIdle returns when there has been neither a pod nor a connection for the time idle, or when ctx ends.
 func (s *server) awaitIdle(ctx context.Context) {
 	ticks := time.NewTicker(s.idle / 2)
 	defer ticks.Stop()
@@ -53,7 +54,7 @@ func (s *server) awaitIdle(ctx context.Context) {
 	}
 }
 
-// serveListener answers until ctx ends, the listener fails, or the process has no users any more, and returns when all
+// serveListener answers requests until ctx ends, the listener fails, or the process is idle. It returns when all
 // connections have ended.
 func (s *server) serveListener(ctx context.Context, l *net.UnixListener) error {
 	defer s.tasks.Wait()
@@ -116,7 +117,7 @@ func (s *server) answerClient(ctx context.Context, c *net.UnixConn) {
 			s.keepPod(c, *r.Pod, fds[0], r.Keep)
 			return
 		case OpDetach:
-			if p := s.network.findPod(r.Address.As4()); p != nil { // otherwise the pod is gone already, as requested
+			if p := s.network.findPod(r.Address.As4()); p != nil { // a missing pod is no error
 				s.network.detachPod(p)
 			}
 			sendAnswer(c, Answer{})
@@ -172,7 +173,7 @@ func (s *server) keepPod(c *net.UnixConn, spec Pod, fd int, keep bool) {
 	}
 }
 
-// dialPod gives the client a stream that is joined to a port of a pod.
+// dialPod sends the client a stream that is connected to a port of a pod.
 func (s *server) dialPod(ctx context.Context, c *net.UnixConn, r *Request) {
 	p := s.network.findPod(r.Address.As4())
 	if p == nil || !p.enterTask() {
@@ -257,7 +258,7 @@ func readPacket(c *net.UnixConn) (packet []byte, fds []int, err error) {
 	return packet[:n], fds, nil
 }
 
-// peekSize waits for a packet, and returns its size. It needs no buffer while a connection waits.
+// peekSize waits for a packet, and returns its size, so a waiting connection needs no buffer.
 func peekSize(c *net.UnixConn) (size int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

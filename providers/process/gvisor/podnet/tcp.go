@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// dialTimeout is the longest time for a connection, in and out.
+	// dialTimeout is the timeout for opening a connection, in both directions.
 	dialTimeout = 10 * time.Second
-	// nextTimeout is the time to connect to one of several addresses.
+	// nextTimeout is the timeout for one of several addresses.
 	nextTimeout = 2 * time.Second
 )
 
-// forwardTCP is called for the first packet of each connection of a pod, in a goroutine of its own.
+// forwardTCP handles a new connection from a pod. The stack calls it in its own goroutine.
 func (n *Network) forwardTCP(r *tcp.ForwarderRequest) {
 	id := r.ID()
 	p := n.findPod(id.RemoteAddress.As4())
@@ -36,15 +36,15 @@ func (n *Network) forwardTCP(r *tcp.ForwarderRequest) {
 	to := netip.AddrPortFrom(netip.AddrFrom4(id.LocalAddress.As4()), id.LocalPort)
 	c, out, err := p.acceptConnection(r, endpoint{ProtocolTCP, to})
 	if err != nil {
-		r.Complete(true) // the pod sees a refused connection
+		r.Complete(true) // the pod gets a reset
 		return
 	}
 	r.Complete(false)
 	c.joinStreams(out)
 }
 
-// acceptConnection connects to the target first and to the pod second: if the target refuses a connection, the pod sees it
-// refused.
+// acceptConnection connects to the target before it accepts the connection of the pod, so the pod gets a refusal
+// if the target refuses.
 func (p *pod) acceptConnection(r *tcp.ForwarderRequest, to endpoint) (*connection, stream, error) {
 	if !p.halfOpen.takeOne() {
 		return nil, nil, errLimit
@@ -75,7 +75,7 @@ func (p *pod) acceptConnection(r *tcp.ForwarderRequest, to endpoint) (*connectio
 	return c, out, nil
 }
 
-// dialTCP connects with the first target that answers.
+// dialTCP connects to the first target that answers.
 func dialTCP(ctx context.Context, targets []netip.AddrPort) (*net.TCPConn, error) {
 	d := net.Dialer{Timeout: dialTimeout}
 	if len(targets) > 1 {

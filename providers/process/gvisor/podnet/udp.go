@@ -13,8 +13,8 @@ import (
 	"gvisor.dev/gvisor/pkg/waiter"
 )
 
-// forwardUDP is called for the first packet of each flow of a pod, while the other packets of the pod wait. If
-// it returns false, the stack answers that the port is unreachable.
+// forwardUDP handles the first packet of each flow from a pod. Other packets of the pod wait for it. If it
+// returns false, the stack answers that the port is unreachable.
 func (n *Network) forwardUDP(r *udp.ForwarderRequest) (handled bool) {
 	id := r.ID()
 	p := n.findPod(id.RemoteAddress.As4())
@@ -44,7 +44,7 @@ func (n *Network) forwardUDP(r *udp.ForwarderRequest) (handled bool) {
 	if terr != nil {
 		f.closeOut()
 		s.releaseSlot()
-		return true // another packet was first
+		return true // another packet has created the flow
 	}
 	f.ep = ep
 	if !p.spawnTask(f.runFlow) {
@@ -57,7 +57,7 @@ func (n *Network) forwardUDP(r *udp.ForwarderRequest) (handled bool) {
 	return true
 }
 
-// dialOut opens the socket of the machine for a flow.
+// dialOut opens the outgoing socket of a flow.
 func (f *flow) dialOut(to netip.AddrPort) (*net.UDPConn, error) {
 	c, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to))
 	if err != nil {
@@ -68,8 +68,8 @@ func (f *flow) dialOut(to netip.AddrPort) (*net.UDPConn, error) {
 	return c, nil
 }
 
-// receiveDatagrams carries datagrams to the pod until the socket is closed, or the other side has no listener. It holds
-// no buffer while no data comes.
+// receiveDatagrams forwards datagrams to the pod until the socket is closed, or the other side has no listener.
+// It holds no buffer while it waits.
 func (f *flow) receiveDatagrams(from *net.UDPConn) {
 	defer f.close()
 	raw, err := from.SyscallConn()

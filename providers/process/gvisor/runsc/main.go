@@ -2,12 +2,12 @@
 
 //go:build linux && (amd64 || arm64)
 
-// Command runsc is gVisor's program of that name, with three differences:
+// Command runsc is gVisor's runsc with three differences:
 //
-//   - The seccomp filters of its sandboxes are compiled during its build. As a Go module gVisor compiles them at each start of a sandbox,
-//     which takes longer than the rest of the start. gVisor's own releases are linked in the same way as this program.
+//   - The seccomp filters of its sandboxes are compiled at build time, as in gVisor's own releases. Built as a Go module, gVisor compiles
+//     them at each start of a sandbox, which takes longer than the rest of the start.
 //   - `runsc podnet` is the network of pods: see package podnet.
-//   - A sandbox may have a network of its own (--network=sandbox) with --rootless.
+//   - A rootless sandbox can have its own network (--rootless with --network=sandbox).
 package main
 
 //go:generate go run ../generate -o programs_$GOARCH.json
@@ -25,14 +25,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/gvisor/podnet"
 )
 
-// precompiledPrograms is gVisor's table of compiled programs, by the options of a sandbox. gVisor compiles
-// missing programs.
+// precompiledPrograms is gVisor's table of compiled filters, by the options of a sandbox. gVisor compiles missing
+// filters.
 //
 //go:linkname precompiledPrograms gvisor.dev/gvisor/runsc/boot/filter.precompiledPrograms
 var precompiledPrograms map[string]precompiledseccomp.Program
 
 func init() {
-	if !slices.Contains(os.Args, "boot") { // no other command filters system calls
+	if !slices.Contains(os.Args, "boot") { // no other command installs filters
 		return
 	}
 	if err := addPrograms(); err != nil {
@@ -43,7 +43,7 @@ func init() {
 // addPrograms adds the filters for this processor to gVisor's table.
 func addPrograms() error {
 	programs, err := readPrograms()
-	filter.ListPrecompiled() // makes the map once; a later call would remove these entries
+	filter.ListPrecompiled() // creates the map; a later first call would drop the entries
 	for _, p := range programs {
 		precompiledPrograms[p.Name] = p
 	}

@@ -15,13 +15,14 @@ import (
 	"gvisor.dev/gvisor/pkg/seccomp/precompiledseccomp"
 )
 
-// programFiles has the filters of sandboxes, in a file for each processor. `go generate` writes the file of the processor that it runs on.
+// programFiles has the filters of sandboxes, in one file for each architecture. `go generate` writes the file for
+// the architecture that it runs on.
 //
 //go:embed programs_*.json
 var programFiles embed.FS
 
-// readPrograms returns the filters for this processor, none without a file: gVisor then compiles them at each start. TestPrograms
-// compares them with the filters that gVisor compiles.
+// readPrograms returns the filters for this architecture. Without a file it returns none, and gVisor compiles
+// them at each start. TestPrograms compares them with gVisor's filters.
 func readPrograms() (programs []precompiledseccomp.Program, err error) {
 	data, err := programFiles.ReadFile("programs_" + runtime.GOARCH + ".json")
 	if errors.Is(err, fs.ErrNotExist) {

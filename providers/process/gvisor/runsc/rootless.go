@@ -16,10 +16,10 @@ import (
 
 const rootless = "--rootless"
 
-// withoutRoot returns the arguments for gVisor. It refuses --rootless with a network of the sandbox's own,
-// because gVisor makes that network with the rights of root. Here podnet makes the network, and needs no rights.
-// As root of a new user namespace gVisor needs no --rootless: the flag would only make that namespace. asRoot
-// makes it, and runs this program in it again.
+// withoutRoot returns the arguments for gVisor. gVisor refuses --rootless with --network=sandbox, because it
+// needs root to create that network. Here podnet creates the network, without root. So withoutRoot removes
+// --rootless, and calls asRoot, which runs this program again as root of a new user namespace: --rootless would
+// do nothing else.
 func withoutRoot(args []string, asRoot func() error) ([]string, error) {
 	at := slices.Index(args, rootless)
 	if at < 0 || !makesSandbox(args[1:]) {
@@ -31,7 +31,7 @@ func withoutRoot(args []string, asRoot func() error) ([]string, error) {
 	return slices.Delete(slices.Clone(args), at, at+1), nil
 }
 
-// makesSandbox reports whether the arguments are a command refused by gVisor.
+// makesSandbox reports whether the arguments are a command that gVisor would refuse with these flags.
 func makesSandbox(args []string) bool {
 	flags := flag.NewFlagSet("runsc", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -43,9 +43,9 @@ func makesSandbox(args []string) bool {
 	return network != nil && network.Value.String() == config.NetworkSandbox.String()
 }
 
-// maybeRunAsRoot runs this program again as root of a new user namespace, and ends with its exit code, unless it
-// already has the rights of root. It discards gVisor's log line about this: there is no log yet, so the line
-// would appear in the container's output.
+// maybeRunAsRoot runs this program again as root of a new user namespace, and ends with its exit code. It returns
+// if it already runs as root. It discards gVisor's log line about this: there is no log yet, so the line would
+// appear in the container's output.
 func maybeRunAsRoot() error {
 	log.SetTarget(log.GoogleEmitter{Writer: &log.Writer{Next: io.Discard}})
 	return specutils.MaybeRunAsRoot()

@@ -11,15 +11,15 @@ import (
 	"gvisor.dev/gvisor/runsc/version"
 )
 
-// gvisorModule is the source module of runsc.
+// gvisorModule is the Go module of gVisor.
 const gvisorModule = "gvisor.dev/gvisor"
 
-// gvisorVersion is gVisor's own version text for --version. Its own builds set it when they link.
+// gvisorVersion is the version that gVisor prints for --version. gVisor's own builds set it at link time.
 //
 //go:linkname gvisorVersion gvisor.dev/gvisor/runsc/version.version
 var gvisorVersion string
 
-// It has to be linked.
+// This keeps the package linked, for gvisorVersion.
 var _ = version.Version()
 
 func init() {

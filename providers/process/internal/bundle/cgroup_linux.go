@@ -15,7 +15,7 @@ import (
 // cgroupRoot is the directory of the mounted control group hierarchies.
 const cgroupRoot = "/sys/fs/cgroup"
 
-// groupOf names the group of a container to the runtime.
+// groupOf returns the cgroup path of a container for the runtime.
 func groupOf(g shim.Cgroup) (string, error) {
 	if g.V2 != "" {
 		return hierarchyPath("", g.V2)
@@ -27,7 +27,7 @@ func groupOf(g shim.Cgroup) (string, error) {
 	return pathV1(g.V1, groupsOf(string(data)))
 }
 
-// groupsOf returns the groups of version 1 of a process, by controller.
+// groupsOf returns the version 1 cgroups of a process, by controller.
 func groupsOf(proc string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(proc) {
@@ -42,9 +42,9 @@ func groupsOf(proc string) map[string]string {
 	return all
 }
 
-// pathV1 returns the path of the group with these directories, by controller. The path is the same for all
-// controllers. It is absolute, or relative to the group of the daemon (and so of the runtime), because the
-// daemon may be in a different group in each hierarchy.
+// pathV1 returns the one path that leads to the cgroup in every hierarchy. It is absolute, or relative to the
+// cgroup of the daemon (and so of the runtime), because the daemon may be in a different cgroup in each
+// hierarchy.
 func pathV1(dirs, own map[string]string) (string, error) {
 	inAll, below := "", ""
 	for controller, dir := range dirs {
@@ -77,10 +77,10 @@ func pathV1(dirs, own map[string]string) (string, error) {
 	return "", fmt.Errorf("the control groups of the container have no common path: %v", dirs)
 }
 
-// outside is no path.
+// outside marks a missing path; no path contains it.
 const outside = "\x00"
 
-// hierarchyPath is the path of a directory in its hierarchy.
+// hierarchyPath returns the path of a directory in its hierarchy.
 func hierarchyPath(controller, dir string) (string, error) {
 	rel, err := filepath.Rel(filepath.Join(cgroupRoot, controller), dir)
 	if err != nil {

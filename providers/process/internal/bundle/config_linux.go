@@ -12,8 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// Config returns the configuration of a container with the directory root as its root. capabilities are the
-// names of spec.Caps. An error names the part of spec impossible for a runtime.
+// Config returns the OCI configuration of a container with the root file system root. capabilities are the names
+// of spec.Caps. The error names the part of spec that a runtime does not support.
 func Config(spec *shim.Spec, root string, capabilities []string) ([]byte, error) {
 	if spec.OCI != nil && spec.OCI.Sandbox != "" {
 		return guestConfig(spec, root, capabilities)
@@ -32,12 +32,12 @@ func Config(spec *shim.Spec, root string, capabilities []string) ([]byte, error)
 	}
 	score := spec.OOMScoreAdj
 	c := &specs.Spec{
-		Version: "1.0.2", // the configuration needs no later version, and older runtimes refuse one
+		Version: "1.0.2", // older runtimes refuse later versions, and none is needed
 		Process: &specs.Process{
 			Terminal: spec.TTY, Args: spec.Argv, Env: spec.Env, Cwd: spec.Cwd, NoNewPrivileges: spec.NoNewPrivs, OOMScoreAdj: &score,
 			User: specs.User{UID: spec.UID, GID: spec.GID, AdditionalGids: spec.Groups},
-			// No capability is inheritable or ambient: a program of another user than root has none, as
-			// elsewhere.
+			// No capability is inheritable or ambient: as with other runtimes, a program of a non-root user has
+			// none.
 			Capabilities: &specs.LinuxCapabilities{Bounding: capabilities, Effective: capabilities, Permitted: capabilities},
 		},
 		Root: &specs.Root{Path: root, Readonly: spec.ReadOnly}, Hostname: spec.Hostname, Mounts: mounts,
@@ -55,7 +55,7 @@ func Config(spec *shim.Spec, root string, capabilities []string) ([]byte, error)
 	return json.Marshal(c)
 }
 
-// linuxNamespaces returns the container's own namespaces, and the joined ones.
+// linuxNamespaces returns the namespaces that the container creates or joins.
 func linuxNamespaces(spec *shim.Spec) []specs.LinuxNamespace {
 	all := []specs.LinuxNamespace{{Type: specs.MountNamespace}, {Type: specs.UTSNamespace}}
 	if !spec.HostIPC {
@@ -70,14 +70,14 @@ func linuxNamespaces(spec *shim.Spec) []specs.LinuxNamespace {
 	if spec.NetNS != "" {
 		all = append(all, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: spec.NetNS})
 	}
-	// In version 1, without a namespace the runtime shows a container its own groups.
+	// With version 1 and no cgroup namespace, the runtime shows a container only its own cgroups.
 	if spec.Cgroup.V2 != "" && !spec.Privileged {
 		all = append(all, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}
 	return all
 }
 
-// rootPropagation returns the propagation of the machine's mounts to the root: as far as a volume needs it.
+// rootPropagation returns the mount propagation of the root, which depends on the volumes.
 func rootPropagation(spec *shim.Spec) string {
 	out := "rprivate"
 	for _, m := range spec.Mounts {

@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// podDevices returns the devices of the pod, and the rules of the control group. A container can use these devices
-// and a runtime's devices of every container, and no others, whatever device nodes it makes.
+// podDevices returns the devices of the pod, and the device rules of the cgroup. A container can use only these
+// devices and the default devices of a runtime, whatever device nodes it creates.
 func podDevices(spec *shim.Spec) (made []specs.LinuxDevice, rules []specs.LinuxDeviceCgroup, err error) {
 	if spec.Privileged {
 		rules = append(rules, specs.LinuxDeviceCgroup{Allow: true, Access: "rwm"})
@@ -26,7 +26,7 @@ func podDevices(spec *shim.Spec) (made []specs.LinuxDevice, rules []specs.LinuxD
 		if !m.Device {
 			continue
 		}
-		// A directory stands for the devices in it.
+		// A directory means all devices in it.
 		err := filepath.WalkDir(m.Source, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				return err
@@ -50,7 +50,7 @@ func podDevices(spec *shim.Spec) (made []specs.LinuxDevice, rules []specs.LinuxD
 	return made, rules, nil
 }
 
-// deviceAt returns the device at path, for the container to find at target.
+// deviceAt returns the device at path, with target as its path in the container.
 func deviceAt(path, target string) (specs.LinuxDevice, error) {
 	var stat unix.Stat_t
 	if err := unix.Stat(path, &stat); err != nil {

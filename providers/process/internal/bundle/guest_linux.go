@@ -16,18 +16,18 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// These annotations identify the containers of a sandbox, and the sandbox itself, to a runtime.
+// These annotations tell a runtime whether it creates a sandbox or a container in a sandbox.
 const (
 	kindAnnotation    = "io.kubernetes.cri.container-type"
 	sandboxAnnotation = "io.kubernetes.cri.sandbox-id"
-	// volumeAnnotation is the prefix of the annotations about volumes for the kernel of the sandbox.
+	// volumeAnnotation is the prefix of gVisor's annotations about volumes.
 	volumeAnnotation = "dev.gvisor.spec.mount."
-	// rootAnnotation is the prefix of the annotations about the root.
+	// rootAnnotation is the prefix of gVisor's annotations about the root file system.
 	rootAnnotation = "dev.gvisor.spec.rootfs."
 )
 
-// guestConfig returns the configuration of a container in a sandbox with a kernel of its own, or of the sandbox. It
-// has no control group. Except for the network, its namespaces belong to that kernel.
+// guestConfig returns the configuration of a gVisor sandbox, or of a container in one. It has no cgroup. Except
+// for the network, its namespaces are namespaces of the gVisor kernel.
 func guestConfig(spec *shim.Spec, root string, capabilities []string) ([]byte, error) {
 	if err := refuseGuest(spec); err != nil {
 		return nil, err
@@ -52,13 +52,13 @@ func guestConfig(spec *shim.Spec, root string, capabilities []string) ([]byte, e
 		Linux: &specs.Linux{
 			Namespaces: []specs.LinuxNamespace{
 				{Type: specs.MountNamespace}, {Type: specs.UTSNamespace}, {Type: specs.IPCNamespace},
-				// That kernel knows a namespace by its name; there is no such file.
+				// gVisor identifies a namespace by this name; there is no such file.
 				{Type: specs.PIDNamespace, Path: o.PIDs},
 			},
 			MaskedPaths: spec.Masked, ReadonlyPaths: spec.ReadOnlyPaths,
 		},
 	}
-	if kind == "container" { // the sandbox is one process with the lowest score of its containers
+	if kind == "container" { // the score of the sandbox process is the lowest of its containers
 		c.Process.OOMScoreAdj = &spec.OOMScoreAdj
 	}
 	if o.RootImage != "" {
@@ -78,8 +78,8 @@ func guestConfig(spec *shim.Spec, root string, capabilities []string) ([]byte, e
 	return json.Marshal(c)
 }
 
-// ofVolume returns the annotations of a sandbox for a file system in its kernel's memory at mounts of that
-// directory. They begin with a name of the volume without another use.
+// ofVolume returns the annotations that make gVisor mount its own tmpfs for a volume. The volume needs a unique
+// name, which has no other use.
 func ofVolume(number int, v shim.MemoryVolume) map[string]string {
 	name := fmt.Sprintf("%sv%d.", volumeAnnotation, number)
 	return map[string]string{
@@ -88,7 +88,7 @@ func ofVolume(number int, v shim.MemoryVolume) map[string]string {
 	}
 }
 
-// guestMounts returns the mounts of every container, except for the control groups.
+// guestMounts returns the mounts of a gVisor container, without the cgroup mounts of other runtimes.
 func guestMounts(spec *shim.Spec) ([]specs.Mount, error) {
 	all, err := allMounts(spec)
 	if err != nil {
@@ -96,8 +96,7 @@ func guestMounts(spec *shim.Spec) ([]specs.Mount, error) {
 	}
 	all = slices.DeleteFunc(all, func(m specs.Mount) bool { return m.Type == "cgroup" })
 	for i := range all {
-		// That kernel has no recursive options. It would ignore them in silence. All options of a mount apply
-		// below it, too.
+		// gVisor silently ignores recursive options. It applies all options of a mount to everything below it.
 		if at := slices.Index(all[i].Options, "rro"); at >= 0 {
 			all[i].Options[at] = "ro"
 		}
@@ -105,8 +104,8 @@ func guestMounts(spec *shim.Spec) ([]specs.Mount, error) {
 	if spec.OCI.ID == spec.OCI.Sandbox {
 		return all, nil
 	}
-	// Programs read their limits in the files where the machine has them. That kernel keeps no limits, and shows
-	// none.
+	// Programs read their limits from the cgroup files of the machine, because gVisor has no such limits and
+	// files.
 	limits := func(source, target string) {
 		all = append(all, bindMount(shim.Mount{Source: source, Target: target, ReadOnly: true}, false))
 	}
@@ -128,7 +127,7 @@ func guestMounts(spec *shim.Spec) ([]specs.Mount, error) {
 	return all, nil
 }
 
-// refuseGuest refuses settings with power over the machine and without a meaning for another kernel.
+// refuseGuest refuses host privileges, which mean nothing to the gVisor kernel.
 func refuseGuest(spec *shim.Spec) error {
 	switch {
 	case spec.Privileged:

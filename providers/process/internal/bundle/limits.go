@@ -2,7 +2,6 @@
 
 package bundle
 
-// MaxGuestMounts is the largest number of directories and files of the machine in a container of gVisor, without
-// its root: the call that starts the container sends an open file for each of them, for the root and for three
-// streams, and 128 at most.
+// MaxGuestMounts is the maximum number of mounts of a gVisor container, without its root. To start the container,
+// runsc sends a file descriptor for each mount, for the root and for three streams, and at most 128 in all.
 const MaxGuestMounts = 128 - 1 - 3

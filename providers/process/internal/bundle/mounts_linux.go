@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// kernelMounts returns the kernel's mounts of every container.
+// kernelMounts returns the mounts of kernel file systems that every container has.
 func kernelMounts(spec *shim.Spec) []specs.Mount {
 	access := "ro"
 	if spec.Privileged {
@@ -49,13 +49,13 @@ func allMounts(spec *shim.Spec) ([]specs.Mount, error) {
 		}
 		all = append(all, bindMount(m, spec.Privileged))
 	}
-	// A mount hides everything below its target, so upper mounts come first. Mounts of the same depth keep their
+	// A mount hides everything below its target, so parents come first. Mounts of the same depth keep their
 	// order.
 	slices.SortStableFunc(all, func(a, b specs.Mount) int { return pathDepth(a.Destination) - pathDepth(b.Destination) })
 	return all, nil
 }
 
-// checkTarget refuses a volume over the mounts between the container and the machine.
+// checkTarget refuses a volume over the mounts that protect the machine from the container.
 func checkTarget(target string, privileged bool) error {
 	target = filepath.Clean(target)
 	if target == "/proc" || strings.HasPrefix(target, "/proc/") {
@@ -64,14 +64,14 @@ func checkTarget(target string, privileged bool) error {
 	if privileged {
 		return nil
 	}
-	// Hidden files are covered by a device of the container.
+	// The runtime uses the container's /dev/null to mask files.
 	if target == "/dev" || slices.Contains(nodes, target) {
 		return fmt.Errorf("%s has the devices of the container, where nothing may be mounted", target)
 	}
 	return nil
 }
 
-// nodes are a runtime's devices of every container.
+// nodes are the devices that a runtime creates in every container.
 var nodes = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/ptmx", "/dev/console"}
 
 func bindMount(m shim.Mount, privileged bool) specs.Mount {

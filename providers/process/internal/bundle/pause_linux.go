@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// pauses are the instructions, by architecture, of a program with an endless wait for signals.
+// pauses are the instructions, by architecture, of a program that waits for signals in an endless loop.
 var pauses = map[string]struct {
 	machine uint16
 	code    []byte
@@ -29,8 +29,8 @@ var pauses = map[string]struct {
 	}},
 }
 
-// Pause returns the first program of a sandbox. It exists while the containers come and go. It does nothing, in
-// a hundred bytes.
+// Pause returns the pause program, the first program of a sandbox. It does nothing, and runs as long as the
+// sandbox.
 func Pause(architecture string) ([]byte, error) {
 	p, ok := pauses[architecture]
 	if !ok {
@@ -44,10 +44,10 @@ func Pause(architecture string) ([]byte, error) {
 	for _, v := range []any{
 		uint16(2), p.machine, uint32(1), uint64(base + header + segment), uint64(header), uint64(0), uint32(0),
 		uint16(header), uint16(segment), uint16(1), uint16(0), uint16(0), uint16(0),
-		// One segment to read and to run: the whole file.
+		// One segment, readable and executable: the whole file.
 		uint32(1), uint32(5), uint64(0), uint64(base), uint64(base), size, size, uint64(0x10000),
 	} {
-		_ = binary.Write(&b, binary.LittleEndian, v) // a buffer takes everything
+		_ = binary.Write(&b, binary.LittleEndian, v) // a bytes.Buffer returns no errors
 	}
 	b.Write(p.code)
 	return b.Bytes(), nil

@@ -8,17 +8,17 @@ import (
 	"slices"
 )
 
-// PauseFile is the path of the first program of a sandbox.
+// PauseFile is the path of the pause program in a sandbox.
 const PauseFile = "/pause"
 
-// The sizes of a read-only file system of the kind EROFS, and the kinds of its files.
+// The sizes and file types of an EROFS file system.
 const (
 	erofsBlock, erofsSlot, erofsEntry = 4096, 32, 12
 	erofsFile, erofsDirectory         = 1, 2
 )
 
-// PauseImage returns a file system with the pause program and the directories for mounts. gVisor reads it by
-// itself, so a sandbox with it needs no process for opening files. A sandbox with a root directory needs one.
+// PauseImage returns an EROFS image with the pause program and the directories for mounts. gVisor reads it by
+// itself. A sandbox with a root directory would need another process that opens files.
 func PauseImage(architecture string) ([]byte, error) {
 	program, err := Pause(architecture)
 	if err != nil {
@@ -31,7 +31,7 @@ func PauseImage(architecture string) ([]byte, error) {
 	const root = 1
 	next := uint32(root + 1 + (7*erofsEntry+len("...devpauseprocsystmp")+erofsSlot-1)/erofsSlot)
 	names := []erofsName{{".", root, erofsDirectory}, {"..", root, erofsDirectory}}
-	for _, name := range []string{"dev", "pause", "proc", "sys", "tmp"} { // in their order
+	for _, name := range []string{"dev", "pause", "proc", "sys", "tmp"} { // in sorted order
 		if name == PauseFile[1:] {
 			names = append(names, erofsName{name, next, erofsFile})
 			erofsInode(image, next, 0, 0o100555, 1, 2, len(program), nil)
@@ -46,14 +46,14 @@ func PauseImage(architecture string) ([]byte, error) {
 	head := image[1024:]
 	binary.LittleEndian.PutUint32(head, 0xe0f5e1e2)
 	head[12] = 12                                  // the size of a block is two to the power of this value
-	binary.LittleEndian.PutUint16(head[14:], root) // the number of the root
+	binary.LittleEndian.PutUint16(head[14:], root) // the inode number of the root
 	binary.LittleEndian.PutUint64(head[16:], 6)    // inodes
 	binary.LittleEndian.PutUint32(head[36:], 3)    // blocks
 	binary.LittleEndian.PutUint32(head[40:], 1)    // the block of the inodes
 	return image, nil
 }
 
-// erofsName is one name in a directory.
+// erofsName is a directory entry.
 type erofsName struct {
 	name  string
 	inode uint32
@@ -74,7 +74,7 @@ func erofsNames(all []erofsName) []byte {
 	return slices.Concat(entries.Bytes(), names.Bytes())
 }
 
-// erofsInode writes an inode. The data is behind the inode, or in the given block with the given size.
+// erofsInode writes an inode. data follows the inode; a larger file is in the given block with the given size.
 func erofsInode(image []byte, number uint32, layout, mode, links uint16, block uint32, size int, data []byte) {
 	at := image[erofsBlock+int(number)*erofsSlot:]
 	binary.LittleEndian.PutUint16(at, layout<<1)

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package durable writes small files for a later process.
+// Package durable writes small files atomically and durably.
 //
-// The guarantee: a reader finds the old content or the new content, complete, even after a loss of power. After
-// a write has returned, a reader finds the new content.
+// The guarantee: a reader finds the complete old content or the complete new content, even after a power loss.
+// After a write has returned, a reader finds the new content.
 //
-// A last record cannot wait until a full disk has room again, and the record may be the reason why the disk gets
-// room. KeepRoom at the beginning makes a later WriteLastJSON succeed on a full disk.
+// The last record of a pod must be written even if the disk is full, because the removal of the pod may depend on
+// it and may free the disk. KeepRoom reserves space in advance, so that a later WriteLastJSON succeeds on a full
+// disk.
 //
-// The surprise: each write waits for the disk twice, for the file and for its name. That is fine for a few
-// records of each pod, and too slow for data with constant changes.
+// The surprise: each write syncs twice, the file and its directory. That is fine for a few records of each pod,
+// but too slow for data that changes constantly.
 package durable
 
 import (
@@ -28,7 +29,8 @@ const newPrefix = ".new-"
 // flush waits until the data is on the disk. Tests replace it, to see the files at this point.
 var flush = (*os.File).Sync
 
-// ReadJSON reads the file at path into v. An error names the file. It is fs.ErrNotExist if there is no file.
+// ReadJSON reads the file at path into v. The error names the file. It is fs.ErrNotExist if the file does not
+// exist.
 func ReadJSON(path string, v any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -70,7 +72,7 @@ func WriteFile(path string, data []byte) error {
 	return SyncDir(dir)
 }
 
-// SyncDir makes the names in dir durable, such as the names of files renamed into it.
+// SyncDir syncs a directory, so that the names of new and renamed files are durable.
 func SyncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -82,8 +84,8 @@ func SyncDir(dir string) error {
 	return nil
 }
 
-// Full reports whether an error means that the disk, or a user's quota, is full. After a request to another
-// process, only the text of the error shows that.
+// Full reports whether an error means that the disk, or a user's quota, is full. It also checks the text, because
+// an error from another process has only a text.
 func Full(err error) bool {
 	if err == nil {
 		return false
@@ -96,8 +98,8 @@ func Full(err error) bool {
 	return false
 }
 
-// Passing reports whether an error is temporary and not about the file: the process, or the machine, lacks the
-// resources to read any file. Such an error proves nothing about the content of the disk.
+// Passing reports whether an error is temporary and not about the file: the process or the machine lacks
+// resources, such as file descriptors.
 func Passing(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }

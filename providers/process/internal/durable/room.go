@@ -17,7 +17,7 @@ const (
 	roomSuffix = ".room"
 	// beginSuffix is the suffix of the file with reserved room for the first record.
 	beginSuffix = ".begin"
-	// roomSize is the largest size of a last record.
+	// roomSize is the maximum size of a last record.
 	roomSize = 4 << 10
 )
 
@@ -25,27 +25,27 @@ const (
 func KeepRoom(path string) error { return keep(path + roomSuffix) }
 
 func keep(room string) error {
-	// The file must not be sparse, because a hole reserves no space. The write is not flushed: after a loss of
-	// power there is no process that needs the room.
+	// The file must not be sparse, because a hole reserves no space. There is no sync: after a power loss no
+	// process needs the room.
 	if err := os.WriteFile(room, bytes.Repeat([]byte{' '}, roomSize), 0o600); err != nil {
 		return fmt.Errorf("reserve disk space for later records: %w", err)
 	}
 	return nil
 }
 
-// KeepRoomToBegin reserves room for one more record: the work may fill the disk before its beginning is
+// KeepRoomToBegin reserves room for the record of a start: a container may fill the disk before its start is
 // recorded.
 func KeepRoomToBegin(path string) error { return keep(path + beginSuffix) }
 
-// WriteBeginJSON replaces the file at path by v. If the disk is full, it uses the room of KeepRoomToBegin. The
-// reservation ends in any case.
+// WriteBeginJSON replaces the file at path by v. If the disk is full, it uses the room of KeepRoomToBegin. It
+// always releases that room.
 func WriteBeginJSON(path string, v any) error {
 	defer os.Remove(path + beginSuffix) // if Remove fails, the file goes with the directory
 	return writeKept(path, path+beginSuffix, v)
 }
 
-// WriteLastJSON replaces the file at path by v, even on a full disk, once, if KeepRoom reserved room for it. It
-// may fail on a file system without writes to the same place.
+// WriteLastJSON replaces the file at path by v. If KeepRoom reserved room, it succeeds once even on a full disk,
+// except on copy-on-write file systems.
 func WriteLastJSON(path string, v any) error { return writeKept(path, path+roomSuffix, v) }
 
 func writeKept(path, room string, v any) error {
@@ -63,10 +63,10 @@ func writeKept(path, room string, v any) error {
 	return nil
 }
 
-// writeInRoom turns the reserved file into the file at path. Blanks fill the rest, because JSON may end with
-// blanks.
+// writeInRoom overwrites the reserved file, and renames it to path. It fills the rest with blanks, which JSON
+// ignores.
 func writeInRoom(path, room string, data []byte) error {
-	// Under its own name the file is safe from another writer of the same file.
+	// Rename the file first, so that another writer cannot use it at the same time.
 	own := filepath.Join(filepath.Dir(path), newPrefix+rand.Text())
 	if err := os.Rename(room, own); err != nil {
 		return err

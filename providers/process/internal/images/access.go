@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// wasPulled reports whether the store has the image with that ID, and whether every layer of it came from the
-// repository and the manifest of the digests.
+// wasPulled reports whether the store has the image with the ID and all digests of names: every layer was then
+// pulled from this repository and manifest.
 func (s *Store) wasPulled(names Image) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -22,7 +22,7 @@ func (s *Store) wasPulled(names Image) bool {
 	return image != nil && !slices.ContainsFunc(names.Digests, func(digest string) bool { return !slices.Contains(image.Digests, digest) })
 }
 
-// askFor returns an error unless the registry gives every layer to the credentials of this pull. It fetches none.
+// askFor returns an error unless the credentials of this pull have access to every layer. It fetches no layer.
 func askFor(ctx context.Context, layers []v1.Layer) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
@@ -41,8 +41,8 @@ func askFor(ctx context.Context, layers []v1.Layer) error {
 	return group.Wait()
 }
 
-// askForOne asks for the existence of the layer. If that is denied, it begins to read the layer, which may be at
-// another address.
+// askForOne checks access to the layer with a HEAD request. If that fails, it reads the first byte of the layer,
+// which may be at another address.
 func askForOne(l v1.Layer) error {
 	if exists, err := partial.Exists(l); exists && err == nil {
 		return nil

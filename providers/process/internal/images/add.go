@@ -18,9 +18,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 )
 
-// addImage adds the image from, with those names, to the store. It first fetches the layers of a remote image, even
-// if the store has the image: the image's configuration names the files, but does not prove that a registry has
-// or gives them.
+// addImage adds an image to the store, under these names. Even if the store has a remote image, addImage fetches
+// its layers, or checks access to them if they were pulled from the same place: the digest of the configuration
+// does not prove that the registry has the layers or grants access to them.
 func (s *Store) addImage(ctx context.Context, from v1.Image, names Image, remote bool) (Image, error) {
 	config, err := configOf(from)
 	if err != nil {
@@ -82,7 +82,7 @@ type config struct {
 	diffIDs []string
 }
 
-// configOf reads the configuration of the image. Its digest is the image's ID.
+// configOf reads the configuration of the image. The digest of the configuration is the image's ID.
 func configOf(from v1.Image) (config, error) {
 	fail := func(err error) (config, error) {
 		return config{}, fmt.Errorf("read the configuration of the image: %w", err)
@@ -113,7 +113,7 @@ func configOf(from v1.Image) (config, error) {
 	return c, nil
 }
 
-// byteLimit returns the most bytes of an image now: a part of the disk stays free for running containers.
+// byteLimit returns the current size limit of an image: a part of the disk stays free for running containers.
 func (s *Store) byteLimit() int64 {
 	free, err := freeBytes(s.dir)
 	if err != nil || free > maxBytes {
@@ -122,7 +122,7 @@ func (s *Store) byteLimit() int64 {
 	return int64(free / 10 * 9)
 }
 
-// unpackImage makes dir with the files and the record of an image.
+// unpackImage creates dir with the files and the record of an image.
 func (s *Store) unpackImage(ctx context.Context, layers []layer, diffIDs []string, dir string, limit int64, image *Image) error {
 	select {
 	case s.unpacking <- struct{}{}:
@@ -145,14 +145,14 @@ func (s *Store) unpackImage(ctx context.Context, layers []layer, diffIDs []strin
 		}
 	}
 	image.Size = uint64(u.bytes)
-	// The record of a complete image must not reach the disk before its files.
+	// The record means that the image is complete, so it must not reach the disk before the files.
 	if err := syncFiles(dir); err != nil {
 		return err
 	}
 	return durable.WriteJSON(filepath.Join(dir, imageFile), image)
 }
 
-// publishImage publishes an image in dir, unless the image has arrived from elsewhere meanwhile.
+// publishImage moves the image in dir to its final path, unless the store already has it.
 func (s *Store) publishImage(dir string, image Image) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,8 +167,8 @@ func (s *Store) publishImage(dir string, image Image) error {
 	return durable.SyncDir(s.dir)
 }
 
-// renameImage gives the image with that ID the names, and takes the tags from any other image. It returns false if
-// the image does not exist.
+// renameImage adds the names to the image with the ID, and removes the tags from other images. It returns false
+// if the image does not exist.
 func (s *Store) renameImage(names Image) (Image, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -63,7 +63,7 @@ func eachEntry(reader tarball.Opener, do func(*tar.Header, io.Reader) error) err
 	}
 }
 
-// extractFiles writes the files of an archive, and nothing but files.
+// extractFiles extracts the regular files of an archive, and ignores all other entries.
 func extractFiles(reader tarball.Opener, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

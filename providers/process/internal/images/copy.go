@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// CopyTree copies an unpacked image to a directory that does not exist yet, with the attributes of its files.
+// CopyTree copies an unpacked image with its file attributes to a directory that does not exist yet.
 func CopyTree(from, to string) error {
 	source, err := os.OpenRoot(from)
 	if err != nil {
@@ -36,7 +36,7 @@ func CopyTree(from, to string) error {
 		}
 		return copyFile(source, target, name, d)
 	})
-	// Begin at the leaves: a mode may forbid later writes below.
+	// Begin at the leaves: the mode of a directory may forbid writes below it.
 	for i := len(dirs) - 1; i >= 0 && err == nil; i-- {
 		err = copyAttributes(source, target, dirs[i])
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 )
 
-// fromDirs takes the image from the first directory that has it. An unreadable archive or directory hides no
-// image of another: the log reports it once, and the error does if nothing else has the image.
+// fromDirs adds the image from the first directory that has it. It skips unreadable archives and directories: it
+// logs each of them once, and the error names them if the image is not found elsewhere.
 func (s *Store) fromDirs(ctx context.Context, ref name.Reference) (Image, error) {
 	done, err := s.turns.takeTurn(ctx, turn{ref: displayName(ref), local: true})
 	if err != nil {
@@ -64,13 +64,13 @@ func (s *Store) fromDirs(ctx context.Context, ref name.Reference) (Image, error)
 	switch {
 	case err == nil:
 		return Image{}, errdefs.NotFoundf("image %s is not on this node", displayName(ref))
-	case durable.Full(err) || durable.Passing(err): // the image itself is not at fault
+	case durable.Full(err) || durable.Passing(err): // the cause is not the image
 		return Image{}, fmt.Errorf("look for image %s: %w", displayName(ref), err)
 	}
 	return Image{}, errdefs.NotFoundf("image %s is not on this node, and %w: %w", displayName(ref), errUnread, err)
 }
 
-// errUnread is part of the error for a missing image while some archives or directories cannot be read.
+// errUnread is in the error chain for a missing image if some archives or directories cannot be read.
 var errUnread = errors.New("not all of its images can be read")
 
 // logUnreadable logs that path cannot be read, unless it has logged the same error before, and returns the error.
@@ -86,7 +86,7 @@ func (s *Store) logUnreadable(ctx context.Context, path string, err error) error
 	return err
 }
 
-// imagePaths returns the possible images in dir, or dir itself.
+// imagePaths returns the paths in dir that may be images, or dir itself.
 func imagePaths(dir string) ([]string, error) {
 	if _, err := os.Stat(filepath.Join(dir, "oci-layout")); err == nil {
 		return []string{dir}, nil
@@ -108,7 +108,7 @@ func imagePaths(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// opened is an image in a file, with the temporary files to remove afterwards.
+// opened is an image in a file, with a function that removes its temporary files.
 type opened struct {
 	v1.Image
 	close func()
@@ -169,7 +169,7 @@ func openDocker(reader tarball.Opener, ref name.Reference) (opened, error) {
 // Annotations that name an image in a layout.
 var nameAnnotations = []string{"io.containerd.image.name", "org.opencontainers.image.ref.name"}
 
-// openLayout finds an image in an OCI layout, for this kind of machine.
+// openLayout finds an image in an OCI layout, for the platform of this machine.
 func openLayout(dir string, ref name.Reference, closer func()) (opened, error) {
 	index, err := layout.ImageIndexFromPath(dir)
 	if err != nil {

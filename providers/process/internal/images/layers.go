@@ -21,22 +21,22 @@ import (
 )
 
 const (
-	// maxConfig is the largest size of a configuration, which is read into memory.
+	// maxConfig is the size limit of an image configuration, which is read into memory.
 	maxConfig = 4 << 20
-	// maxLayers is the largest number of layers of an image.
+	// maxLayers is the maximum number of layers of an image.
 	maxLayers = 1000
 	// atOnce is the number of layers that are fetched at the same time.
 	atOnce = 3
-	// stalled is the time without a byte after which a pull from a registry ends.
+	// stalled is the time without progress after which a pull from a registry fails.
 	stalled = 5 * time.Minute
-	// maxWindow bounds the memory of decompression.
+	// maxWindow limits the memory of decompression.
 	maxWindow = 128 << 20
 )
 
 // layer opens the archive of a layer.
 type layer func() (io.ReadCloser, error)
 
-// localLayers are the layers of an image in a directory of this machine.
+// localLayers returns the layers of a local image.
 func localLayers(from []v1.Layer) []layer {
 	var layers []layer
 	for _, l := range from {
@@ -45,8 +45,8 @@ func localLayers(from []v1.Layer) []layer {
 	return layers
 }
 
-// fetchLayers writes the layers of an image in a registry into dir as they arrive. It holds no lock, because the
-// registry decides how long it takes.
+// fetchLayers downloads the layers of an image from a registry into dir. It holds no lock, because a registry may
+// be slow.
 func fetchLayers(ctx context.Context, from []v1.Layer, dir string, limit int64) ([]layer, error) {
 	var all int64
 	for _, l := range from {
@@ -88,7 +88,7 @@ func fetchOne(ctx context.Context, l v1.Layer, path string) error {
 	if err != nil {
 		return err
 	}
-	// The reader compares its data with the layer's size and digest at its end, so it must end.
+	// The reader verifies the layer's size and digest at EOF, so read until EOF.
 	n, err := io.Copy(f, io.LimitReader(untilDone{ctx, r}, size+1))
 	if err == nil && n > size {
 		err = fmt.Errorf("it has more than the %d bytes that it should have", size)
@@ -96,14 +96,14 @@ func fetchOne(ctx context.Context, l v1.Layer, path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// untilDone reads until ctx ends. Data from a registry then ends by itself, because the request has the same
+// untilDone reads until ctx ends. A pending read from a registry ends, too, because its request has the same
 // context.
 type untilDone struct {
 	ctx context.Context
 	r   io.Reader
 }
 
-// Read reads, or returns why ctx has ended.
+// Read reads, or returns the cause of the end of ctx.
 func (u untilDone) Read(b []byte) (int, error) {
 	if err := u.ctx.Err(); err != nil {
 		return 0, context.Cause(u.ctx)
@@ -115,7 +115,7 @@ func (u untilDone) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// openLayer opens a fetched layer. Its first bytes show its compression, whatever its registry says.
+// openLayer opens a fetched layer. It detects the compression by the first bytes, not by the media type.
 func openLayer(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -151,12 +151,12 @@ type readCloser struct {
 // Close closes the source.
 func (r readCloser) Close() error { return r.close() }
 
-// errStalled ends a pull from a registry that sends nothing.
+// errStalled is the cause when watchProgress cancels a pull.
 var errStalled = fmt.Errorf("the registry sent nothing for %v", stalled)
 
 type watchdog struct{}
 
-// watchProgress returns a context that ends without progress for the time stalled.
+// watchProgress returns a context that is canceled after the time stalled without a resetWatchdog.
 func watchProgress(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(stalled, func() { cancel(errStalled) })
@@ -170,7 +170,7 @@ func resetWatchdog(ctx context.Context) {
 	}
 }
 
-// stopWatchdog stops the watchdog of ctx: later delays are not the registry's.
+// stopWatchdog stops the watchdog of ctx, because the registry does not cause later delays.
 func stopWatchdog(ctx context.Context) {
 	if timer, ok := ctx.Value(watchdog{}).(*time.Timer); ok {
 		timer.Stop()

@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/imageref"
 )
 
-// CheckMirror checks that mirror is a URL for pulls of images.
+// CheckMirror checks that mirror is a valid URL of a registry mirror.
 func CheckMirror(mirror string) error {
 	u, err := url.Parse(mirror)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || (u.Path != "" && u.Path != "/") {
@@ -20,7 +20,7 @@ func CheckMirror(mirror string) error {
 	return nil
 }
 
-// mirrorOf returns the image under its name in the mirror of its registry, or nil without a mirror.
+// mirrorOf returns the name of the image in the mirror of its registry, or nil without a mirror.
 func (s *Store) mirrorOf(ref name.Reference) (name.Reference, error) {
 	registry := ref.Context().RegistryStr()
 	if registry == name.DefaultRegistry {

@@ -20,7 +20,7 @@ func freeBytes(dir string) (uint64, error) {
 	return uint64(stat.Bavail) * uint64(stat.Bsize), nil //nolint:gosec,unconvert // their types differ by system
 }
 
-// copyOwner gives a file the owner of its original; only root can do that.
+// copyOwner sets the owner of a copied file to the owner of the original. It needs root.
 func copyOwner(source, target *os.Root, name string) error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -22,7 +22,7 @@ import (
 // Auth are the credentials of a pull; the zero Auth is anonymous.
 type Auth struct{ Username, Password, IdentityToken, RegistryToken string }
 
-// parseName reads the name of an image, as docker does: a name without registry is of docker.io.
+// parseName parses the name of an image like docker: the default registry is docker.io.
 func parseName(ref string, insecure []string) (name.Reference, error) {
 	parsed, err := imageref.Parse(ref)
 	if err == nil && slices.Contains(insecure, parsed.Context().RegistryStr()) {
@@ -34,7 +34,7 @@ func parseName(ref string, insecure []string) (name.Reference, error) {
 	return parsed, nil
 }
 
-// displayName is the whole name, as users and other runtimes write it.
+// displayName returns the full name in the form that users and other runtimes use.
 func displayName(ref name.Reference) string {
 	full := ref.Name()
 	if rest, ok := strings.CutPrefix(full, name.DefaultRegistry); ok {
@@ -73,8 +73,8 @@ func (s *Store) fromRegistry(ctx context.Context, ref name.Reference, auth Auth)
 	return image, nil
 }
 
-// findDescriptor finds the image in the mirror, else in the registry. The operator of a mirror does not get the
-// credentials for the registry.
+// findDescriptor finds the image in the mirror, or else in the registry. The mirror does not get the credentials
+// for the registry.
 func (s *Store) findDescriptor(ctx context.Context, ref name.Reference, auth Auth) (*remote.Descriptor, error) {
 	who := authn.Anonymous
 	if auth != (Auth{}) {
@@ -96,7 +96,7 @@ func (s *Store) findDescriptor(ctx context.Context, ref name.Reference, auth Aut
 	}
 	found, err = remote.Get(ref, append(options, remote.WithAuth(who))...)
 	if err != nil {
-		// The registry's answer comes first: it decides the kind of the error.
+		// The registry's error comes first, because it determines the kind of the error.
 		return nil, errors.Join(err, fmt.Errorf("the mirror: %w", missed))
 	}
 	return found, nil

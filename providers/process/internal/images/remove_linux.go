@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// maxOpen bounds the open directories of a tree. A container nests directories deeper than a process has
-	// descriptors and than a path can be long: deeper directories move up, beside the tree, and become further
-	// trees.
+	// maxOpen limits the open directories of a tree. A container can nest directories deeper than the limits of
+	// descriptors and path lengths allow. So deeper directories are moved next to the tree, and removed as trees
+	// of their own.
 	maxOpen = 64
 	// batch is the number of names of a directory that are read at once.
 	batch = 1024
 )
 
-// RemoveTree removes dir and its content, including directories without access rights, at any depth and size. It
-// follows no link and enters no other mount. A file that cannot be removed stays, with its parents, and the rest
-// goes: RemoveTree can then be called again. A missing dir is no error.
+// RemoveTree removes dir and its content, including directories without permissions, at any depth and size. It
+// does not follow links or enter other mounts. If a file cannot be removed, RemoveTree removes all others and
+// returns an error; it can be called again. A missing dir is no error.
 func RemoveTree(dir string) error {
 	parent, err := unix.Open(filepath.Dir(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) {
@@ -51,7 +51,8 @@ func RemoveTree(dir string) error {
 type remover struct {
 	top  int    // the parent directory of the tree
 	name string // of the tree
-	// moved counts the directories that were put aside, done the removed ones of them.
+	// moved is the number of directories that were moved next to the tree, done the number of those that were
+	// removed.
 	moved, done int
 	open        []*level
 	err         error // the first error
@@ -61,7 +62,7 @@ type remover struct {
 type level struct {
 	dir    *os.File
 	name   string
-	names  []string // read, and not yet removed
+	names  []string // names that were read and not yet removed
 	passed bool     // something was removed since the first name was read
 	failed bool     // an entry cannot be removed, so neither can the directory
 }
@@ -100,7 +101,7 @@ func (r *remover) removeTree(name string) {
 	}
 }
 
-// readNames reads more names, or removes the directory and leaves it.
+// readNames reads more names, or removes the empty directory.
 func (r *remover) readNames(at *level) bool {
 	names, err := at.dir.Readdirnames(batch)
 	if err == nil && len(names) > 0 {
@@ -110,7 +111,7 @@ func (r *remover) readNames(at *level) bool {
 	if err != nil && !errors.Is(err, io.EOF) {
 		r.recordFailure("read", at.name, err)
 	}
-	// Reading may skip names during removals: begin again as long as that removes any.
+	// Removals during the reading may hide names: read again until nothing is removed.
 	if at.passed && !at.failed {
 		at.passed = false
 		if _, err := at.dir.Seek(0, io.SeekStart); err == nil {
@@ -138,7 +139,8 @@ func (r *remover) recordRemoval(name string, err error) {
 	}
 }
 
-// removeEntry removes an entry of the deepest directory, or makes it the deepest.
+// removeEntry removes an entry of the deepest open directory. It opens an entry that is a directory, and moves it
+// next to the tree if maxOpen directories are open.
 func (r *remover) removeEntry(name string) {
 	in := r.parentFD()
 	err := unix.Unlinkat(in, name, 0)
@@ -164,24 +166,25 @@ func (r *remover) removeEntry(name string) {
 	r.open = append(r.open, &level{dir: os.NewFile(uintptr(fd), name), name: name})
 }
 
-// enterDirectory opens a directory of the same mount, and gives a non-root owner the rights to empty and to move it.
+// enterDirectory opens a directory of the same mount, and sets the permissions that a non-root owner needs to
+// empty and move it.
 func enterDirectory(parent int, name string) (int, error) {
 	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	if os.Geteuid() != 0 {
 		if fd, err := unix.Openat(parent, name, flags|unix.O_PATH, 0); err == nil {
-			// A failure shows below.
+			// If Chmod fails, a call below fails, too.
 			_ = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), 0o700)
 			unix.Close(fd)
 		}
 	}
-	// The provider needs Linux 5.12, and this call exists since 5.6.
+	// The call needs Linux 5.6, and the provider Linux 5.12.
 	return unix.Openat2(parent, name, &unix.OpenHow{
 		Flags:   flags | unix.O_RDONLY,
 		Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
 	})
 }
 
-// syncFiles waits until all files below dir are on the disk.
+// syncFiles syncs the file system of dir.
 func syncFiles(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

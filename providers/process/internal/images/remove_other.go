@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// RemoveTree removes dir and its content, including directories without access rights.
+// RemoveTree removes dir and its content, including directories without permissions.
 func RemoveTree(dir string) error {
 	err := os.RemoveAll(dir)
 	if err == nil || !errors.Is(err, fs.ErrPermission) {

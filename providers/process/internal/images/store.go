@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package images keeps unpacked container images: from registries, and from directories with image archives,
-// which need no registry.
+// Package images stores unpacked container images from registries and from directories with image archives.
 //
-// The guarantee: an image exists with all its files or not at all. Its files are the files in its configuration,
-// whose digest is its ID. Nothing of an image is written outside of its directory. Its use of disk and memory is
-// bounded. A pull returns an image on disk only if the registry gives every layer of it to the credentials of
-// that pull.
+// The guarantee: an image exists with all its files or not at all. Its files match its configuration, whose
+// digest is its ID. Unpacking an image cannot write outside of its directory. Its use of disk and memory is
+// limited. A pull returns an existing image only if its credentials have access to every layer.
 //
-// The surprise: each image has one directory for all its layers, so two images share nothing on disk. And an
-// image in one of the archive directories counts as present on the machine.
+// The surprise: each image has one directory for all its layers, so images share no disk space. An image in one
+// of the archive directories counts as present on the machine.
 package images
 
 import (
@@ -41,38 +39,38 @@ type Image struct {
 	Digests []string
 	// Size is the number of bytes of its files.
 	Size uint64
-	// Source is the archive of the image, or "" for a registry.
+	// Source is the path of the archive with the image, or "" if it came from a registry.
 	Source string
 	Config v1.Config
 }
 
-// Options are where images come from.
+// Options are the sources of images.
 type Options struct {
 	// Dirs are directories with archives and OCI layouts.
 	Dirs []string
 	// Insecure are registries that may be used without TLS, as host:port.
 	Insecure []string
-	// Mirrors are asked before a registry, by its name: URLs.
+	// Mirrors are the URLs of mirrors, by registry.
 	Mirrors map[string]string
-	// Own gives files to the users of the image; it needs the rights of root.
+	// Own preserves the owners of files; it needs root.
 	Own bool
 }
 
-// Store has the images.
+// Store stores the images.
 type Store struct {
 	dir       string
 	options   Options
 	transport http.RoundTripper
 	turns     turns
-	// unpacking has room for one image at a time, because the disk limits it. Nothing is fetched for the image
-	// meanwhile.
+	// unpacking is a semaphore: one image is unpacked at a time, because the disk is the bottleneck. Its layers
+	// were fetched before.
 	unpacking chan struct{}
 	// guarded by mu
 	mu     sync.Mutex
 	images map[string]*Image
-	// unread are unreadable paths in the directories of archives, with the reasons.
+	// unread are the unreadable archives and directories, with the reasons.
 	unread map[string]string
-	// garbage are paths in dir without an image.
+	// garbage are paths in dir that belong to no image.
 	garbage []string
 }
 
@@ -82,7 +80,7 @@ const (
 	newPrefix = ".new-"
 )
 
-// Open returns the store in dir. Incomplete work of an earlier process is no image; Sweep removes it.
+// Open returns the store in dir. It ignores incomplete images of an earlier process; Sweep removes them.
 func Open(dir string, options Options) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of images: %w", err)
@@ -109,8 +107,8 @@ func Open(dir string, options Options) (*Store, error) {
 	return s, nil
 }
 
-// Sweep removes paths without an image: incomplete work of an ended process, and unreadable images, which users
-// pull again. A failed removal is an error, and a later Sweep repeats it.
+// Sweep removes paths that belong to no image: incomplete images of an ended process, and unreadable images,
+// which have to be pulled again. If a removal fails, a later Sweep retries it.
 func (s *Store) Sweep() error {
 	s.mu.Lock()
 	garbage := s.garbage
@@ -126,17 +124,17 @@ func (s *Store) Sweep() error {
 	return errors.Join(errs...)
 }
 
-// addGarbage leaves path to a later Sweep.
+// addGarbage leaves the removal of path to a later Sweep.
 func (s *Store) addGarbage(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.garbage = append(s.garbage, path)
 }
 
-// Dir is the directory of all images.
+// Dir returns the directory of all images.
 func (s *Store) Dir() string { return s.dir }
 
-// Root is the directory with the files of the image.
+// Root returns the directory with the files of the image.
 func (s *Store) Root(id string) string { return filepath.Join(s.imagePath(id), rootDir) }
 
 func (s *Store) imagePath(id string) string {
@@ -144,7 +142,7 @@ func (s *Store) imagePath(id string) string {
 	return filepath.Join(s.dir, hex)
 }
 
-// Has reports whether the image with that ID is unpacked.
+// Has reports whether the image with the ID is unpacked.
 func (s *Store) Has(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +167,8 @@ func (i *Image) cloneImage() Image {
 	return c
 }
 
-// Get returns the image with the name or ID ref. A missing image may come from a directory. The error is
-// errdefs.ErrNotFound if there is none.
+// Get returns the image with the name or ID ref. If the store does not have it, Get looks in the archive
+// directories. The error is errdefs.ErrNotFound if there is no image.
 func (s *Store) Get(ctx context.Context, ref string) (Image, error) {
 	if image, ok := s.lookupImage(ref); ok {
 		return image, nil
@@ -202,7 +200,7 @@ func (s *Store) lookupImage(ref string) (Image, bool) {
 	return Image{}, false
 }
 
-// Pull returns the current image of the name ref, from a directory, else from the registry.
+// Pull returns the current image with the name ref, from an archive directory or else from the registry.
 func (s *Store) Pull(ctx context.Context, ref string, auth Auth) (Image, error) {
 	name, err := parseName(ref, s.options.Insecure)
 	if err != nil {
@@ -237,9 +235,8 @@ func (s *Store) Remove(ref string) error {
 	return RemoveTree(garbage) // after a failure, Sweep removes the tree
 }
 
-// moveAside turns path into garbage, and returns its new place: the old place is free at once, and never shows half
-// of it. It makes no new file, because images are removed when the disk is full. The caller holds mu, or is the
-// only user of the store.
+// moveAside atomically renames path, adds it to the garbage, and returns the new path. It creates no file,
+// because images are removed when the disk is full. The caller holds mu, or is the only user of the store.
 func (s *Store) moveAside(path string) (string, error) {
 	garbage := filepath.Join(s.dir, newPrefix+rand.Text())
 	if err := os.Rename(path, garbage); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -10,13 +10,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// tlsOnly refuses requests without TLS, except to hosts in the configuration. It is the last transport before
-// the network, so it also covers the hosts that registries lead to: redirects, token servers, and addresses in
-// manifests. The client below trusts this machine and private addresses, which is wrong: any user may listen
+// tlsOnly refuses requests without TLS, except to configured hosts. It is the last transport before the network,
+// so it also covers the hosts that registries refer to: redirects, token servers, and addresses in manifests. The
+// registry client allows plain HTTP to localhost and private addresses, which is unsafe: any user may listen
 // there.
 type tlsOnly struct {
 	next http.RoundTripper
-	// plain are the hosts, with their ports, that need no TLS.
+	// plain are the hosts, as host:port, that need no TLS.
 	plain map[string]bool
 }
 

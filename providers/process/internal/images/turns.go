@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// turns allow one caller at a time for the same work: the same name, with the same credentials. Other work does
-// not wait: a hanging registry would stop it.
+// turns serialize pulls of the same name with the same credentials. Other pulls do not wait, so a hanging
+// registry does not block them.
 type turns struct {
 	mu   sync.Mutex
 	busy map[turn]*waiting // guarded by mu
 }
 
-// turn identifies a piece of work.
+// turn identifies the pulls that wait for each other.
 type turn struct {
 	ref   string
 	auth  Auth
@@ -23,10 +23,10 @@ type turn struct {
 
 type waiting struct {
 	token chan struct{}
-	users int // guarded by the mu of its turns: working and waiting callers
+	users int // guarded by turns.mu: callers that work or wait
 }
 
-// takeTurn waits for the turn. done must be called then.
+// takeTurn waits for the turn. The caller must call done at the end.
 func (t *turns) takeTurn(ctx context.Context, what turn) (done func(), err error) {
 	t.mu.Lock()
 	if t.busy == nil {

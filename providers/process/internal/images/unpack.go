@@ -15,32 +15,31 @@ import (
 	"github.com/containerd/containerd/v2/pkg/archive"
 )
 
-// Limits of an image: an archive of a few bytes can claim to be endless.
+// Limits of an image: a small archive can unpack to any size.
 const (
 	maxBytes   = 64 << 30
 	maxEntries = 1_000_000
-	// maxName bounds the path of a file, as the kernel does, and maxNames the memory of all paths.
+	// maxName limits the path of a file, like the kernel, and maxNames the memory of all paths.
 	maxName  = 4096
 	maxNames = 256 << 20
-	// maxRest limits the data after the end of an archive: programs that write archives fill a block.
+	// maxRest limits the data after the end of an archive: tar programs pad archives to a block.
 	maxRest = 1 << 20
 )
 
-// unpacker writes the layers of one image into a directory. containerd's code decides about the paths of files,
-// and about the files that a layer removes; the unpacker checks the layers against the image's configuration,
-// and limits them.
+// unpacker unpacks the layers of one image into a directory. containerd's code handles paths and whiteouts; the
+// unpacker verifies the layers against the image's configuration, and enforces limits.
 type unpacker struct {
 	dir string
 	own bool
-	// limit is the number of bytes that the files may have, and that their archives may have.
+	// limit is the maximum number of bytes, for the files and for the archives.
 	limit int64
 	// entries, names, bytes and read are the sums over all layers so far.
 	entries, names int
 	bytes, read    int64
 }
 
-// unpackLayer unpacks an archive, whose digest must be diffID: the configuration lists the digests of the layers, and
-// the digest of the configuration is the ID of the image.
+// unpackLayer unpacks an archive, and verifies that its digest is diffID: the configuration lists the digests of
+// the layers, and the digest of the configuration is the ID of the image.
 func (u *unpacker) unpackLayer(ctx context.Context, content io.Reader, diffID string) error {
 	sum := sha256.New()
 	r := &bounded{ctx: ctx, r: io.TeeReader(content, sum), u: u}
@@ -64,8 +63,8 @@ func (u *unpacker) unpackLayer(ctx context.Context, content io.Reader, diffID st
 	return nil
 }
 
-// acceptEntry reports whether the entry is written. It refuses an image that is too large before any byte of the
-// entry is written, so a sparse file in an archive does not reach the disk.
+// acceptEntry reports whether to unpack the entry. It checks the limits before the entry is written, so a huge
+// sparse file does not reach the disk.
 func (u *unpacker) acceptEntry(h *tar.Header) (bool, error) {
 	u.entries++
 	u.names += len(h.Name) + len(h.Linkname)
@@ -80,7 +79,7 @@ func (u *unpacker) acceptEntry(h *tar.Header) (bool, error) {
 	}
 	switch h.Typeflag {
 	case tar.TypeBlock, tar.TypeChar, tar.TypeFifo:
-		return false, nil // an image must not make devices or pipes
+		return false, nil // images may not contain devices and pipes
 	}
 	for key := range h.PAXRecords {
 		if name, ok := strings.CutPrefix(key, "SCHILY.xattr."); ok && !u.keepsAttribute(name) {
@@ -88,7 +87,7 @@ func (u *unpacker) acceptEntry(h *tar.Header) (bool, error) {
 		}
 	}
 	if !u.own {
-		// A process that is not root needs rights of its own to read and to remove the file again.
+		// A non-root process needs permissions to read and remove the file later.
 		h.Mode &^= 0o6000
 		h.Mode |= 0o600
 		if h.Typeflag == tar.TypeDir {
@@ -98,8 +97,8 @@ func (u *unpacker) acceptEntry(h *tar.Header) (bool, error) {
 	return true, nil
 }
 
-// keepsAttribute reports whether files get the extended attribute. The attributes of overlay are for the kernel, and
-// would change the files that a container sees.
+// keepsAttribute reports whether to unpack the extended attribute. The kernel would interpret overlay attributes,
+// which would change the files that a container sees.
 func (u *unpacker) keepsAttribute(name string) bool {
 	if strings.HasPrefix(name, "user.") {
 		return !strings.HasPrefix(name, "user.overlay.")
@@ -107,15 +106,15 @@ func (u *unpacker) keepsAttribute(name string) bool {
 	return u.own && name == "security.capability"
 }
 
-// bounded reads until its context ends, or until the layers of the image exceed their limit. It is not closed
-// then, because a decompressor must not be closed during a read.
+// bounded reads until its context ends, or until the layers of the image exceed their limit. Ending the reads is
+// the only way to stop, because a decompressor must not be closed during a read.
 type bounded struct {
 	ctx context.Context
 	r   io.Reader
 	u   *unpacker
 }
 
-// Read reads, or returns why no more is read.
+// Read reads, or returns the reason why the read is refused.
 func (b *bounded) Read(p []byte) (int, error) {
 	if err := b.ctx.Err(); err != nil {
 		return 0, err

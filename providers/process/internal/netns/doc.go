@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package netns makes network namespaces that outlive the process. Each namespace is mounted on a file.
+// Package netns creates network namespaces that outlive the process. Each namespace is bind-mounted on a file.
 //
-// The guarantee: a function that runs in a namespace runs there only. No other goroutine ever gets a thread in a
-// namespace.
+// The guarantee: no other goroutine runs on a thread that is in a namespace.
 //
-// The surprise: the files are mounts in the daemon's mount namespace. A daemon with private mounts, or a machine
-// after a reboot, finds files without namespaces: see [Alive].
+// The surprise: the mounts belong to the daemon's mount namespace. After a reboot, or after a restart of a daemon
+// with private mounts, the files exist without namespaces: see [Alive].
 package netns

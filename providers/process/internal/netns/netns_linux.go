@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// New makes a namespace at path, where nothing may exist yet. Its loopback interface is up, and every user of it
-// may listen on every port and ping, because both affect nothing outside.
+// New creates a namespace at path, which must not exist. Its loopback interface is up. Every user in it may
+// listen on every port and send pings, which affects nothing outside.
 func New(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o600)
 	if err != nil {
@@ -36,7 +36,7 @@ func New(path string) error {
 	return nil
 }
 
-// prepareNamespace sets a pod's expected settings in the namespace of this thread.
+// prepareNamespace applies the settings that pods expect to the namespace of this thread.
 func prepareNamespace() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -52,19 +52,19 @@ func prepareNamespace() error {
 		return fmt.Errorf("start the loopback interface: %w", err)
 	}
 	for file, value := range map[string]string{"ip_unprivileged_port_start": "0", "ping_group_range": "0 2147483647"} {
-		// On a kernel without the setting, or if the setting cannot be changed, users need a right for that.
+		// If the setting does not exist or cannot be changed, users need a capability instead.
 		_ = os.WriteFile("/proc/sys/net/ipv4/"+file, []byte(value), 0)
 	}
 	return nil
 }
 
-// Alive reports whether there is a namespace at path.
+// Alive reports whether a namespace is mounted at path.
 func Alive(path string) bool {
 	var fs unix.Statfs_t
 	return unix.Statfs(path, &fs) == nil && fs.Type == unix.NSFS_MAGIC
 }
 
-// Remove removes the namespace at path. The namespace lives on while a process is in it. A missing path is no
+// Remove removes the namespace at path. The namespace exists as long as a process is in it. A missing path is no
 // error.
 func Remove(path string) error {
 	for Alive(path) {
@@ -78,7 +78,7 @@ func Remove(path string) error {
 	return nil
 }
 
-// Do calls do in the namespace at path. Goroutines started by do run outside of the namespace.
+// Do calls do in the namespace at path. Goroutines that do starts run outside of the namespace.
 func Do(path string, do func() error) error {
 	return onThread(func() error {
 		if err := Enter(path); err != nil {
@@ -88,7 +88,7 @@ func Do(path string, do func() error) error {
 	})
 }
 
-// Enter moves this thread into the namespace at path. The caller has locked the thread, and never unlocks it.
+// Enter moves this thread into the namespace at path. The caller must lock the thread, and must never unlock it.
 func Enter(path string) error {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -101,11 +101,11 @@ func Enter(path string) error {
 	return nil
 }
 
-// onThread calls do on a thread for this call only.
+// onThread calls do on a new thread, which ends with the call.
 func onThread(do func() error) error {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: other goroutines cannot use the thread
+		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		result <- do()
 	}()
 	return <-result

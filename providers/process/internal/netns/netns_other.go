@@ -11,23 +11,23 @@ import (
 
 var errNone = errors.New("network namespaces need Linux")
 
-// New is not possible here.
+// New is not supported on this operating system.
 func New(string) error { return errNone }
 
-// Alive reports whether there is a namespace at path.
+// Alive returns false on this operating system.
 func Alive(string) bool { return false }
 
-// Remove has nothing to remove.
+// Remove does nothing on this operating system.
 func Remove(string) error { return nil }
 
-// Do is not possible here.
+// Do is not supported on this operating system.
 func Do(string, func() error) error { return errNone }
 
-// OpenTunnel is not possible here.
+// OpenTunnel is not supported on this operating system.
 func OpenTunnel(string, string, int) (*os.File, error) { return nil, errNone }
 
-// HasTunnels returns the error for missing support of tunnels.
+// HasTunnels returns an error: tunnels are not supported on this operating system.
 func HasTunnels() error { return errNone }
 
-// Routes has none here.
+// Routes returns no routes on this operating system.
 func Routes() ([]Route, error) { return nil, nil }

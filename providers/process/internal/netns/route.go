@@ -7,6 +7,6 @@ import "net/netip"
 // Route is a route to a network.
 type Route struct {
 	To netip.Prefix
-	// Interface is the name of the interface of the route. It is empty for a route to nowhere.
+	// Interface is the name of the route's interface. It is empty for a blackhole route.
 	Interface string
 }

@@ -14,13 +14,13 @@ import (
 // Routes returns the IPv4 routes in the main table of the caller's namespace.
 func Routes() ([]Route, error) {
 	list, err := netlink.RouteList(nil, netlink.FAMILY_V4)
-	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // routes that change meanwhile may be missing from the list
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // after an interrupted dump, routes that have just changed may be missing
 		return nil, fmt.Errorf("read the routes of the machine: %w", err)
 	}
 	var routes []Route
 	for i := range list {
 		if list[i].Dst == nil {
-			continue // to everything
+			continue // default route
 		}
 		to, ok := netip.AddrFromSlice(list[i].Dst.IP.To4())
 		if !ok {

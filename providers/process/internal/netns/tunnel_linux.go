@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tunnelDevice is the device for making interfaces of the kind TUN.
+// tunnelDevice is the device that creates TUN interfaces.
 const tunnelDevice = "/dev/net/tun"
 
 // tunnelName is the name of the interface in the namespace.
 const tunnelName = "eth0"
 
-// OpenTunnel makes an interface in the namespace at path, with that address and a route to everything. The
-// interface's IPv4 packets are read from and written to the returned file. The interface stays when the file is
-// closed, and the next call opens it again. While the file is open elsewhere, the error is of kind unix.EBUSY.
+// OpenTunnel creates a TUN interface in the namespace at path, with the address and a default route. The returned
+// file reads and writes the interface's IPv4 packets. The interface persists after the file is closed, and the
+// next call opens it again. While another process has it open, the error is unix.EBUSY.
 func OpenTunnel(path, address string, mtu int) (*os.File, error) {
 	var file *os.File
 	err := Do(path, func() (err error) {
@@ -57,7 +57,7 @@ func openTunnel() (*os.File, error) {
 	return os.NewFile(uintptr(fd), tunnelDevice), nil
 }
 
-// configureTunnel gives the interface its address, and the namespace its route. Existing ones stay.
+// configureTunnel adds the address to the interface and the route to the namespace, if they do not exist.
 func configureTunnel(address string, mtu int) error {
 	ip := net.ParseIP(address)
 	link, err := netlink.LinkByName(tunnelName)
@@ -81,7 +81,7 @@ func configureTunnel(address string, mtu int) error {
 	return nil
 }
 
-// HasTunnels returns the reason why no interface of the kind TUN can be made, nil if one can.
+// HasTunnels returns nil if TUN interfaces can be created, or else the reason.
 func HasTunnels() error {
 	f, err := os.OpenFile(tunnelDevice, os.O_RDWR, 0)
 	if err != nil {

@@ -18,16 +18,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oomscore"
 )
 
-// patience is the longest time that a runtime takes to report its version, or to remove a container.
+// patience is the timeout for a runtime to report its version, or to remove a container.
 const patience = 30 * time.Second
 
-// safeSince are the first versions of runtimes that no container escaped from in the tests of provider process.
-// runc is missing, because distributions fix it without a new number. Older versions of crun enter a working
-// directory outside of the container.
+// safeSince are the oldest versions of runtimes that pass the escape tests of the process provider. runc is
+// missing, because distributions fix it without a new version. Older versions of crun accept a working directory
+// outside of the container.
 var safeSince = map[string]*utilversion.Version{"crun": utilversion.MustParseGeneric("1.14.1")}
 
 // Find returns the path and the version of a program. It uses path, or searches PATH for name if path is empty.
-// hint tells the user how to get the program. A version that is known to be unsafe is an error.
+// hint tells the user how to install the program. Find returns an error for an unsafe version.
 func Find(ctx context.Context, name, path, hint string) (program, version string, err error) {
 	if path == "" {
 		if program, err = exec.LookPath(name); err != nil {
@@ -51,8 +51,8 @@ func Find(ctx context.Context, name, path, hint string) (program, version string
 	return program, version, checkVersion(program, version)
 }
 
-// checkVersion returns an error for a version that must not be used. It reads the name in the program's own output,
-// because the name of a file may lead to another program.
+// checkVersion returns an error for an unsafe version. It uses the name in the version text, because the file
+// name may belong to another program.
 func checkVersion(program, version string) error {
 	name, number, _ := strings.Cut(version, " version ")
 	least := safeSince[name]
@@ -70,13 +70,13 @@ func checkVersion(program, version string) error {
 	return nil
 }
 
-// Run makes a call without streams, and returns when the program has ended.
+// Run runs the command without streams, and waits for its end.
 func (c Call) Run(ctx context.Context) error {
 	_, err := c.Output(ctx)
 	return err
 }
 
-// Output makes a call, waits for the end of the program, and returns its output.
+// Output runs the command, waits for its end, and returns its output.
 func (c Call) Output(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oci drives a runtime of the Open Container Initiative, such as runc, by its command line only.
+// Package oci drives an OCI runtime, such as runc, through its command line.
 //
-// The guarantee: no secret is in an argument. The runtime gets its input from files that the caller keeps in
+// The guarantee: no argument contains a secret. The runtime gets its input from files, which the caller stores in
 // memory.
 //
-// The surprise: most of the package describes commands and runs nothing. A supervisor has its own way to start
-// processes and to wait for them, and does not use os/exec.
+// The surprise: most functions only describe commands. A supervisor runs them in its own way, without os/exec.
 package oci
 
 import (
@@ -20,7 +19,7 @@ import (
 	"strings"
 )
 
-// The names of files for one call of the program, in a directory of its own.
+// The names of the files for one command, in a directory of its own.
 const (
 	logFile     = "log"
 	pidFile     = "pid"
@@ -31,45 +30,45 @@ const (
 // ConfigFile is the name of a container's configuration in its bundle.
 const ConfigFile = "config.json"
 
-// Runtime is a program that makes containers.
+// Runtime is a container runtime.
 type Runtime struct {
-	// Program is its absolute path.
+	// Program is the absolute path of its program.
 	Program string
-	// Root is the directory of the runtime's state of its containers.
+	// Root is the directory where the runtime stores the state of its containers.
 	Root string
-	// Flags are the flags of every call of the program.
+	// Flags are the global flags of every command.
 	Flags []string `json:",omitempty"`
 }
 
-// Call is one call of the program, with the files of Dir.
+// Call is one command of the program, with its files in Dir.
 type Call struct {
 	Dir  string
 	Argv []string
-	// Before are the first arguments of a program that prepares the call and then becomes the program of Argv.
-	// The arguments of Argv follow. Nil means no such program.
+	// Before is the command line of a program that prepares the call and then executes Argv, which is appended to
+	// its arguments. Nil means no such program.
 	Before []string
 }
 
 // Console is the socket to which the program sends the terminal of the process.
 func (c Call) Console() string { return filepath.Join(c.Dir, consoleFile) }
 
-// Create makes a container of the bundle, including its process. The process waits for Start.
+// Create creates the container of the bundle with its process, which waits for Start.
 func (r Runtime) Create(dir, id, bundle string, terminal bool) Call {
 	return r.newCall(dir, terminal, "create", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
 }
 
-// Start lets the process begin.
+// Start starts the process of a created container.
 func (r Runtime) Start(dir, id string) Call { return r.newCall(dir, false, "start")(id) }
 
-// Exec starts another process, which Process has written into dir, and returns when the process runs.
+// Exec starts another process, which Process has written into dir. The command ends when the process runs.
 func (r Runtime) Exec(dir, id string, terminal bool) Call {
 	return r.newCall(dir, terminal, "exec", "--detach", "--process", filepath.Join(dir, processFile), "--pid-file", filepath.Join(dir, pidFile))(id)
 }
 
-// Delete ends the container, and removes the runtime's state of it. An unknown container is no error.
+// Delete kills the container, and removes its state. An unknown container is no error.
 func (r Runtime) Delete(dir, id string) Call { return r.newCall(dir, false, "delete", "--force")(id) }
 
-// Knows reports whether the runtime may have state of the container.
+// Knows reports whether the runtime may have state about the container.
 func (r Runtime) Knows(id string) bool {
 	if _, err := os.Lstat(filepath.Join(r.Root, id)); err == nil {
 		return true
@@ -86,7 +85,7 @@ func (r Runtime) newCall(dir string, terminal bool, args ...string) func(id stri
 	return func(id string) Call { return Call{Dir: dir, Argv: append(argv, id)} }
 }
 
-// PID returns the process that the call made.
+// PID returns the PID of the process that the call created.
 func (c Call) PID() (pid int, err error) {
 	return c.readPID(pidFile)
 }
@@ -115,19 +114,19 @@ func (c Call) Failed(ended string) error {
 	return fmt.Errorf("%s: %s", name, strings.Join(said, ": "))
 }
 
-// Errors returns the errors in the log of the call, the last first. A process of the call logs the cause, and
-// the call logs the consequence.
+// Errors returns the errors in the log of the call, the last first. A child process logs the cause, and the
+// command itself logs the consequence.
 func (c Call) Errors() (said []string, err error) {
 	data, err := os.ReadFile(filepath.Join(c.Dir, logFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	for line := range bytes.Lines(data) {
-		entries := json.NewDecoder(bytes.NewReader(line)) // gVisor ends no entry with a newline
+		entries := json.NewDecoder(bytes.NewReader(line)) // gVisor writes no newlines between entries
 		for {
 			var entry struct{ Level, Msg string }
 			if entries.Decode(&entry) != nil {
-				break // the end, or no JSON
+				break // EOF, or not JSON
 			}
 			if entry.Level == "error" || entry.Level == "fatal" {
 				said = append(said, strings.TrimSpace(entry.Msg))
@@ -138,7 +137,7 @@ func (c Call) Errors() (said []string, err error) {
 	return said, nil
 }
 
-// LogError writes an error into the log of the call in dir, in the format of the program.
+// LogError writes an error to the log of the call in dir, in the format of the runtime.
 func LogError(dir string, failed error) error {
 	line, err := json.Marshal(map[string]string{"level": "error", "msg": failed.Error()})
 	if err != nil {
@@ -152,12 +151,12 @@ func LogError(dir string, failed error) error {
 	return errors.Join(err, f.Close())
 }
 
-// Process writes the process for Exec into dir: the process of the configuration with another command.
+// Process writes the process for Exec into dir: the process of config with another command.
 func Process(dir string, config []byte, argv []string, terminal bool) error {
 	var c struct {
 		Process map[string]any `json:"process"`
 	}
-	// Numbers keep their text: some have more digits than a float.
+	// Keep numbers as text: some have more digits than a float64.
 	d := json.NewDecoder(bytes.NewReader(config))
 	d.UseNumber()
 	if err := d.Decode(&c); err != nil {

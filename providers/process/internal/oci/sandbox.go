@@ -12,25 +12,24 @@ import (
 	"strconv"
 )
 
-// guestPidFile has the number of a command in the sandbox.
+// guestPidFile has the PID of a process in the sandbox.
 const guestPidFile = "guest"
 
-// The calls below exist in gVisor only. Its processes are not processes of the machine.
+// Only gVisor has the commands below. Its processes are not processes of the machine.
 
-// Run makes a container of the bundle and starts it with the streams of the call.
+// Run creates and starts the container of the bundle, with the streams of the call.
 func (r Runtime) Run(dir, id, bundle string, terminal bool) Call {
 	return r.newCall(dir, terminal, "run", "--detach", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
 }
 
-// Keep does the same, and ends with the container and with its exit code: see Runs and Kept. No state of the
-// container is left.
+// Keep does the same, and runs until the container ends, with the exit code of the container: see Runs and Kept.
+// It leaves no state of the container.
 func (r Runtime) Keep(dir, id, bundle string, terminal bool) Call {
 	return r.newCall(dir, terminal, "run", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
 }
 
-// Kept reports whether a call of Keep that ended by itself ended because of the container. A program that fails
-// or crashes has an exit code too. So the call must have made the container, must have logged no error since,
-// and must have removed the container.
+// Kept reports whether a call of Keep has ended because the container ended. A failed command has an exit code,
+// too. So Kept checks that the call created the container, logged no error since, and removed the container.
 func (r Runtime) Kept(c Call, id string) bool {
 	_, made := c.PID()
 	said, err := c.Errors()
@@ -44,8 +43,8 @@ func (r Runtime) Runs(id, sandbox string) bool {
 	return err == nil && json.Unmarshal(data, &state) == nil && state.Status == "running"
 }
 
-// Forget removes the runtime's state of a container of a sandbox, or of the sandbox itself, after all processes
-// have ended. It saves a call of the program.
+// Forget removes the state of a sandbox, or of a container in it, after all its processes have ended. It is
+// cheaper than Delete, because it runs no command.
 func (r Runtime) Forget(id, sandbox string) error {
 	paths := []string{r.stateFile(id, sandbox, "lock"), r.stateFile(id, sandbox, "state")}
 	if id == sandbox {
@@ -64,13 +63,13 @@ func (r Runtime) stateFile(id, sandbox, kind string) string {
 	return filepath.Join(r.Root, id+"_sandbox:"+sandbox+"."+kind)
 }
 
-// Attend starts another process, which Process has written into dir. The call ends with the process, and with
-// its exit code.
+// Attend starts another process, which Process has written into dir. The command runs until the process ends, and
+// ends with its exit code.
 func (r Runtime) Attend(dir, id string) Call {
 	return r.newCall(dir, false, "exec", "--process", filepath.Join(dir, processFile), "--internal-pid-file", filepath.Join(dir, guestPidFile))(id)
 }
 
-// GuestPID returns the number of the process of Attend in the sandbox. It is an error if the process does not
+// GuestPID returns the PID of the process of Attend in the sandbox. It returns an error if the process does not
 // run yet.
 func (c Call) GuestPID() (int, error) { return c.readPID(guestPidFile) }
 
@@ -79,19 +78,20 @@ func (r Runtime) Signal(dir, id string, signal int) Call {
 	return r.newCall(dir, false, "kill")(id).withNumber(signal)
 }
 
-// SignalProcess sends a signal to a process, by its number in the sandbox.
+// SignalProcess sends a signal to a process, by its PID in the sandbox.
 func (r Runtime) SignalProcess(dir, id string, pid, signal int) Call {
 	return r.newCall(dir, false, "kill", "--pid", strconv.Itoa(pid))(id).withNumber(signal)
 }
 
-// Processes writes the processes of the container: see ReadProcesses.
+// Processes prints the processes of the container: see ReadProcesses.
 func (r Runtime) Processes(dir, id string) Call { return r.newCall(dir, false, "ps")(id) }
 
-// ReadProcesses reads the output of Processes: the children of each process, by their numbers in the sandbox.
+// ReadProcesses parses the output of Processes. It returns the children of each process, by their PIDs in the
+// sandbox.
 func ReadProcesses(said []byte) map[int][]int {
 	children := map[int][]int{}
 	for line := range bytes.Lines(said) {
-		fields := bytes.Fields(line) // UID, PID, PPID; the first line is the head
+		fields := bytes.Fields(line) // UID, PID, PPID; the first line is the header
 		if len(fields) < 3 {
 			continue
 		}
@@ -104,15 +104,15 @@ func ReadProcesses(said []byte) map[int][]int {
 	return children
 }
 
-// Forward connects the listener at socket with a port of the sandbox.
+// Forward connects the listener at socket to a port of the sandbox.
 func (r Runtime) Forward(dir, id, socket string, port int) Call {
 	return r.newCall(dir, false, "port-forward", "--stream", socket)(id).withNumber(port)
 }
 
-// Stats writes the resource usage of the container: see ReadStats.
+// Stats prints the resource usage of the container: see ReadStats.
 func (r Runtime) Stats(dir, id string) Call { return r.newCall(dir, false, "events", "--stats")(id) }
 
-// ReadStats reads the output of Stats: the time of all CPUs in nanoseconds, and bytes of memory.
+// ReadStats parses the output of Stats: CPU time in nanoseconds, and bytes of memory.
 func ReadStats(said []byte) (cpu, memory uint64, err error) {
 	var event struct {
 		Data *struct {

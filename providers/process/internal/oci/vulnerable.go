@@ -15,20 +15,20 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oomscore"
 )
 
-// Vulnerability is a flaw of a runtime by which a container or an image gets access to the machine.
+// Vulnerability is a vulnerability of a runtime that gives a container or an image access to the machine.
 type Vulnerability struct {
 	ID string
-	// Fixed are the first versions without the flaw, one for each series that its authors still maintain. Later
-	// series never had it.
+	// Fixed are the first fixed versions, one for each series that was maintained. Later series were never
+	// vulnerable.
 	Fixed []string
-	// Minor means that the authors rate the severity as low.
+	// Minor is true if the authors rate the severity as low.
 	Minor bool
 }
 
-// vulnerabilities are the known flaws, by the name in the runtime's own output. The sources are the changelog of
-// runc in its repository (as of 2026-08-19) and the pages of the releases of crun. crun has none of the three
-// flaws of 2025: its authors tried the attacks (github.com/containers/crun/issues/1906, 2025-11-13). Flaws of
-// checkpoints are left out, because this provider makes no checkpoints.
+// vulnerabilities are the known vulnerabilities, by the name in the runtime's version text. The sources are the
+// changelog of runc in its repository (as of 2026-08-19) and the release pages of crun. crun is not affected by
+// the three of 2025: its authors tested the attacks (github.com/containers/crun/issues/1906, 2025-11-13).
+// Vulnerabilities of checkpoints are left out, because this provider makes no checkpoints.
 var vulnerabilities = map[string][]Vulnerability{
 	"runc": {
 		{ID: "CVE-2024-21626", Fixed: []string{"1.1.12"}},
@@ -41,27 +41,28 @@ var vulnerabilities = map[string][]Vulnerability{
 		{ID: "CVE-2026-88264", Fixed: []string{"1.30"}},
 		{ID: "CVE-2026-115521", Fixed: []string{"1.31"}, Minor: true},
 	},
-	"runsc": {}, // gVisor has no such list; its versions are dates
+	"runsc": {}, // gVisor publishes no such list; its versions are dates
 }
 
 // packaged is a package of a distribution that fixes vulnerabilities without a new version of the runtime.
 type packaged struct {
 	name string
-	// series is a part of the versions of one release of the distribution, and version the first one with the fixes.
+	// series is the part of the version that identifies a release of the distribution, and version the first
+	// version with the fixes.
 	series, version string
 	fixes           []string
 }
 
-// packages are the known packages, from the distributions' own sources. Debian 12 has no package with fixes of
-// the later flaws: the package below was the newest on 2026-11-28. Ubuntu's packages have the number of the
-// version of runc with the fixes.
+// packages are the known packages, according to the distributions. Debian 12 has no package with fixes of the
+// later vulnerabilities: the package below was the newest on 2026-11-28. Ubuntu's packages have the version
+// number of the fixed runc.
 var packages = []packaged{
-	// Its changelog, of 2024-02-02.
+	// From its changelog of 2024-02-02.
 	{"runc", "+deb12u", "1.1.5+ds1-1+deb12u1", []string{"CVE-2024-21626"}},
 }
 
-// FindVulnerabilities returns the known open flaws of a runtime, from its version text and from the Debian
-// package of the program. known is false if the version cannot be judged.
+// FindVulnerabilities returns the known unfixed vulnerabilities of a runtime, by its version text and the Debian
+// package of the program. known is false for an unknown runtime or version.
 func FindVulnerabilities(ctx context.Context, program, said string) (open []Vulnerability, known bool) {
 	name, version, ok := parseVersion(said)
 	list, listed := vulnerabilities[name]
@@ -80,10 +81,10 @@ func FindVulnerabilities(ctx context.Context, program, said string) (open []Vuln
 	}), true
 }
 
-// release matches the authors' version number, before the additions of a distribution.
+// release matches the upstream version number, without the suffix of a distribution.
 var release = regexp.MustCompile(`^v?(\d+\.\d+(?:\.\d+)?)(?:-rc\.?(\d+))?`)
 
-// parseVersion reads the version text of a runtime, such as runc version 1.1.5+ds1.
+// parseVersion parses the version text of a runtime, such as runc version 1.1.5+ds1.
 func parseVersion(said string) (name string, version *utilversion.Version, ok bool) {
 	name, number, _ := strings.Cut(said, " version ")
 	m := release.FindStringSubmatch(number)
@@ -101,8 +102,8 @@ func parseVersion(said string) (name string, version *utilversion.Version, ok bo
 	return name, version, err == nil
 }
 
-// fixedIn reports whether a version is without the vulnerability: the version is not older than the fix of its
-// series. If its series has no fix, it must not be older than any fix.
+// fixedIn reports whether the vulnerability is fixed in a version: the version is not older than the fix of its
+// series or, if its series has no fix, not older than the newest fix.
 func (v Vulnerability) fixedIn(version *utilversion.Version) bool {
 	newest := true
 	for _, first := range v.Fixed {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oomscore protects the daemon when memory runs out: the kernel ends almost all other processes first, as
-// with a kubelet.
+// Package oomscore protects the daemon when memory runs out: as with a kubelet, the kernel kills almost all other
+// processes first.
 //
-// The guarantee: processes started by the daemon have the daemon's former score. Without Restore they would
-// inherit the lowered score.
+// The guarantee: Restore and Run give child processes the daemon's original score. Otherwise they would inherit
+// the lowered score.
 //
-// The surprise: the score is state of the process, not of a value of this package.
+// The surprise: the score is global state of the process.
 package oomscore
 
 import (
@@ -17,17 +17,16 @@ import (
 	"sync/atomic"
 )
 
-// daemon is the score of a kubelet.
+// daemon is the OOM score adjustment of a kubelet.
 const daemon = -999
 
-// before is the score of this process before LowerTo, or nil if LowerTo changed nothing.
+// before is the score before LowerTo, or nil if LowerTo has changed nothing.
 var before atomic.Pointer[string]
 
-// Lower gives this process the score of a kubelet, if it may do that: it needs the capability SYS_RESOURCE.
-// Otherwise it changes nothing.
+// Lower lowers the score of this process to a kubelet's. It does nothing without the capability SYS_RESOURCE.
 func Lower() { LowerTo(daemon) }
 
-// LowerTo gives this process a lower score, if the process may do that. Only the first call has an effect.
+// LowerTo lowers the score of this process, if permitted. Only the first call has an effect.
 func LowerTo(score int) {
 	data, err := os.ReadFile(scorePath("self"))
 	if err != nil {
@@ -42,11 +41,11 @@ func LowerTo(score int) {
 	}
 }
 
-// Restore gives a child process the score of this process before LowerTo. The child must not have started
+// Restore sets the score of a child process to the score before LowerTo. The child must not have started
 // processes yet.
 func Restore(pid int) {
 	if score := before.Load(); score != nil {
-		_ = os.WriteFile(scorePath(strconv.Itoa(pid)), []byte(*score), 0) // the process has ended, or this process has given up its rights
+		_ = os.WriteFile(scorePath(strconv.Itoa(pid)), []byte(*score), 0) // an error means that the process has ended, or that this process lacks the permission
 	}
 }
 

@@ -16,16 +16,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is the longest time for an answer of the network process.
+// patience is the timeout for an answer of the network process.
 const patience = 15 * time.Second
 
-// maxMessage is the largest packet: a configuration with its services.
+// maxMessage is the maximum size of a packet: a configuration with its services.
 const maxMessage = 64 << 10
 
-// Connection is a connection with the network process. Only one goroutine may use it.
+// Connection is a connection to the network process. Only one goroutine may use it.
 type Connection struct{ socket *net.UnixConn }
 
-// CheckVersion asks the network process at the path for its version. Another version is an error.
+// CheckVersion asks the network process at path for its version, and returns ErrVersion if it differs.
 func CheckVersion(ctx context.Context, path string) error {
 	c, err := connectSocket(ctx, path)
 	if err != nil {
@@ -71,8 +71,8 @@ func Configure(ctx context.Context, path string, config Config) (*Connection, er
 	return c, nil
 }
 
-// Attach gives a pod its network at the other end of link. The caller keeps link. The pod has the network until
-// the connection ends.
+// Attach connects the pod at the other end of link to the network until the connection ends. The caller keeps
+// link.
 func Attach(ctx context.Context, path string, pod Pod, link *os.File) (*Connection, error) {
 	c, err := connectSocket(ctx, path)
 	if err != nil {
@@ -85,7 +85,7 @@ func Attach(ctx context.Context, path string, pod Pod, link *os.File) (*Connecti
 	return c, nil
 }
 
-// Keep gives a pod its network at the other end of link until Detach, or until the network process ends.
+// Keep connects the pod at the other end of link to the network until Detach, or until the network process ends.
 func Keep(ctx context.Context, path string, pod Pod, link *os.File) error {
 	c, err := connectSocket(ctx, path)
 	if err != nil {
@@ -107,7 +107,8 @@ func Detach(ctx context.Context, path, address string) error {
 	return err
 }
 
-// Dial connects with a port of a pod, from the address of the gateway. A port without a listener is an error of kind syscall.ECONNREFUSED.
+// Dial connects to a port of a pod, from the address of the gateway. For a port without a listener, the error is
+// syscall.ECONNREFUSED.
 func Dial(ctx context.Context, path, address string, port uint16) (net.Conn, error) {
 	c, err := connectSocket(ctx, path)
 	if err != nil {
@@ -125,10 +126,10 @@ func Dial(ctx context.Context, path, address string, port uint16) (net.Conn, err
 	return net.FileConn(file)
 }
 
-// refused is the error of a port without a listener.
+// refused is the error for a port without a listener.
 type refused struct{ error }
 
-// Unwrap returns the kind.
+// Unwrap returns syscall.ECONNREFUSED.
 func (refused) Unwrap() error { return syscall.ECONNREFUSED }
 
 // sendRequest sends a request, with a descriptor if there is one, and returns the answer, with its descriptor if it has one.

@@ -28,18 +28,18 @@ func Configure(context.Context, string, Config) (*Connection, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// Attach gives a pod its network.
+// Attach connects a pod to the network.
 func Attach(context.Context, string, Pod, *os.File) (*Connection, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// Keep gives a pod its network.
+// Keep connects a pod to the network.
 func Keep(context.Context, string, Pod, *os.File) error { return errors.ErrUnsupported }
 
-// Detach takes its network from a pod.
+// Detach disconnects a pod from the network.
 func Detach(context.Context, string, string) error { return errors.ErrUnsupported }
 
-// Dial connects with a port of a pod.
+// Dial connects to a port of a pod.
 func Dial(context.Context, string, string, uint16) (net.Conn, error) {
 	return nil, errors.ErrUnsupported
 }

@@ -10,7 +10,7 @@ const Version = 1
 // ErrVersion is the error of a network process of another version.
 var ErrVersion = errors.New("the network process is of another version")
 
-// MTU is the MTU of a pod's link. It is large, because each packet costs about the same, whatever its size.
+// MTU is the MTU of a pod's link. It is large, because the cost of a packet hardly depends on its size.
 const MTU = 65520
 
 // The operations of a request.
@@ -44,7 +44,7 @@ type answer struct {
 type Config struct {
 	// Range has the addresses of pods, as a prefix such as 10.88.0.0/22.
 	Range string `json:"range"`
-	// Gateway is the address in Range that answers DNS, and that gets all packets of pods to other networks.
+	// Gateway is the address in Range that answers DNS queries, and the default gateway of pods.
 	Gateway string `json:"gateway"`
 	// MTU is the MTU of the links.
 	MTU int `json:"mtu"`
@@ -52,11 +52,11 @@ type Config struct {
 	Nameservers []string `json:"nameservers"`
 	// Denied are prefixes that pods must not reach, in addition to the built-in ones.
 	Denied []string `json:"denied"`
-	// Services are addresses that lead to another address.
+	// Services are addresses that are redirected to other addresses.
 	Services []Service `json:"services"`
 }
 
-// Service is an address for pods that leads to a target. The target may be an address that pods cannot reach
+// Service redirects an address for pods to a target. The target may be an address that pods cannot reach
 // otherwise.
 type Service struct {
 	// Protocol is tcp or udp.
@@ -75,7 +75,7 @@ type Pod struct {
 	HostPorts []HostPort `json:"hostPorts"`
 }
 
-// HostPort is a port of the machine that leads to a port of a pod.
+// HostPort is a host port that is forwarded to a port of a pod.
 type HostPort struct {
 	// Protocol is tcp or udp.
 	Protocol string `json:"protocol"`

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// joinOwnGroups moves this thread into the version 1 groups; its children begin there. In version 2 a process is born in
-// its group, whose directory is returned.
+// joinOwnGroups moves this thread into the version 1 cgroups, which its children inherit. For version 2, it
+// returns the directory of the cgroup, in which the caller starts the child.
 func (g Cgroup) joinOwnGroups() (*os.File, error) {
 	for _, dir := range g.V1 {
 		if err := os.WriteFile(filepath.Join(dir, "tasks"), []byte("0"), 0); err != nil {
@@ -32,8 +32,8 @@ func (g Cgroup) joinOwnGroups() (*os.File, error) {
 	return os.Open(g.V2)
 }
 
-// joinParentGroups moves this thread back, to the parents of the groups. From inside a container they are not seen,
-// and Remove does it.
+// joinParentGroups moves this thread to the parents of the version 1 cgroups. If the parents are not visible, in
+// a container, Remove does it.
 func (g Cgroup) joinParentGroups() {
 	for _, dir := range g.V1 {
 		_ = os.WriteFile(filepath.Join(filepath.Dir(dir), "tasks"), []byte("0"), 0)
@@ -50,7 +50,7 @@ func (g Cgroup) Add(pid int) error {
 	return nil
 }
 
-// OOMKilled reports whether the kernel killed a process because the memory of the group was used up.
+// OOMKilled reports whether the kernel killed a process of the cgroup because it had no memory left.
 func (g Cgroup) OOMKilled() bool {
 	for _, path := range []string{filepath.Join(g.V1["memory"], "memory.oom_control"), filepath.Join(g.V2, "memory.events")} {
 		data, err := os.ReadFile(path)
@@ -66,15 +66,15 @@ func (g Cgroup) OOMKilled() bool {
 	return false
 }
 
-// Refused reports whether the kernel refused the group a process because the group, or its parent, has reached
-// its limit. The kernel decides which of the two counts the refusal.
+// Refused reports whether the kernel refused a fork because the cgroup or its parent has reached its pids limit.
+// Kernels differ in which of the two counts the refusal.
 func (g Cgroup) Refused() bool {
 	dir := cmp.Or(g.V2, g.V1["pids"])
 	if dir == "" {
 		return false
 	}
 	for _, group := range []string{dir, filepath.Dir(dir)} {
-		data, _ := os.ReadFile(filepath.Join(group, "pids.events")) // not every kernel counts
+		data, _ := os.ReadFile(filepath.Join(group, "pids.events")) // not every kernel has the file
 		if n, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "max "); ok && n != "0" {
 			return true
 		}
@@ -82,7 +82,7 @@ func (g Cgroup) Refused() bool {
 	return false
 }
 
-// Kill kills every process in the group, including other processes than descendants of this one.
+// Kill kills every process in the cgroup, including processes that are not descendants of this process.
 func (g Cgroup) Kill() {
 	if g.V2 != "" && os.WriteFile(filepath.Join(g.V2, "cgroup.kill"), []byte("1"), 0) == nil {
 		return
@@ -94,8 +94,8 @@ func (g Cgroup) Kill() {
 	}
 }
 
-// listMembers returns the processes in the group of that directory, without this process, and without processes that
-// have no number in this PID namespace.
+// listMembers returns the processes in the cgroup dir, without this process and without processes of other PID
+// namespaces.
 func listMembers(dir string) ([]int, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {
@@ -110,7 +110,7 @@ func listMembers(dir string) ([]int, error) {
 	return pids, nil
 }
 
-// Remove removes the groups, which may contain only threads of this process and killed processes.
+// Remove removes the cgroups. They may contain only killed processes and threads of this process.
 func (g Cgroup) Remove() error {
 	var errs []error
 	until := time.Now().Add(exitPatience)
@@ -132,11 +132,11 @@ func (g Cgroup) Remove() error {
 	return errors.Join(errs...)
 }
 
-// exitPatience bounds the wait for the exit of killed processes, for all groups of a container together.
+// exitPatience limits the wait for the exit of killed processes, for all cgroups of a container together.
 const exitPatience = 2 * time.Second
 
-// onceEmpty removes a group, which may be gone. A killed process is in its group until the kernel has taken back
-// its memory.
+// onceEmpty retries the removal of a cgroup until it is empty: a killed process stays in its cgroup until the
+// kernel has freed its memory. A missing cgroup is no error.
 func onceEmpty(until time.Time, rmdir func() error) error {
 	for ; ; time.Sleep(10 * time.Millisecond) {
 		switch err := rmdir(); {

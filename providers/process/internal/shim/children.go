@@ -12,14 +12,14 @@ import (
 	"syscall"
 )
 
-// children waits for every child of this process.
+// children reaps every child of this process.
 type children struct {
 	signals chan os.Signal
 	// guarded by mu
 	mu      sync.Mutex
 	waiting map[int]chan syscall.WaitStatus
-	// kept are children with an end before they were known, while a runtime makes processes; expecting counts
-	// its calls.
+	// kept has the statuses of children that ended before adoptChild. It is filled only while expecting, the
+	// number of running keepUnknown calls, is not 0.
 	kept      map[int]syscall.WaitStatus
 	expecting int
 }
@@ -37,9 +37,9 @@ func newChildren() *children {
 
 func (c *children) stop() { signal.Stop(c.signals) }
 
-// start calls fork, and returns where the status of the process will come.
+// start calls fork, and returns a channel for the exit status of the process.
 func (c *children) start(fork func() (int, error)) (<-chan syscall.WaitStatus, int, error) {
-	// Hold the lock: the process must not be reaped before it is known.
+	// Hold the lock, so that the process is not reaped before it is in waiting.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pid, err := fork()
@@ -51,7 +51,7 @@ func (c *children) start(fork func() (int, error)) (<-chan syscall.WaitStatus, i
 	return status, pid, nil
 }
 
-// keepUnknown keeps the statuses of unknown children until the caller calls release.
+// keepUnknown keeps the exit statuses of unknown children until the caller calls release.
 func (c *children) keepUnknown() (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,8 +65,8 @@ func (c *children) keepUnknown() (release func()) {
 	}
 }
 
-// adoptChild returns the channel for the status of a process that another process made, and that is a child of this
-// one by now. The caller has called expect.
+// adoptChild returns a channel for the exit status of a process that another process started and that has become
+// a child of this process. The caller must have called keepUnknown before.
 func (c *children) adoptChild(pid int) <-chan syscall.WaitStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +93,8 @@ func (c *children) signalChild(pid int, group bool, sig syscall.Signal) error {
 	return syscall.Kill(pid, sig)
 }
 
-// hasChild reports whether a child has not been waited for yet: its number then belongs to no other process.
+// hasChild reports whether the process is a child that was not reaped yet, so its PID belongs to no other
+// process.
 func (c *children) hasChild(pid int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +102,7 @@ func (c *children) hasChild(pid int) bool {
 	return ok
 }
 
-// reapEnded reaps every ended child, and reports whether there are others.
+// reapEnded reaps every ended child, and reports whether other children remain.
 func (c *children) reapEnded() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

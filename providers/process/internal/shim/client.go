@@ -19,13 +19,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oomscore"
 )
 
-// Start starts the container in dir and returns once its process runs. The caller waits for
-// the command, or leaves it a zombie until it ends itself.
+// Start starts the container in dir and returns once its process runs. The caller should wait for the command,
+// which otherwise becomes a zombie.
 func Start(ctx context.Context, dir string, spec Spec) (*exec.Cmd, error) {
 	return runShim(ctx, dir, spec, "run")
 }
 
-// Probe reports whether the runtime of spec can make containers, by making one in dir, with a directory as the
+// Probe checks whether the runtime of spec can create containers, by creating one in dir, with a directory as its
 // image.
 func Probe(ctx context.Context, dir string, spec Spec) error {
 	cmd, err := runShim(ctx, dir, spec, "probe")
@@ -59,8 +59,8 @@ func runShim(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd
 		return nil, err
 	}
 	defer log.Close()
-	path, _ := program() // the start of the daemon reports the error
-	// CommandContext does not fit: the shim lives longer than the call.
+	path, _ := program() // the daemon reports the error at its start
+	// Do not use CommandContext: the shim outlives the call.
 	cmd := &exec.Cmd{
 		Path: path, Args: []string{Argv0, mode}, Dir: dir,
 		Env:    []string{"GOMAXPROCS=2", "GOGC=25"},
@@ -74,7 +74,8 @@ func runShim(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd
 		return nil, fmt.Errorf("start the supervisor of the container: %w", err)
 	}
 	oomscore.Restore(cmd.Process.Pid) // before the shim starts any process: the shim waits for the spec
-	// Write it to no file: it has the environment, and secrets with it. A shim that does not read it says why.
+	// Do not write the spec to a file: it contains the environment, and so secrets. A shim that fails to read it
+	// reports the error.
 	_, _ = specW.Write(data)
 	specW.Close()
 	stop := context.AfterFunc(ctx, func() { r.Close() })
@@ -97,7 +98,7 @@ func runShim(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd
 	return nil, errors.New(string(word))
 }
 
-// Tail is the end of a log, for an error.
+// Tail returns the end of a log, for an error message.
 func Tail(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -106,7 +107,7 @@ func Tail(path string) string {
 	return strings.TrimSpace(string(data[max(0, len(data)-500):]))
 }
 
-// Detached lets a process outlive its parent.
+// Detached returns attributes that let a process outlive its parent.
 func Detached() *syscall.SysProcAttr { return detachedAttributes() }
 
 // conn is a connection to a shim.
@@ -135,7 +136,7 @@ func dialShim(ctx context.Context, dir string, req request) (*conn, error) {
 	return out, nil
 }
 
-// sendRequest sends a request without streams.
+// sendRequest sends a request without streams, and waits for the answer.
 func sendRequest(ctx context.Context, dir string, req request) error {
 	c, err := dialShim(ctx, dir, req)
 	if err != nil {
@@ -153,7 +154,7 @@ func sendRequest(ctx context.Context, dir string, req request) error {
 	return err
 }
 
-// copyAnswer copies output until the last frame.
+// copyAnswer copies output until the last frame, and returns that frame.
 func (c *conn) copyAnswer(stdout, stderr io.Writer) (done, error) {
 	for {
 		k, n, err := readHeader(c.r)
@@ -180,7 +181,8 @@ func (c *conn) copyAnswer(stdout, stderr io.Writer) (done, error) {
 	}
 }
 
-// copyOut writes the payload of a frame from the buffer of the connection: a session holds no more of it while its caller does not read.
+// copyOut writes the payload of a frame directly from the buffer of the connection, so a session needs no more
+// memory while its caller does not read.
 func (c *conn) copyOut(to io.Writer, n int) error {
 	for n > 0 {
 		piece, err := c.r.Peek(min(n, c.r.Size()))
@@ -206,21 +208,21 @@ func Signal(ctx context.Context, dir string, s syscall.Signal) error {
 // Kill kills every process of the container in dir.
 func Kill(ctx context.Context, dir string) error { return sendRequest(ctx, dir, request{Op: opKill}) }
 
-// KillWithSandbox kills the container with its sandbox, which is cheaper: the runtime then has nothing to end
-// inside.
+// KillWithSandbox kills the container with its sandbox. This is cheaper, because the runtime does not have to
+// kill processes inside the sandbox.
 func KillWithSandbox(ctx context.Context, dir string) error {
 	return sendRequest(ctx, dir, request{Op: opKill, Sandbox: true})
 }
 
-// Reopen continues the log in a new file.
+// Reopen reopens the log of the container, after a rotation.
 func Reopen(ctx context.Context, dir string) error {
 	return sendRequest(ctx, dir, request{Op: opReopen})
 }
 
-// WaitGone returns when the process has gone, or when ctx ends.
+// WaitGone waits for the end of the process, or of ctx.
 func WaitGone(ctx context.Context, p Process) error { return waitGone(ctx, p) }
 
-// Wait returns when the container has ended and its state says so, or when ctx ends.
+// Wait waits until the container has ended and its final state is on disk, or until ctx ends.
 func Wait(ctx context.Context, dir string) error {
 	for {
 		s, err := ReadState(dir)
@@ -234,7 +236,7 @@ func Wait(ctx context.Context, dir string) error {
 		if err == nil {
 			continue
 		}
-		// The shim ends: its state is final once the process has gone.
+		// The shim is about to end: its state is final once the process has ended.
 		if err := waitGone(ctx, s.Shim); err != nil {
 			return err
 		}

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// consoleTime bounds the wait for the terminal of an ended runtime.
+// consoleTime limits the wait for the terminal after the runtime has ended.
 const consoleTime = 5 * time.Second
 
-// console is the socket for a runtime's new terminal in the container.
+// console is the socket on which the runtime sends the terminal that it has created in the container.
 type console struct{ *net.UnixListener }
 
 func listenConsole(path string) (*console, error) {
@@ -26,7 +26,7 @@ func listenConsole(path string) (*console, error) {
 	return &console{l}, nil
 }
 
-// receiveTerminal returns the terminal.
+// receiveTerminal receives the terminal.
 func (c *console) receiveTerminal() (*os.File, error) {
 	fail := func(err error) (*os.File, error) {
 		return nil, fmt.Errorf("receive the terminal of the process: %w", err)
@@ -58,7 +58,7 @@ func (c *console) receiveTerminal() (*os.File, error) {
 			continue
 		}
 		unix.CloseOnExec(fds[0])
-		// With this a read of the console can be given up.
+		// A non-blocking file supports deadlines, which interrupt reads.
 		if err := unix.SetNonblock(fds[0], true); err != nil {
 			unix.Close(fds[0])
 			return fail(err)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shim keeps one container: a small process that outlives the daemon, made from the daemon's own binary.
+// Package shim supervises one container, in a small process that outlives the daemon and runs the daemon's own
+// binary.
 //
-// The guarantee: when a shim's container has ended, none of its processes is left, and its end is in a file
-// before any caller learns of it. When a shim is killed, the kernel kills its container.
+// The guarantee: when a shim's container has ended, none of its processes is left, and the final state is on disk
+// before any caller gets it. When a shim is killed, the kernel kills its container.
 //
-// The surprise: importing the package is enough to be a shim. A process whose argv[0] is Argv0 never reaches
-// main: the package has few dependencies, so it is initialised before the large ones, and ends the process
-// itself. That keeps a shim at a fraction of the daemon's memory.
+// The surprise: a binary that imports the package can be a shim. A process whose argv[0] is Argv0 never reaches
+// main: the package's init function runs the shim and exits. It has few dependencies, so it is initialised before
+// large packages, and a shim needs a fraction of the daemon's memory.
 package shim

@@ -15,16 +15,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// A container in a sandbox has no process of the machine except its file server. The file server becomes a child
-// of the supervisor, like the sandbox of its own supervisor: when it is killed, the runtime kills the container.
+// A gVisor container has no process on the machine except its file server (runsc-gofer). The file server becomes
+// a child of the container's supervisor, as the sandbox becomes a child of the sandbox's supervisor. When the
+// file server is killed, the runtime kills the container.
 
-// fileServer is the first argument of the process for opening the files of a container.
+// fileServer is argv[0] of the process that opens the files of a container.
 const fileServer = "runsc-gofer"
 
-// isSandboxed reports whether the container is in a sandbox, or is one.
+// isSandboxed reports whether the container is in a gVisor sandbox, or is the sandbox itself.
 func (s *supervisor) isSandboxed() bool { return s.spec.OCI != nil && s.spec.OCI.Sandbox != "" }
 
-// createGuest makes the container and starts it, because it takes the streams at that time.
+// createGuest creates and starts the container in one step, because the runtime takes the streams at the start.
 func (s *supervisor) createGuest(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	status, pid, err := s.runGuest(out, child)
 	if err == nil && s.spec.Network != nil {
@@ -56,12 +57,12 @@ func (s *supervisor) runGuest(out *streams, child *childIO) (<-chan syscall.Wait
 	if o.ID != o.Sandbox {
 		return s.keepGuest(out, child)
 	}
-	return s.startByRuntime(out, child, false, func(dir string) (oci.Call, error) { // a process of the machine
+	return s.startByRuntime(out, child, false, func(dir string) (oci.Call, error) { // the sandbox is a process of the machine
 		return o.Run(dir, o.ID, o.Bundle, false), nil
 	})
 }
 
-// fileServer returns the file server below this process, or 0 if it has ended.
+// fileServer returns the PID of the file server below this process, or 0 if it has ended.
 func (s *supervisor) fileServer() int {
 	for _, list := range []func(int) []int{quickDescendants, Descendants} {
 		for _, pid := range list(os.Getpid()) {
@@ -74,7 +75,8 @@ func (s *supervisor) fileServer() int {
 	return 0
 }
 
-// keepGuest makes the call that lasts as long as the container, and returns when the container runs, or has run.
+// keepGuest runs the runtime's command that lasts as long as the container, and returns when the container runs
+// or has already ended.
 func (s *supervisor) keepGuest(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	o := s.spec.OCI
 	dir, err := os.MkdirTemp(o.Bundle, "c") // removed with the bundle
@@ -117,8 +119,8 @@ func (s *supervisor) keepGuest(out *streams, child *childIO) (<-chan syscall.Wai
 	return status, s.fileServer(), nil
 }
 
-// guestStatus returns the end of a container from the end of its call. It kills a container without an end of
-// its own, unless its sandbox has done so.
+// guestStatus returns the exit status of a container, given the exit status of its command. If the command ended
+// before the container, it returns SIGKILL, because the container is killed then.
 func (s *supervisor) guestStatus(call oci.Call, ended syscall.WaitStatus) syscall.WaitStatus {
 	if ended.Signaled() || !s.spec.OCI.Kept(call, s.spec.OCI.ID) {
 		s.commands.lost.Store(&ended)
@@ -127,7 +129,7 @@ func (s *supervisor) guestStatus(call oci.Call, ended syscall.WaitStatus) syscal
 	return statusOf(ended.ExitStatus())
 }
 
-// statusOf returns the status of a process with that shell exit code.
+// statusOf returns the wait status that corresponds to an exit code of a shell.
 func statusOf(code int) syscall.WaitStatus {
 	if code > 128 && code <= 128+64 {
 		return syscall.WaitStatus(code - 128)
@@ -135,7 +137,7 @@ func statusOf(code int) syscall.WaitStatus {
 	return syscall.WaitStatus((code & 0xff) << 8)
 }
 
-// forkInSandbox starts a call in the control group of the sandbox, so that the pod pays for it.
+// forkInSandbox starts a command in the cgroup of the sandbox, so that its resources count for the pod.
 func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr, terminal bool) (<-chan syscall.WaitStatus, int, error) {
 	type forked struct {
 		status <-chan syscall.WaitStatus
@@ -144,7 +146,7 @@ func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr, terminal bool) (
 	}
 	result := make(chan forked)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread was in another group
+		runtime.LockOSThread() // never unlocked: the thread was in another cgroup
 		var f forked
 		defer func() { result <- f }()
 		group, err := s.spec.OCI.Group.joinOwnGroups()
@@ -167,12 +169,12 @@ func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr, terminal bool) (
 	return f.status, f.pid, f.err
 }
 
-// killSandbox kills the sandbox of the container, and with it the container. A container that ended by itself
-// before keeps its exit code, which its call has.
+// killSandbox kills the sandbox of the container, and with it the container. A container that has ended before
+// keeps its exit code, which its command returns.
 func (s *supervisor) killSandbox() {
 	supervisor, err := ReadState(s.spec.OCI.Supervisor)
 	if err != nil || supervisor.Ended() {
-		return // the container is killed as usual
+		return // the caller kills the container itself
 	}
 	s.commands.killed.Store(true)
 	if KillProcess(supervisor.Init) != nil {
@@ -180,8 +182,8 @@ func (s *supervisor) killSandbox() {
 	}
 }
 
-// fateOfSandbox returns the reason if the container ended with its sandbox, or with the call that kept it: the
-// supervisor of the sandbox knows the reason.
+// fateOfSandbox returns the reason if the container ended because its sandbox or its command ended. The
+// supervisor of the sandbox records the reason.
 func (s *supervisor) fateOfSandbox() (reason, message string) {
 	call := s.commands.lost.Load()
 	if call == nil || s.commands.killed.Load() {
@@ -194,7 +196,7 @@ func (s *supervisor) fateOfSandbox() (reason, message string) {
 		if waitGone(ctx, supervisor.Init) != nil {
 			return s.fateOfCall(*call)
 		}
-		_ = waitGone(ctx, supervisor.Shim) // after a longer time the reason stays unknown
+		_ = waitGone(ctx, supervisor.Shim) // after the timeout, the reason stays unknown
 		supervisor, err = ReadState(s.spec.OCI.Supervisor)
 	}
 	if err != nil {
@@ -207,20 +209,20 @@ func (s *supervisor) fateOfSandbox() (reason, message string) {
 	return supervisor.Reason, message
 }
 
-// fateOfCall returns the reason why the container was killed after the end of its call, in a running sandbox.
+// fateOfCall returns the reason if the container was killed because its command ended, while the sandbox runs.
 func (s *supervisor) fateOfCall(call syscall.WaitStatus) (reason, message string) {
 	how := fmt.Sprintf("with code %d", call.ExitStatus())
 	reason = Unknown
 	if call.Signaled() {
 		how = "by signal " + call.Signal().String()
 		if call.Signal() == syscall.SIGKILL && s.spec.OCI.Group.OOMKilled() {
-			reason = "OOMKilled" // the limit of the pod also covers this process
+			reason = "OOMKilled" // the memory limit of the pod includes the command
 		}
 	}
 	return reason, "the process of the runtime that kept the container ended " + how + " before the container, which was killed then"
 }
 
-// probeGuest makes a sandbox and ends it.
+// probeGuest starts a sandbox and ends it.
 func (s *supervisor) probeGuest(ready *os.File, out *streams, child *childIO) error {
 	status, pid, err := s.launchMain(out, child)
 	if err != nil {

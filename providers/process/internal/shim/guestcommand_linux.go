@@ -13,11 +13,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// commands maps processes of the machine to their awaited processes in the sandbox.
+// commands maps runsc processes on the machine to the processes in the sandbox that they wait for.
 type commands struct {
-	// lost is an early end of the container's call.
+	// lost is the exit status of the container's command, if it ended before the container.
 	lost atomic.Pointer[syscall.WaitStatus]
-	// killed means that the sandbox was killed to end the container.
+	// killed is true if the sandbox was killed to end the container.
 	killed atomic.Bool
 	// guarded by mu
 	mu  sync.Mutex
@@ -39,15 +39,15 @@ func (c *commands) getPID(pid int) int {
 	return c.pid[pid]
 }
 
-// dropPID forgets an ended process, because its number will belong to another process.
+// dropPID removes an ended process, because its PID may be reused.
 func (c *commands) dropPID(pid int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.pid, pid)
 }
 
-// executeGuest runs one more process in the container. The call lasts as long as the process, and ends with its
-// exit code.
+// executeGuest runs another process in the container. The runtime's command lasts as long as the process, and
+// returns its exit code.
 func (s *supervisor) executeGuest(req request, out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	o := s.spec.OCI
 	dir, err := os.MkdirTemp(o.Bundle, "c")
@@ -60,8 +60,8 @@ func (s *supervisor) executeGuest(req request, out *streams, child *childIO) (<-
 	}
 	call := o.Attend(dir, o.ID)
 	if req.TTY {
-		// Make the terminal here, and not in the runtime: the lasting call then learns its size, and passes it
-		// on.
+		// Create the terminal here, and not in the runtime: the running command then gets size changes, and
+		// forwards them.
 		terminal, process, err := openTerminal()
 		if err != nil {
 			return nil, 0, err
@@ -88,11 +88,11 @@ func (s *supervisor) executeGuest(req request, out *streams, child *childIO) (<-
 	return status, pid, nil
 }
 
-// awaitBegin returns when the process of the call runs, or has run. runs reports the former. hasRun, if it is not
-// nil, reports a call that ended before its process was seen.
+// awaitBegin waits until the process of a command runs or has run. runs reports whether it runs. hasRun, which
+// may be nil, reports whether the process has run, if the command ends before runs returns true.
 func (s *supervisor) awaitBegin(call oci.Call, ended <-chan syscall.WaitStatus, pid int, runs func() bool, hasRun func(syscall.WaitStatus) bool) (<-chan syscall.WaitStatus, error) {
 	late := time.After(callTimeout)
-	const often, seldom = 3 * time.Millisecond, 20 * time.Millisecond // where many start at once, none is quick
+	const often, seldom = 3 * time.Millisecond, 20 * time.Millisecond // poll less often over time: when many start at once, each is slow
 	for pause := often; !runs(); pause = min(pause*3/2, seldom) {
 		select {
 		case <-time.After(pause):
@@ -111,8 +111,8 @@ func (s *supervisor) awaitBegin(call oci.Call, ended <-chan syscall.WaitStatus, 
 	return ended, nil
 }
 
-// signalMain sends a signal to the main process. The effect of the signal may make the call fail: once the
-// container ends, the call is killed with the other calls, or finds no container any more.
+// signalMain sends a signal to the main process. It ignores errors once the container ends: the signal may have
+// ended it before the command has returned.
 func (s *supervisor) signalMain(sig syscall.Signal) error {
 	if !s.isSandboxed() || s.spec.OCI.ID == s.spec.OCI.Sandbox {
 		return s.children.signalChild(s.state.Init.PID, false, sig)
@@ -126,8 +126,7 @@ func (s *supervisor) signalMain(sig syscall.Signal) error {
 	return err
 }
 
-// signalResize signals a new terminal size to the main process: the kernel of the machine signals only its own
-// processes.
+// signalResize sends SIGWINCH to the main process, because the host kernel signals only processes of the machine.
 func (s *supervisor) signalResize() {
 	if s.isSandboxed() {
 		_ = s.signalMain(syscall.SIGWINCH) // an error means that the process has ended

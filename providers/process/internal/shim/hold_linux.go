@@ -18,23 +18,24 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// A runtime gets paths, and opens them when it mounts. By then a running container can have put a link on a path
-// in a volume. So a process with mounts of its own opens the file or directory beneath the volume, and mounts it
-// in a place where no container can write. Then it becomes the runtime, which gets that place.
+// A runtime resolves the paths of mounts when it mounts them. By then, a running container may have put a
+// symbolic link on a path in a volume. So a process in its own mount namespace opens the file or directory
+// beneath the volume, and mounts it in a place where no container can write. Then it executes the runtime, which
+// mounts from that place.
 //
-// The runtime also makes the mount points, by a path that it has checked before. If a mount point is in a
-// volume, the runtime can write nothing else of the machine.
+// The runtime also creates the mount points, by paths that it has checked before, which is racy, too. So if a
+// mount point is in a volume, everything else of the machine is read-only for the runtime.
 
 const (
-	// holdFile has the mounts for holdMain, in the directory of the call.
+	// holdFile is the file with the mounts for holdMain, in the directory of the call.
 	holdFile = "hold.json"
-	// cgroupRoot is the directory in which runtimes other than gVisor put the container into its control groups.
+	// cgroupRoot is the cgroup file system, which runtimes other than gVisor must be able to write to.
 	cgroupRoot = "/sys/fs/cgroup"
-	// holdTries bounds the lookups of a directory that is renamed during the kernel's lookup.
+	// holdTries limits the retries of a lookup if directories are renamed at the same time.
 	holdTries = 1000
 )
 
-// holdFirst puts the process that opens mounts before the call, if there are mounts to open.
+// holdFirst makes the call run holdMain first, if there are mounts to open.
 func (s *supervisor) holdFirst(c oci.Call) (oci.Call, error) {
 	if !s.spec.opensMounts() {
 		return c, nil
@@ -51,8 +52,8 @@ func (s *supervisor) holdFirst(c oci.Call) (oci.Call, error) {
 	return c, nil
 }
 
-// ownMounts gives a process a mount namespace, and without root a user namespace to mount in, as the runtime
-// does otherwise.
+// ownMounts gives a process its own mount namespace and, without root, its own user namespace, as the runtime
+// would do.
 func ownMounts(attr *syscall.SysProcAttr) {
 	attr.Cloneflags |= unix.CLONE_NEWNS
 	if uid := os.Geteuid(); uid != 0 {
@@ -63,7 +64,7 @@ func ownMounts(attr *syscall.SysProcAttr) {
 	}
 }
 
-// holdMain opens the mounts listed in dir, and becomes the program of argv. It returns only on failure.
+// holdMain opens the mounts listed in dir, and executes argv. It returns only on failure.
 func holdMain(dir string, argv []string) int {
 	err := holdMounts(dir)
 	if err == nil {
@@ -75,7 +76,7 @@ func holdMain(dir string, argv []string) int {
 	return 1
 }
 
-// holdMounts mounts the targets of the container's mounts.
+// holdMounts mounts the sources of the container's mounts in heldDir.
 func holdMounts(dir string) error {
 	var spec Spec
 	data, err := os.ReadFile(filepath.Join(dir, holdFile))
@@ -85,7 +86,7 @@ func holdMounts(dir string) error {
 	if err != nil {
 		return fmt.Errorf("read the mounts of the container: %w", err)
 	}
-	// Nothing is passed on to the machine.
+	// Do not propagate mounts to the machine.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("keep mounts from the machine: %w", err)
 	}
@@ -116,7 +117,7 @@ func holdMounts(dir string) error {
 	}
 	for _, m := range spec.Mounts {
 		if m.Source == "/" {
-			return nil // the container may write everything
+			return nil // the container can write to the whole machine anyway
 		}
 		if m.Way == "" && !m.Device {
 			paths = append(paths, filepath.Clean(m.Source))
@@ -128,10 +129,9 @@ func holdMounts(dir string) error {
 	return nil
 }
 
-// onlyWrite makes everything read-only in the mounts of this process, except those files, and directories with
-// the mounts in them.
+// onlyWrite makes all mounts of this process read-only, except the given paths and the mounts below them.
 func onlyWrite(paths []string) error {
-	slices.Sort(paths) // a path comes after its parents
+	slices.Sort(paths) // parents come first
 	paths = slices.Compact(paths)
 	fds := make([]int, len(paths))
 	for i, path := range paths {
@@ -153,7 +153,7 @@ func onlyWrite(paths []string) error {
 	return nil
 }
 
-// mountAt mounts the file or directory of the mount at place.
+// mountAt bind-mounts the file or directory of the mount at place.
 func (m Mount) mountAt(place string) error {
 	f, err := m.openHandle()
 	if err != nil {
@@ -175,8 +175,8 @@ func (m Mount) mountAt(place string) error {
 	return unix.Mount("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), place, "", unix.MS_BIND|unix.MS_REC, "")
 }
 
-// openHandle opens the file of the mount, of any kind, as a handle only. Each step ends beneath the step before,
-// wherever its links lead.
+// openHandle opens the source of the mount, of any file type, with O_PATH. It resolves each step beneath the step
+// before, whatever links it contains.
 func (m Mount) openHandle() (*os.File, error) {
 	fd, err := unix.Open(m.Source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -193,7 +193,7 @@ func (m Mount) openHandle() (*os.File, error) {
 	return os.NewFile(uintptr(fd), m.Way), nil
 }
 
-// openBeneath opens a path in a directory.
+// openBeneath opens a path beneath a directory.
 func openBeneath(dir int, path string) (int, error) {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
 	for range holdTries {

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Between a lookup and a kill, a number may become another process's. So this code holds a process first, then
-// checks that the number still belongs to the intended process, and kills the held process. A kernel or a system
-// call filter without that ability leaves a tiny race.
+// Between a lookup and a kill, a PID may be reused. So this code opens a pidfd first, then checks that the PID
+// still belongs to the intended process, and kills by the pidfd. Without pidfds, because of the kernel or a
+// system call filter, a tiny race remains.
 
-// KillProcess kills a process, and never another process that got its number.
+// KillProcess kills a process, and never another process that has reused its PID.
 func KillProcess(p Process) error {
 	if p.PID == 0 {
 		return nil
@@ -24,7 +24,7 @@ func KillProcess(p Process) error {
 	if errors.Is(err, unix.ESRCH) {
 		return nil
 	}
-	if err != nil { // without this system call the number may belong to another process, rarely
+	if err != nil { // without pidfds, the PID may have been reused, rarely
 		if !p.Alive() {
 			return nil
 		}
@@ -64,8 +64,8 @@ func isBelow(ancestor, pid int) bool {
 	return false
 }
 
-// signalHeld sends a signal to the process with that descriptor, or by its number without a descriptor. A
-// process that does not get it has ended.
+// signalHeld sends a signal by the pidfd or, if there is none, by the PID. It ignores errors, because they mean
+// that the process has ended.
 func signalHeld(pid, fd int, notHeld error, sig unix.Signal) {
 	if notHeld != nil {
 		_ = unix.Kill(pid, sig)
@@ -74,10 +74,10 @@ func signalHeld(pid, fd int, notHeld error, sig unix.Signal) {
 	_ = unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 
-// heldAtOnce bounds the open descriptors of processes: a process may have few.
+// heldAtOnce limits the open pidfds, because the limit of descriptors may be low.
 const heldAtOnce = 256
 
-// killMembers kills the processes in the control group of that directory.
+// killMembers kills the processes in the cgroup dir.
 func killMembers(dir string) error {
 	listed, err := listMembers(dir)
 	if err != nil {

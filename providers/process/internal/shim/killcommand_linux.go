@@ -15,11 +15,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// A command may have started processes in sessions of their own. All are stopped before the first is killed: the
-// children of an ended process can no longer be attributed to the command. A process that left the command
-// before, like a daemon, belongs to the container.
+// A command may have started processes in their own sessions. All of them are stopped before the first is killed,
+// because the children of an ended process can no longer be attributed to the command. A process that has already
+// detached from the command, like a daemon, is not killed: it belongs to the container.
 
-// killCommand kills a command and its descendants, and returns after their end. It skips a command that has
+// killCommand kills a command and its descendants, and waits for their end. It does nothing if the command has
 // ended.
 func (s *supervisor) killCommand(pid int) {
 	if !s.children.hasChild(pid) {
@@ -38,13 +38,13 @@ func (s *supervisor) killCommand(pid int) {
 		signalBelow(pid, below, sig)
 	})
 	_ = s.children.signalChild(pid, true, syscall.SIGKILL)
-	_ = s.children.signalChild(pid, false, syscall.SIGKILL) // if the process does not lead its group
+	_ = s.children.signalChild(pid, false, syscall.SIGKILL) // for a process that does not lead its process group
 	for _, p := range processes {
 		_ = waitGone(context.Background(), p) // without a limit, waitGone returns no error
 	}
 }
 
-// hungUp reports whether the peer has ended a connection, after its data.
+// hungUp reports whether the peer has closed the connection, even if unread data is left.
 func hungUp(c net.Conn) (gone bool) {
 	raw, ok := c.(syscall.Conn)
 	if !ok {
@@ -62,9 +62,9 @@ func hungUp(c net.Conn) (gone bool) {
 	return gone || err != nil
 }
 
-// killAllOf stops the processes of a list, parents before children, until the list is complete, and kills them.
-// It kills children before their parents: the child of an ended process gets another parent, and the kernel
-// continues a group of stopped processes if nobody outside of the group can.
+// killAllOf stops the listed processes, parents first, until the list has no new ones, and then kills them,
+// children first. Otherwise the child of a killed process would get another parent, and the kernel would continue
+// a stopped process group when it becomes orphaned.
 func killAllOf(list func() []int, send func(pid int, sig syscall.Signal)) {
 	var stopped []int
 	seen := map[int]bool{}
@@ -83,8 +83,8 @@ func killAllOf(list func() []int, send func(pid int, sig syscall.Signal)) {
 	}
 }
 
-// killInSandbox kills a process of the container and its descendants, by their numbers in the sandbox. An error
-// of a call means that the process or the sandbox has ended.
+// killInSandbox kills a process of the container and its descendants, by their PIDs in the sandbox. It ignores
+// errors, because they mean that the process or the sandbox has ended.
 func (s *supervisor) killInSandbox(guest int) {
 	send := func(pid int, sig syscall.Signal) {
 		_ = s.callRuntime(func(dir string) oci.Call { return s.spec.OCI.SignalProcess(dir, s.spec.OCI.ID, pid, int(sig)) })
@@ -94,7 +94,7 @@ func (s *supervisor) killInSandbox(guest int) {
 	send(guest, syscall.SIGKILL)
 }
 
-// belowInSandbox returns the descendants of a process of the container, by their numbers in the sandbox.
+// belowInSandbox returns the descendants of a process of the container, by their PIDs in the sandbox.
 func (s *supervisor) belowInSandbox(guest int) []int {
 	dir, err := os.MkdirTemp(s.spec.OCI.Bundle, "c")
 	if err != nil {

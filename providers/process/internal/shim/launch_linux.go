@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// launched is how a fork went.
+// launched is the result of a fork.
 type launched struct {
 	status <-chan syscall.WaitStatus
 	pid    int
@@ -26,13 +26,13 @@ func (s *supervisor) launchMain(out *streams, child *childIO) (<-chan syscall.Wa
 	}
 	status, pid, err := s.forkProgram(out, child, s.spec.Argv, s.spec.TTY)
 	if err == nil && s.spec.OOMScoreAdj != 0 {
-		// Lowering it needs a right that machines may not give.
+		// Ignore errors: lowering the score needs a capability that the daemon may not have.
 		_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), fmt.Append(nil, s.spec.OOMScoreAdj), 0)
 	}
 	return status, pid, err
 }
 
-// enterContainer starts one more process beside the main one.
+// enterContainer starts another process next to the main process.
 func (s *supervisor) enterContainer(req request, out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	if s.spec.OCI != nil {
 		return s.executeCommand(req, out, child)
@@ -40,9 +40,9 @@ func (s *supervisor) enterContainer(req request, out *streams, child *childIO) (
 	return s.forkProgram(out, child, req.Argv, req.TTY)
 }
 
-// forkProgram starts a program of the machine. The program inherits capabilities and cgroups from its forking
-// thread, so a thread gives up its own for that and is never used again. The thread stays as long as the
-// program: at its end the kernel kills the program.
+// forkProgram starts a program of the machine. The program inherits capabilities and cgroups from the forking
+// thread, so a new thread changes its own for the fork, and is never reused. The thread must exist as long as the
+// program: when the thread ends, the kernel kills the program.
 func (s *supervisor) forkProgram(out *streams, child *childIO, argv []string, tty bool) (<-chan syscall.WaitStatus, int, error) {
 	result := make(chan launched)
 	go func() {
@@ -101,7 +101,7 @@ func (s *supervisor) forkProcess(out *streams, child *childIO, argv []string, tt
 	return launched{status, pid, nil}
 }
 
-// probeRuntime makes a container by its runtime and stops short of its process.
+// probeRuntime creates a container with a missing command, so everything but its process must work.
 func (s *supervisor) probeRuntime(ready *os.File) error {
 	out, child, err := openStdio(false, false)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *supervisor) probeRuntime(ready *os.File) error {
 		return s.probeGuest(ready, &out, child)
 	}
 	_, _, err = s.launchMain(&out, child)
-	// A runtime gives only a text: the text for a missing command contains its name.
+	// A runtime returns only an error text. The text for a missing command contains its name.
 	if err == nil || !errors.Is(err, fs.ErrNotExist) && !strings.Contains(err.Error(), s.spec.Argv[0]) {
 		return fmt.Errorf("a container cannot be made: %w", err)
 	}

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// maxLine is the largest part of a line that is kept until it is written as a part of the line.
+// maxLine is the maximum length of a line. Longer lines are written as partial lines.
 const maxLine = 16 << 10
 
-// logFile writes the log format of the Container Runtime Interface: a time, the stream, F for a
-// whole line or P for a part of one, and the line.
+// logFile writes the CRI log format: a timestamp, the stream, F for a full line or P for a partial one, and the
+// line.
 type logFile struct {
 	dir, path string
 	// guarded by mu
@@ -30,7 +30,7 @@ func openLog(dir, path string) (*logFile, error) {
 	return l, l.reopenFile()
 }
 
-// reopenFile continues in a new file of the same name, after the old file was renamed.
+// reopenFile opens a new file of the same name, after the old file was renamed.
 func (l *logFile) reopenFile() error {
 	if l.path == "" {
 		return nil
@@ -74,19 +74,19 @@ func (l *logFile) write(stream string, p []byte, now time.Time) {
 	}
 }
 
-// endStream writes the rest without a newline.
+// endStream writes the rest of a stream that has no newline at its end.
 func (l *logFile) endStream(stream string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if rest := l.partial[stream]; len(rest) > 0 && l.f != nil {
-		// A last line without newline is a part: readers add none.
+		// A last line without a newline is partial, so that readers do not add one.
 		l.flushLines(appendLine(nil, now, stream, "P", rest))
 	}
 	delete(l.partial, stream)
 }
 
-// flushLines writes whole lines at once, so that a reader never sees half a line. A full disk loses lines, and the
-// container continues.
+// flushLines writes whole log lines, so that a reader never sees half a line. On a full disk, lines are lost, and
+// the container continues.
 func (l *logFile) flushLines(out []byte) {
 	if len(out) == 0 {
 		return
@@ -101,7 +101,8 @@ func (l *logFile) flushLines(out []byte) {
 	l.err = err
 }
 
-// cutPartial removes the written part of an incomplete line: the next line would continue it.
+// cutPartial removes the first n bytes of an incomplete log line, because the next line would be appended to
+// them.
 func (l *logFile) cutPartial(n int) error {
 	info, err := l.f.Stat()
 	if err != nil || n == 0 {

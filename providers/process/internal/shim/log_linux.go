@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openLast opens or makes the file at path, to append to it. It follows no link from above dir, the log
-// directory of a pod, and never blocks: a pod that may write to the place of logs must not make this process
-// write elsewhere.
+// openLast opens or creates the log file at path for appending. It follows no links in dir, the log directory of
+// the pod, and never blocks: a pod that can write to the log directory must not redirect the writes of this
+// process.
 func openLast(dir, path string) (*os.File, error) {
 	base := filepath.Dir(dir)
 	way, err := filepath.Rel(base, path)

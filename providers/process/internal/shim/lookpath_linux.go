@@ -42,14 +42,14 @@ func lookPath(name string, env []string, cwd string) (string, error) {
 	return "", absent(name)
 }
 
-// absent is a command that is missing on PATH, in the words of other runtimes.
+// absent is the error for a command that is not on PATH, with the same text as other runtimes.
 type absent string
 
 func (a absent) Error() string {
 	return fmt.Sprintf("exec: %q: executable file not found in $PATH", string(a))
 }
 
-// Is makes it match fs.ErrNotExist.
+// Is returns true for fs.ErrNotExist.
 func (absent) Is(target error) bool { return target == fs.ErrNotExist }
 
 func checkExecutable(path string) error {

@@ -18,12 +18,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/podnet"
 )
 
-// linkBuffer is the number of bytes that one end of a link accepts before the other end reads them: some packets
-// of the largest size.
+// linkBuffer is the send buffer size of each end of a link: some packets of the maximum size.
 const linkBuffer = 4 << 20
 
-// joinNetwork gives the sandbox its network: a pair of sockets. One end is the interface of the sandbox; the
-// other end stays here, and goes to the network process.
+// joinNetwork connects the sandbox to the network by a pair of sockets. One end is the interface of the sandbox;
+// the other end stays open here, and is sent to the network process.
 func (s *supervisor) joinNetwork() error {
 	n := s.spec.Network
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -52,8 +51,8 @@ func (s *supervisor) joinNetwork() error {
 	return nil
 }
 
-// keepAttached hands the link over again after each restart of the network process. If that fails for a second
-// or two, a file says why until it succeeds: see NetworkError.
+// keepAttached attaches the link again after each restart of the network process. If that fails for a second or
+// two, it writes the reason to a file until it succeeds: see NetworkError.
 func (s *supervisor) keepAttached(attached *podnet.Connection, link *os.File) {
 	const often, seldom = 20 * time.Millisecond, time.Second
 	for {
@@ -75,7 +74,7 @@ func (s *supervisor) keepAttached(attached *podnet.Connection, link *os.File) {
 	}
 }
 
-// addInterface makes that end of the link the interface of the sandbox.
+// addInterface adds this end of the link to the sandbox as its interface.
 func (s *supervisor) addInterface(link *os.File) error {
 	o := s.spec.OCI
 	data, err := json.Marshal(s.spec.Network.Link)

@@ -13,7 +13,7 @@ import (
 
 var errUnsupported = errors.New("the process provider is not supported on this operating system")
 
-// Program returns the reason why the whole binary of the daemon runs shims.
+// Program returns an error: shims are not supported on this operating system.
 func Program() error { return errUnsupported }
 
 func program() (string, error) { return "", errUnsupported }
@@ -22,10 +22,10 @@ func openLast(_, path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
 }
 
-// Self is this process.
+// Self returns this process.
 func Self() Process { return Process{} }
 
-// ProcessOf returns the process that has that number now.
+// ProcessOf returns the process that currently has the PID.
 func ProcessOf(int) Process { return Process{} }
 
 // Alive reports whether the process still exists.
@@ -34,7 +34,7 @@ func (Process) Alive() bool { return false }
 // KillProcess kills a process.
 func KillProcess(Process) error { return errUnsupported }
 
-// Descendants are the processes below pid.
+// Descendants returns the descendants of a process.
 func Descendants(int) []int { return nil }
 
 func waitGone(context.Context, Process) error { return nil }
@@ -46,8 +46,8 @@ func detachedAttributes() *syscall.SysProcAttr { return nil }
 // Add moves a process into the group.
 func (Cgroup) Add(int) error { return nil }
 
-// Remove removes the groups.
+// Remove removes the cgroups.
 func (Cgroup) Remove() error { return nil }
 
-// UnmountRoot has nothing to unmount.
+// UnmountRoot does nothing on this operating system.
 func UnmountRoot(string) error { return nil }

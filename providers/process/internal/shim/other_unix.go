@@ -17,10 +17,9 @@ import (
 	"time"
 )
 
-// Elsewhere there are no namespaces: containers are processes in a session of their own.
+// Without Linux there are no namespaces: containers are processes in their own sessions.
 
-// Program returns the reason why the whole binary of the daemon runs shims: a separate program exists on Linux
-// only.
+// Program returns the reason why shims run the daemon's own binary: the separate program exists only on Linux.
 func Program() error { return errors.ErrUnsupported }
 
 func program() (string, error) {
@@ -37,13 +36,13 @@ func openLast(_, path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
 }
 
-// Self is this process.
+// Self returns this process.
 func Self() Process { return ProcessOf(os.Getpid()) }
 
-// ProcessOf returns the process that has that number now.
+// ProcessOf returns the process that currently has the PID.
 func ProcessOf(pid int) Process { return Process{PID: pid} }
 
-// Alive reports whether a process with that number exists.
+// Alive reports whether a process with the PID exists.
 func (p Process) Alive() bool { return p.PID != 0 && syscall.Kill(p.PID, 0) == nil }
 
 // KillProcess kills a process.
@@ -54,7 +53,7 @@ func KillProcess(p Process) error {
 	return nil
 }
 
-// Descendants are the processes below pid; here only itself is known.
+// Descendants returns nil: the descendants are not known on this operating system.
 func Descendants(int) []int { return nil }
 
 func becomeReaper() {}
@@ -68,7 +67,7 @@ func killDescendants(c *children) {
 	}
 }
 
-// killMembers has no groups here.
+// killMembers does nothing: there are no cgroups on this operating system.
 func killMembers(dir string) error {
 	_, err := listMembers(dir)
 	return err
@@ -93,8 +92,7 @@ func detachedAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Set
 
 func setSize(*os.File, Size) {}
 
-// hungUp reports whether a caller has gone: on these systems that is not visible before the caller's data is
-// read.
+// hungUp returns false: these systems do not report a closed connection before its data is read.
 func hungUp(net.Conn) bool { return false }
 
 func (s *supervisor) launchMain(_ *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
@@ -129,10 +127,10 @@ func (s *supervisor) probeRuntime(*os.File) error {
 
 func (s *supervisor) discardContainer() {}
 
-// UnmountRoot has nothing to unmount.
+// UnmountRoot does nothing on this operating system.
 func UnmountRoot(string) error { return nil }
 
-// commands has nothing to know here.
+// commands is empty: there are no sandboxes on this operating system.
 type commands struct{}
 
 func (commands) dropPID(int) {}

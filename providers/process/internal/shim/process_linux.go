@@ -17,16 +17,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Self is this process.
+// Self returns this process.
 func Self() Process { return ProcessOf(os.Getpid()) }
 
-// ProcessOf returns the process that has that number now.
+// ProcessOf returns the process that currently has the PID.
 func ProcessOf(pid int) Process {
 	_, start, _ := statOf(strconv.Itoa(pid))
 	return Process{PID: pid, Start: start}
 }
 
-// Alive reports whether the process still exists, and has not only left its number or its status.
+// Alive reports whether the process still runs. It returns false for a zombie, and if the PID was reused.
 func (p Process) Alive() bool {
 	if p.PID == 0 {
 		return false
@@ -35,13 +35,14 @@ func (p Process) Alive() bool {
 	return start == p.Start && state != 0 && state != 'Z' && state != 'X'
 }
 
-// statOf returns the parent, the start time and the state of a process; a zero state if there is none.
+// statOf returns the parent, the start time and the state of a process. The state is 0 if there is no such
+// process.
 func statOf(pid string) (parent int, start uint64, state byte) {
 	data, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
 		return 0, 0, 0
 	}
-	// The name of the command stands in parentheses, and may contain parentheses.
+	// The command name is in parentheses, and may itself contain parentheses.
 	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
 	if len(fields) < 20 {
 		return 0, 0, 0
@@ -51,7 +52,7 @@ func statOf(pid string) (parent int, start uint64, state byte) {
 	return parent, start, fields[0][0]
 }
 
-// Descendants are the processes below pid.
+// Descendants returns the descendants of a process.
 func Descendants(pid int) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -80,8 +81,8 @@ var listsChildren = sync.OnceValue(func() bool {
 	return err == nil
 })
 
-// quickDescendants returns the processes below pid, without a look at all other processes of the machine. While
-// some of them end, it may miss others.
+// quickDescendants returns the descendants of pid without a search through all processes of the machine. It may
+// miss some while others end.
 func quickDescendants(pid int) []int {
 	if !listsChildren() {
 		return Descendants(pid)
@@ -93,7 +94,7 @@ func quickDescendants(pid int) []int {
 	return found
 }
 
-// childrenOf returns the children of all threads of the process: a child belongs to the thread that made it.
+// childrenOf returns the children of all threads of the process: a child belongs to the thread that started it.
 func childrenOf(pid int) []int {
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task/"
 	threads, err := os.ReadDir(tasks)
@@ -115,11 +116,11 @@ func childrenOf(pid int) []int {
 	return children
 }
 
-// becomeReaper makes orphans below this process its children, so that none escapes.
+// becomeReaper makes this process a subreaper: orphaned descendants become its children, so that none escapes.
 func becomeReaper() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// killDescendants kills until no descendant is left, because a process may fork during a search. It searches
-// less and less often while it finds no new process: most of the time it waits for killed processes.
+// killDescendants kills descendants until none is left, because a process may fork during a search. It searches
+// less and less often while it finds no new process, because then it only waits for killed processes.
 func killDescendants(c *children) {
 	const often, seldom = 2 * time.Millisecond, 50 * time.Millisecond
 	next, pause := time.Now(), often
@@ -139,7 +140,7 @@ func killDescendants(c *children) {
 	}
 }
 
-// waitGone returns when the process has gone.
+// waitGone waits until the process has ended, or ctx ends.
 func waitGone(ctx context.Context, p Process) error {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err == nil {
@@ -158,7 +159,7 @@ func waitGone(ctx context.Context, p Process) error {
 	return nil
 }
 
-// socketPath returns a path to the socket in dir that is short enough for an address.
+// socketPath returns a path to the socket in dir that is short enough for a socket address.
 func socketPath(dir string) (string, func(), error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -167,10 +168,10 @@ func socketPath(dir string) (string, func(), error) {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), socketFile), func() { f.Close() }, nil
 }
 
-// detachedAttributes lets a process outlive this one.
+// detachedAttributes returns attributes that let a process outlive this one.
 func detachedAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// openTerminal makes a terminal from the devices that this thread sees.
+// openTerminal opens a new terminal, from the devices in the mount namespace of this thread.
 func openTerminal() (terminal, process *os.File, err error) {
 	path := "/dev/pts/ptmx"
 	if unix.Access(path, unix.R_OK|unix.W_OK) != nil {

@@ -15,10 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// answerTime bounds the wait for a program's version.
+// answerTime is the timeout for the version of a program.
 const answerTime = 10 * time.Second
 
-// program is the program for shims, and the reason if it is not the small program beside this binary.
+// program returns the path of the program for shims, and the reason if it is not the small program in the
+// directory of this binary.
 var program = sync.OnceValues(func() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -27,17 +28,17 @@ var program = sync.OnceValues(func() (string, error) {
 	return programIn(filepath.Dir(path))
 })
 
-// Program returns the reason why the whole binary of the daemon runs shims; nil if there is a small one beside
-// it.
+// Program returns the reason why shims run the daemon's own binary, or nil if they run the small program in its
+// directory.
 func Program() error {
 	_, err := program()
 	return err
 }
 
-// ownPath is the path of this binary, also after another file took its place on the disk.
+// ownPath returns a path of this binary that stays valid after the file on disk was replaced.
 func ownPath() string { return "/proc/self/exe" }
 
-// programIn returns the program in dir if it has this version, else this program.
+// programIn returns the program in dir if it has this version, or else this program with an error.
 func programIn(dir string) (string, error) {
 	f, err := os.Open(filepath.Join(dir, Argv0))
 	if err != nil {
@@ -47,8 +48,8 @@ func programIn(dir string) (string, error) {
 	if build == "" {
 		return ownPath(), fmt.Errorf("cannot verify the version of %s: this binary has no build stamp; build both with make build", f.Name())
 	}
-	// This path names the same file for ever, even if another file replaces it on disk. No child uses this
-	// number, and it is never closed.
+	// Use a path that stays valid after the file on disk was replaced. The descriptor is never closed, and no
+	// child uses its number.
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 64)
 	if err != nil {
 		return ownPath(), err

@@ -23,7 +23,7 @@ const (
 	frameResize  kind = 'w' // Size
 )
 
-// maxFrame bounds the memory that one side makes the other side use.
+// maxFrame limits the memory that one side can make the other side allocate.
 const maxFrame = 1 << 20
 
 // The operations of a request.
@@ -42,24 +42,24 @@ type request struct {
 	Argv   []string `json:",omitempty"`
 	TTY    bool     `json:",omitempty"`
 	Stdin  bool     `json:",omitempty"`
-	// Kill is a field of opExec: the command is killed when the caller has gone. Supervisors of earlier versions
-	// kill it only in that case.
+	// Kill is for opExec: the command is killed when the caller closes the connection. Callers always set it,
+	// because supervisors of earlier versions kill a command only if it is set.
 	Kill bool `json:",omitempty"`
-	// Sandbox, for opKill, kills the container's sandbox, too.
+	// Sandbox is for opKill: the container's sandbox is killed, too.
 	Sandbox bool `json:",omitempty"`
 }
 
 type done struct {
 	Error    string `json:",omitempty"`
 	ExitCode int    `json:",omitempty"`
-	// NotStarted means that the command could not start.
+	// NotStarted is true if the command could not be started.
 	NotStarted bool `json:",omitempty"`
 }
 
 // Size is the size of a terminal in characters.
 type Size struct{ Width, Height uint16 }
 
-// frames writes frames from several goroutines.
+// frames writes frames. It is safe for concurrent use.
 type frames struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -106,7 +106,7 @@ func readHeader(r io.Reader) (kind, int, error) {
 	return kind(header[0]), int(n), nil
 }
 
-// frameWriter is an io.Writer whose bytes become frames of one kind.
+// frameWriter is an io.Writer that writes frames of one kind.
 type frameWriter struct {
 	f *frames
 	k kind

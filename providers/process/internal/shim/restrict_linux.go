@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// restrictThread takes rights from this thread that the process must not have. A process of root gets the capabilities
-// that remain in the bounding set when it is executed.
+// restrictThread removes capabilities from this thread that the new process must not have. At exec, a process of
+// root gets all capabilities in the bounding set.
 func (s *supervisor) restrictThread() error {
 	if s.spec.NoNewPrivs {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -24,7 +24,7 @@ func (s *supervisor) restrictThread() error {
 	for c := 0; ; c++ {
 		held, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(c), 0, 0, 0)
 		if err != nil {
-			break // the kernel has no further capabilities
+			break // the kernel does not know this and later capabilities
 		}
 		if held == 0 || s.spec.Caps&(1<<c) != 0 {
 			continue

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountRoot mounts the container's own layer over the image for the runtime, which makes the other mounts. Only
-// privileged containers get devices of an image.
+// mountRoot mounts the root of the container, an overlay over the image. The runtime does the other mounts. Only
+// privileged containers can use device nodes of an image.
 func mountRoot(spec *Spec) error {
 	flags := uintptr(unix.MS_NODEV)
 	if spec.Privileged {

@@ -16,12 +16,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// A runtime makes processes and ends. They become children of this process, the reaper of everything below it.
+// A runtime command starts a process and ends. The process becomes a child of the supervisor, which is a
+// subreaper.
 
 // runtimeEnv is the part of the machine's environment that a runtime needs.
 var runtimeEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
-// createContainer makes the container by its runtime, looks at it, and starts its process.
+// createContainer creates the container with its runtime, verifies it, and starts its process.
 func (s *supervisor) createContainer(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	o := s.spec.OCI
 	if o.Sandbox != "" {
@@ -59,7 +60,7 @@ func (s *supervisor) createOnly(out *streams, child *childIO) (<-chan syscall.Wa
 	})
 }
 
-// executeCommand runs one more process in the container.
+// executeCommand runs another process in the container.
 func (s *supervisor) executeCommand(req request, out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	o := s.spec.OCI
 	if o.Sandbox != "" {
@@ -73,7 +74,7 @@ func (s *supervisor) executeCommand(req request, out *streams, child *childIO) (
 	})
 }
 
-// startByRuntime makes a call that starts a process with those streams.
+// startByRuntime runs a command of the runtime that starts a process with the streams.
 func (s *supervisor) startByRuntime(out *streams, child *childIO, terminal bool, prepare func(dir string) (oci.Call, error)) (<-chan syscall.WaitStatus, int, error) {
 	dir, err := os.MkdirTemp(s.spec.OCI.Bundle, "c")
 	if err != nil {
@@ -113,7 +114,7 @@ func (s *supervisor) startByRuntime(out *streams, child *childIO, terminal bool,
 	return status, pid, nil
 }
 
-// callRuntime makes a call without streams.
+// callRuntime runs a command of the runtime without streams.
 func (s *supervisor) callRuntime(prepare func(dir string) oci.Call) error {
 	dir, err := os.MkdirTemp(s.spec.OCI.Bundle, "c")
 	if err != nil {
@@ -128,11 +129,12 @@ func (s *supervisor) callRuntime(prepare func(dir string) oci.Call) error {
 	return s.runCall(prepare(dir), child.fileDescriptors())
 }
 
-// callTimeout bounds a call of a runtime, which takes a tenth of a second: images are mounted before it, and its
-// processes outlive it. A hanging runtime must not prevent the removal of a container.
+// callTimeout is the timeout for a runtime command, which usually takes a tenth of a second: images are mounted
+// before, and the started processes outlive it. A hanging runtime must not prevent the removal of a container.
 const callTimeout = time.Minute
 
-// callBeside makes a call whose processes stay.
+// callBeside runs a command of the runtime that starts a process. With gVisor, the command runs in the cgroup of
+// the sandbox.
 func (s *supervisor) callBeside(c oci.Call, files []uintptr) error {
 	if !s.isSandboxed() {
 		return s.runCall(c, files)
@@ -144,7 +146,7 @@ func (s *supervisor) callBeside(c oci.Call, files []uintptr) error {
 	return awaitCall(s.children, callTimeout, c, status, pid)
 }
 
-// runCall runs the program and waits for it.
+// runCall starts a command and waits for its end.
 func (s *supervisor) runCall(c oci.Call, files []uintptr) error {
 	return callWithin(s.children, callTimeout, c, files)
 }
@@ -157,7 +159,7 @@ func callWithin(children *children, limit time.Duration, c oci.Call, files []uin
 	return awaitCall(children, limit, c, status, pid)
 }
 
-// forkCall starts the program of a call, or the program that becomes it, in a session of its own.
+// forkCall starts a command, or the program that executes it, in its own session.
 func forkCall(c oci.Call, files []uintptr, attr *syscall.SysProcAttr) (int, error) {
 	attr.Setsid = true
 	path := c.Argv[0]
@@ -168,7 +170,7 @@ func forkCall(c oci.Call, files []uintptr, attr *syscall.SysProcAttr) (int, erro
 	return syscall.ForkExec(path, slices.Concat(c.Before, c.Argv), &syscall.ProcAttr{Env: runtimeEnv, Files: files, Sys: attr})
 }
 
-// awaitCall waits for the end of a call.
+// awaitCall waits for the end of a command, and kills it after limit.
 func awaitCall(children *children, limit time.Duration, c oci.Call, status <-chan syscall.WaitStatus, pid int) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -185,13 +187,13 @@ func awaitCall(children *children, limit time.Duration, c oci.Call, status <-cha
 	}
 }
 
-// discardContainer removes the container from the runtime after its last process has ended.
+// discardContainer removes the runtime's state of the container after its last process has ended.
 func (s *supervisor) discardContainer() {
 	o := s.spec.OCI
 	if o == nil {
 		return
 	}
-	// If there are volumes of the sandbox, the runtime's own files are in them.
+	// With memory volumes, the runtime has to remove its own files from them.
 	if s.commands.killed.Load() || o.ID == o.Sandbox && len(o.Volumes) == 0 {
 		if err := o.Forget(o.ID, o.Sandbox); err != nil {
 			fmt.Fprintln(os.Stderr, err) // the daemon tries again when it removes the container
@@ -206,7 +208,7 @@ func (s *supervisor) discardContainer() {
 	}
 }
 
-// refused is an error whose kind runtimes show in its text only.
+// refused is an error of a runtime with the kind that its text means.
 type refused struct {
 	error
 	kind error
@@ -214,11 +216,11 @@ type refused struct {
 
 func (r refused) Is(target error) bool { return target == r.kind }
 
-// notFound finds out why a command could not be run.
+// notFound sets the kind of an error of a runtime: fs.ErrNotExist or fs.ErrPermission, by its text.
 func notFound(err error) error {
 	switch text := err.Error(); {
 	case strings.Contains(text, "error finding executable"):
-		// Use the words of other runtimes, which users know.
+		// Use the text of other runtimes, which users know.
 		_, name, _ := strings.Cut(text, "error finding executable ")
 		name, _, _ = strings.Cut(name, " in PATH")
 		return refused{fmt.Errorf("exec: %s: executable file not found in $PATH", name), fs.ErrNotExist}

@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// readersTimeout bounds the wait of a shim with an ended container for remaining readers.
+// readersTimeout limits how long a shim waits for remaining readers after the container has ended.
 const readersTimeout = 5 * time.Second
 
-// serveDaemon answers the daemon until the listener is closed. It returns when all callers have their answers.
+// serveDaemon answers requests until the listener is closed. It returns when all callers have their answers.
 func (s *supervisor) serveDaemon(listener net.Listener) {
 	var answers sync.WaitGroup
 	defer answers.Wait()
@@ -68,7 +68,7 @@ func (s *supervisor) answerRequest(c *conn) {
 	_ = c.writeJSON(frameDone, d)
 }
 
-// attachClient copies until the container has ended or the caller has gone.
+// attachClient copies the streams until the container ends or the caller closes the connection.
 func (s *supervisor) attachClient(c *conn, req request) {
 	client := s.out.addClient(func() { c.Close() })
 	defer s.out.removeClient(client)
@@ -94,7 +94,7 @@ func (s *supervisor) attachClient(c *conn, req request) {
 	}
 }
 
-// attachedInput reads the input of the caller until the caller has gone.
+// attachedInput copies the input of the caller until the caller closes the connection.
 func (s *supervisor) attachedInput(c *conn, req request) {
 	end := func() {
 		if req.Stdin && s.spec.StdinOnce && !s.spec.TTY {
@@ -131,7 +131,7 @@ func (s *supervisor) resizeTerminal(io streams, payload []byte) bool {
 	return true
 }
 
-// execCommand runs a command beside the main process.
+// execCommand runs a command next to the main process.
 func (s *supervisor) execCommand(c *conn, req request) done {
 	io, child, err := openStdio(req.TTY, req.Stdin)
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *supervisor) execCommand(c *conn, req request) done {
 		if stream == "stderr" {
 			k = frameStderr
 		}
-		_, _ = frameWriter{&c.frames, k}.Write(p) // execInput detects a caller that has gone
+		_, _ = frameWriter{&c.frames, k}.Write(p) // execInput detects a closed connection
 	}
 	io.copyOutput(output)
 	gone, killed := make(chan struct{}), make(chan struct{})
@@ -178,7 +178,7 @@ func (s *supervisor) execCommand(c *conn, req request) done {
 	return done{ExitCode: code}
 }
 
-// execInput reads the input of the caller until the caller has gone.
+// execInput copies the input of the caller until the caller closes the connection.
 func (s *supervisor) execInput(c *conn, io streams) {
 	var once sync.Once
 	closeStdin := func() {
@@ -208,11 +208,12 @@ func (s *supervisor) execInput(c *conn, io streams) {
 	}
 }
 
-// inputBeat is the interval of checks for a caller whose input the command does not read.
+// inputBeat is the interval of checks whether the caller is still connected while the command does not read its
+// input.
 const inputBeat = 200 * time.Millisecond
 
-// typeIn writes to the input of a command, and reports whether the caller is still there. While the caller's
-// data is unread, nothing else shows that the caller has gone.
+// typeIn writes to the input of a command, and reports whether the caller is still connected. It has to check,
+// because the connection is not read while the write blocks.
 func (c *conn) typeIn(stdin *os.File, payload []byte) bool {
 	for len(payload) > 0 {
 		if stdin.SetWriteDeadline(time.Now().Add(inputBeat)) != nil {
@@ -233,7 +234,7 @@ func (c *conn) typeIn(stdin *os.File, payload []byte) bool {
 	return true
 }
 
-// startCode returns a shell's exit code for a command that it cannot run.
+// startCode returns the exit code that a shell uses for a command that it cannot run.
 func startCode(err error) int {
 	if errors.Is(err, fs.ErrPermission) {
 		return 126

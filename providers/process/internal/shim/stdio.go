@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// drainTime bounds the wait for output from a pipe that stays open after the end of the process.
+// drainTime limits the wait for output from a pipe that stays open after the end of the process.
 const drainTime = 200 * time.Millisecond
 
-// streams are the shim's ends of a process's streams.
+// streams are the shim's ends of the streams of a process.
 type streams struct {
 	stdin, stdout, stderr *os.File
 	tty                   bool
 	copiers               *copiers
 }
 
-// childIO are the process's ends; all are its terminal, if it has one.
+// childIO are the process's ends of the streams. With a terminal, all of them are the terminal.
 type childIO struct{ stdin, stdout, stderr *os.File }
 
 func (c *childIO) close() {
@@ -33,7 +33,7 @@ func (c *childIO) close() {
 	}
 }
 
-// openStdio makes the streams of a process. A terminal is made later, at the place of the process.
+// openStdio opens the streams of a process. A terminal is opened later, in the namespace of the process.
 func openStdio(tty, stdin bool) (s streams, c *childIO, err error) {
 	s, c = streams{tty: tty, copiers: &copiers{}}, &childIO{}
 	if tty {
@@ -72,11 +72,11 @@ func (c *childIO) openNull() error {
 }
 
 func (c *childIO) fileDescriptors() []uintptr {
-	// Fd makes the file blocking, as the process expects.
+	// Fd also makes the file blocking, as the process expects.
 	return []uintptr{c.stdin.Fd(), c.stdout.Fd(), c.stderr.Fd()}
 }
 
-// chownStreams lets a user open the streams again, as /dev/stdout.
+// chownStreams changes the owner of the streams, so that the user can open them as /dev/stdout.
 func (c *childIO) chownStreams(uid, gid uint32) {
 	for _, f := range []*os.File{c.stdin, c.stdout, c.stderr} {
 		if f.Name() != os.DevNull {
@@ -101,7 +101,7 @@ type copiers struct {
 	exited bool
 }
 
-// copyOutput hands all output to write, until it ends or drain gives up.
+// copyOutput passes all output to write, until EOF or until drainOutput gives up.
 func (s *streams) copyOutput(write func(stream string, p []byte)) {
 	s.copiers.wg.Go(func() { s.copiers.copyStream(s.stdout, "stdout", write) })
 	if s.stderr != nil {
@@ -121,7 +121,7 @@ func (c *copiers) copyStream(f *os.File, stream string, write func(string, []byt
 			_ = f.SetReadDeadline(time.Now().Add(drainTime))
 		case err == nil:
 		case errors.Is(err, os.ErrDeadlineExceeded) && !last:
-			// The deadline may have passed while write was slow, with output still to be read.
+			// Try once more: the deadline may have passed during a slow write, with unread output left.
 			last = true
 			_ = f.SetReadDeadline(time.Now().Add(drainTime))
 		default:
@@ -136,7 +136,7 @@ func (c *copiers) hasExited() bool {
 	return c.exited
 }
 
-// drainOutput is called when the process has ended. It returns when its output has been read.
+// drainOutput waits until the output of an ended process has been read.
 func (s *streams) drainOutput() {
 	s.copiers.mu.Lock()
 	s.copiers.exited = true
@@ -150,7 +150,7 @@ func (s *streams) drainOutput() {
 	s.close()
 }
 
-// inlet is the standard input of the main process, with any number of writers.
+// inlet is the standard input of the main process, which several clients can write to.
 type inlet struct {
 	// guarded by mu
 	mu sync.Mutex
@@ -185,7 +185,7 @@ type broadcast struct {
 	last    *done
 }
 
-// client is an attached client. A client that does not read is dropped: the container does not wait.
+// client is an attached client. A client that does not read is dropped, so that the container does not block.
 type client struct {
 	queue chan queued
 	drop  func()

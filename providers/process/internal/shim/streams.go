@@ -16,7 +16,7 @@ import (
 type Streams struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Resize is closed when no more sizes come.
+	// Resize is closed after the last size.
 	Resize <-chan Size
 }
 
@@ -29,8 +29,8 @@ type Command struct {
 	TTY  bool
 }
 
-// leaveLimit bounds the wait of a caller that has gone for the end of its command. A command that the kernel
-// cannot end, or a silent sandbox, must not keep a probe from reporting.
+// leaveLimit limits how long Exec waits for the end of the command after ctx has ended. A probe must not hang
+// because of a command that the kernel cannot kill, or a sandbox that does not answer.
 const leaveLimit = 30 * time.Second
 
 // Exec runs a command in the container in dir and returns its exit code. When ctx ends, or an output cannot be
@@ -40,7 +40,7 @@ func Exec(ctx context.Context, dir string, c Command, s Streams) (int, error) {
 	return runSession(ctx, dir, request{Op: opExec, Argv: c.Argv, TTY: c.TTY, Kill: true, Stdin: s.Stdin != nil}, s)
 }
 
-// Attach joins the streams of the main process of the container in dir until the process ends.
+// Attach connects s to the streams of the main process of the container in dir until the process ends.
 func Attach(ctx context.Context, dir string, s Streams) error {
 	_, err := runSession(ctx, dir, request{Op: opAttach, Stdin: s.Stdin != nil}, s)
 	return err
@@ -71,7 +71,7 @@ func (c *conn) copyStreams(ctx context.Context, req request, s Streams) (int, er
 	ended := make(chan struct{})
 	defer close(ended)
 	if s.Stdin != nil {
-		// A read of the caller's reader cannot be interrupted: the goroutine ends with its next byte or its end.
+		// A read of the caller's reader cannot be interrupted: the goroutine ends after the next byte or EOF.
 		go c.copyStdin(s.Stdin)
 	}
 	if s.Resize != nil {
@@ -93,15 +93,15 @@ func (c *conn) copyStreams(ctx context.Context, req request, s Streams) (int, er
 	return d.ExitCode, nil
 }
 
-// hangUp tells the supervisor that the caller has gone. The end of the command is still read.
+// hangUp closes the caller's direction of the connection. The exit code of the command can still be read.
 func (c *conn) hangUp() {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite() // an error means that the supervisor closed first
 	}
 }
 
-// output writes as long as the reader takes it. Later output is lost without an error, because the end of the
-// command follows it.
+// output writes until the first error. It discards later output without an error, because the exit code follows
+// the output.
 type output struct {
 	ctx    context.Context
 	to     io.Writer

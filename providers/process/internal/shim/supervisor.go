@@ -27,10 +27,10 @@ func init() {
 	}
 }
 
-// holdMode makes a shim open the mounts of a container, and become the call that makes the container.
+// holdMode makes a shim run holdMain.
 const holdMode = "hold"
 
-// buildMode makes a shim say its version.
+// buildMode makes a shim print its version.
 const buildMode = "build"
 
 // shimMain is the main function of a shim. Its working directory is the container's directory.
@@ -46,12 +46,12 @@ func shimMain(mode string) int {
 		return 0
 	}
 	fmt.Fprintln(os.Stderr, err)
-	// No code reads this once the container runs.
+	// Once the container runs, nobody reads this.
 	_, _ = ready.WriteString(err.Error())
 	return 1
 }
 
-// supervisor keeps one container.
+// supervisor supervises one container.
 type supervisor struct {
 	spec     Spec
 	log      *logFile
@@ -60,23 +60,23 @@ type supervisor struct {
 	stdin    *inlet
 	main     streams
 	commands commands
-	// ending means that the main process has ended. All other processes, including calls for the container, are
-	// killed then.
+	// ending is true once the main process has ended. All other processes, including runtime commands, are killed
+	// then.
 	ending atomic.Bool
-	// owned by run until ended is closed
+	// owned by superviseContainer until ended is closed
 	state State
 	ended chan struct{}
 }
 
-// superviseContainer starts the container and returns when it has ended and nothing of it is left.
+// superviseContainer starts the container, and returns when it has ended and is cleaned up.
 func superviseContainer(probe bool, ready *os.File) error {
 	s := &supervisor{children: newChildren(), out: newBroadcast(), ended: make(chan struct{})}
 	if err := readSpec(&s.spec); err != nil {
 		return err
 	}
 	defer s.children.stop()
-	// A signal to the group of a terminal or of a service manager is not for the container; ignoring it
-	// would be inherited.
+	// Catch signals that a terminal or a service manager sends to the process group. Do not ignore them: the
+	// container would inherit that.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
 	becomeReaper()
@@ -88,7 +88,7 @@ func superviseContainer(probe bool, ready *os.File) error {
 		return err
 	}
 	_ = os.Remove(socketFile)
-	listener, err := net.Listen("unix", socketFile) //nolint:noctx // a socket needs no lookup of a name
+	listener, err := net.Listen("unix", socketFile) //nolint:noctx // a unix socket needs no name lookup
 	if err != nil {
 		return fmt.Errorf("listen for the daemon: %w", err)
 	}
@@ -103,7 +103,7 @@ func superviseContainer(probe bool, ready *os.File) error {
 		s.serveDaemon(listener)
 	}()
 	if _, err := ready.WriteString("ok"); err != nil {
-		// The daemon was killed. It will find the container.
+		// The daemon was killed. The next daemon will find the container.
 		fmt.Fprintln(os.Stderr, "report the start:", err)
 	}
 	ready.Close()
@@ -127,12 +127,11 @@ func readSpec(spec *Spec) error {
 	return nil
 }
 
-// startMain starts the main process, and says so in the file of states.
+// startMain starts the main process, and records that in the state file.
 func (s *supervisor) startMain() (<-chan syscall.WaitStatus, error) {
-	// Do this before there is a process: a daemon that finds no state may start the container again.
+	// Write the state before the process exists: a daemon that finds no state may start the container again.
 	s.state.Shim = Self()
-	// A disk that is full at the container's end must not hide that end. A disk that the container fills at once
-	// must not hide its beginning.
+	// Reserve disk space, so that the start and the end can be recorded even if the container fills the disk.
 	if err := errors.Join(durable.KeepRoom(stateFile), durable.KeepRoomToBegin(stateFile)); err != nil {
 		return nil, err
 	}
@@ -157,7 +156,7 @@ func (s *supervisor) startMain() (<-chan syscall.WaitStatus, error) {
 	return status, nil
 }
 
-// writeOutput gives the container's output to its log and to attached clients.
+// writeOutput writes the container's output to its log and to attached clients.
 func (s *supervisor) writeOutput(stream string, p []byte) {
 	s.log.write(stream, p, time.Now())
 	k := frameStdout
@@ -167,7 +166,7 @@ func (s *supervisor) writeOutput(stream string, p []byte) {
 	s.out.sendFrame(k, p)
 }
 
-// recordFailure records that there never was a process.
+// recordFailure records that the process could not be started.
 func (s *supervisor) recordFailure(err error) {
 	now := time.Now()
 	s.state.FinishedAt, s.state.ExitCode, s.state.Reason, s.state.Message = now, 128, "StartError", err.Error()
@@ -182,7 +181,7 @@ func (s *supervisor) finishContainer(status syscall.WaitStatus, listener net.Lis
 	finished := time.Now()
 	s.ending.Store(true)
 	if s.isSandboxed() && s.spec.OCI.ID != s.spec.OCI.Sandbox {
-		s.discardContainer() // the runtime ends the rest in the sandbox
+		s.discardContainer() // the runtime ends remaining processes in the sandbox
 	}
 	s.killAll()
 	s.main.drainOutput()
@@ -197,7 +196,7 @@ func (s *supervisor) finishContainer(status syscall.WaitStatus, listener net.Lis
 		s.state.Reason, s.state.Message = s.fateOfSandbox()
 	}
 	if s.isSandboxed() && s.spec.OCI.ID == s.spec.OCI.Sandbox && s.state.Reason == "" && s.spec.Cgroup.Refused() {
-		s.state.Message = "the pod has as many processes and threads as it may, and was refused one more" // gVisor ends then
+		s.state.Message = "the pod has as many processes and threads as it may, and was refused one more" // gVisor ends if a fork is refused
 	}
 	s.discardContainer()
 	err := durable.WriteLastJSON(stateFile, s.state)
@@ -206,8 +205,8 @@ func (s *supervisor) finishContainer(status syscall.WaitStatus, listener net.Lis
 	return errors.Join(err, listener.Close(), s.spec.Cgroup.Remove())
 }
 
-// killNow kills every process of the container and returns after their end. A container of a runtime ends as if
-// by itself: calls of the runtime that remove it must not count as processes of the container.
+// killNow kills every process of the container, and returns after their end. With a runtime it does not kill all
+// descendants of the supervisor: they include the runtime commands that clean up.
 func (s *supervisor) killNow(sandbox bool) {
 	if s.spec.OCI == nil {
 		s.killAll()
@@ -216,22 +215,22 @@ func (s *supervisor) killNow(sandbox bool) {
 	if sandbox && s.isSandboxed() {
 		s.killSandbox()
 	}
-	_ = KillProcess(s.state.Init) // the init process of a guest is its file server, and the runtime kills a guest without one
+	_ = KillProcess(s.state.Init) // for gVisor, Init is the file server, and the runtime kills a container without one
 	if !s.isSandboxed() {
 		s.spec.Cgroup.Kill()
 	}
 	<-s.ended
 }
 
-// killAll kills every process of the container and returns when they have gone.
+// killAll kills every process of the container, and returns after their end.
 func (s *supervisor) killAll() {
 	_ = KillProcess(s.state.Init)
-	s.spec.Cgroup.Kill() // first: a process that forks continuously may outrun a search
+	s.spec.Cgroup.Kill() // first, because a search may not keep up with a fork bomb
 	killDescendants(s.children)
 	s.spec.Cgroup.Kill()
 }
 
-// killedCode is the exit code of a process that SIGKILL ended, and of a shell whose command it ended.
+// killedCode is the exit code of a process that was killed by SIGKILL.
 const killedCode = 128 + int(syscall.SIGKILL)
 
 func exitCode(status syscall.WaitStatus) int {

@@ -15,10 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// verifyProcess checks a new container that does not run yet: hidden files must be hidden, and its control groups must
-// have its limits. A runtime covers files with the container's own /dev/null, and skips files that it cannot
-// cover; volumes and links of images can get in its way. Some runtimes take a relative cgroup path for an
-// absolute one.
+// verifyProcess checks a created container before its start: masked paths must be masked, and the process must be
+// in its cgroups. A runtime masks files with the container's own /dev/null, and skips files that it cannot mask;
+// volumes and links of images can interfere. Some runtimes treat a relative cgroup path as an absolute one.
 func verifyProcess(pid int, spec *Spec) error {
 	if err := spec.Cgroup.requireMember(pid); err != nil {
 		return err
@@ -63,7 +62,7 @@ func (g Cgroup) requireMember(pid int) error {
 	return nil
 }
 
-// isProc checks that path is the kernel's process file system, and no link to it.
+// isProc checks that path is a proc file system, and not a link to one.
 func isProc(path string) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -80,7 +79,7 @@ func isProc(path string) error {
 	return nil
 }
 
-// requireMasked checks that path is the null device, or an empty directory without write access.
+// requireMasked checks that path is the null device, or an empty read-only directory.
 func requireMasked(path string) error {
 	var stat unix.Stat_t
 	err := unix.Lstat(path, &stat)
@@ -116,7 +115,7 @@ func UnmountRoot(dir string) error {
 			return nil
 		}
 		if errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
-			return nil // a user without the right to unmount has no mounts there; the kernel checks the right first
+			return nil // without the permission to unmount there are no mounts; the kernel checks the permission first
 		}
 		if err != nil {
 			return fmt.Errorf("unmount the root of the container: %w", &os.PathError{Op: "unmount", Path: root, Err: err})

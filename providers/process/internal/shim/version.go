@@ -11,16 +11,16 @@ import (
 	"reflect"
 )
 
-// build is the build stamp of this binary, which the linker sets: a daemon and its shims must have the same
-// version.
+// build is the build stamp of this binary, set by the linker. A daemon and its shims must have the same version.
 var build string
 
-// protocol changes when messages between a daemon and its shims get another meaning with the same form.
+// protocol must be incremented when the meaning of a message between a daemon and its shims changes, but not its
+// type.
 var protocol = 1
 
-// protocolVersion is the common version of a daemon and its shim program: the build stamp, and the forms of their
-// messages, because all trees with uncommitted changes have the same stamp. It is "" for a binary without a
-// build stamp.
+// protocolVersion returns the version that a daemon and its shim program must share: the build stamp, and the
+// types of the messages, because all trees with uncommitted changes have the same stamp. It is "" for a binary
+// without a build stamp.
 func protocolVersion() string {
 	if build == "" {
 		return ""
@@ -32,7 +32,7 @@ func protocolVersion() string {
 	return fmt.Sprintf("%s (protocol %d.%08x)", build, protocol, sum.Sum32())
 }
 
-// writeShape writes the form of a type in a message.
+// writeShape writes the structure of a message type.
 func writeShape(w io.Writer, t reflect.Type) {
 	fmt.Fprint(w, t.Kind(), " ")
 	switch t.Kind() {
