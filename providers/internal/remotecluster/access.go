@@ -16,9 +16,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// Access returns the access in a kubeconfig, with the named context, or with "" its current context. The
-// libraries reread the files that it names, but not the file itself: Access rereads its token, for the server
-// that the file had first. Everything else in the file is read once.
+// Access returns the client configuration of a context in a kubeconfig, or of its current context if named is
+// empty. client-go rereads the files that the kubeconfig refers to, but not the kubeconfig itself. Access rereads
+// its token, as long as the server stays the same. Everything else is read once.
 func Access(kubeconfig, named string) (*rest.Config, error) {
 	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: named}).ClientConfig()
@@ -55,7 +55,7 @@ type keptToken struct {
 	server  string // the server of the token
 
 	mu    sync.Mutex
-	seen  string // guarded by mu; the file at the last look
+	seen  string // guarded by mu; the last content of the file
 	token string // guarded by mu; the last usable token
 }
 
@@ -68,12 +68,12 @@ func (t *keptToken) currentToken(ctx context.Context) string {
 	}
 	t.seen = content
 	loaded, err := clientcmd.Load([]byte(content))
-	if err != nil { // the error may quote the file
+	if err != nil { // do not log the error: it may quote the file
 		log.G(ctx).Warn("The kubeconfig of the remote cluster is not understood any more: its last token stays in use")
 		return t.token
 	}
 	switch server, token := t.tokenIn(loaded); {
-	case server != t.server: // no other server may get the token
+	case server != t.server: // the token is only for the first server
 		log.G(ctx).Warn("The kubeconfig of the remote cluster has another server now: restart the node to use it; its last token stays in use")
 	case token == "":
 		log.G(ctx).Warn("The kubeconfig of the remote cluster has no token any more: restart the node to use what it has; its last token stays in use")

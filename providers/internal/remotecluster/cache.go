@@ -18,14 +18,14 @@ import (
 
 // Indexes of the remote pods.
 const (
-	byUID   = "uid"   // at home
-	byName  = "name"  // at home, with the namespace
-	byCopy  = "copy"  // by the copies that the pod names
+	byUID   = "uid"   // the UID in the home cluster
+	byName  = "name"  // namespace and name in the home cluster
+	byCopy  = "copy"  // by the copies that the pod refers to
 	byMaker = "maker" // by the UID of the home cluster, if the pod has one
 )
 
-// remoteCache has the objects of this node in the remote cluster: one watch for all pods, and one for the copies
-// of each kind. A failed list changes nothing in it.
+// remoteCache caches the objects of this node in the remote cluster, with one watch for all pods, and one for
+// each kind of copies. A failed list does not change it.
 type remoteCache struct {
 	client                    kubernetes.Interface
 	factory                   informers.SharedInformerFactory
@@ -51,7 +51,7 @@ func newCache(client kubernetes.Interface, home Home, namespace string, of *owne
 		_ = informer.SetTransform(withoutManagedFields)
 		_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { c.failures.Note(kind, err) })
 	}
-	indexers := cache.Indexers{ // none of these fails before the informer runs
+	indexers := cache.Indexers{ // AddIndexers cannot fail before the informer runs
 		byUID: indexUID,
 		byName: func(o any) ([]string, error) {
 			at, _ := homeOf(o.(*corev1.Pod))
@@ -108,7 +108,7 @@ func (c *remoteCache) hasSynced() bool {
 	return c.pods.HasSynced() && c.configMaps.HasSynced() && c.secrets.HasSynced() && (c.owners == nil || c.owners.HasSynced())
 }
 
-// unlistedError returns why the cache was not listed yet, or nil if it was.
+// unlistedError returns the reason why the first list is missing, or nil if it was successful.
 func (c *remoteCache) unlistedError() error {
 	var errs []error
 	for kind, informer := range c.allInformers() {
@@ -119,7 +119,7 @@ func (c *remoteCache) unlistedError() error {
 	return errors.Join(errs...)
 }
 
-// listRefusal returns the refusal of the remote API server if it forbids a list that is still missing, or nil.
+// listRefusal returns the error if the remote API server forbids a list that is still missing, or else nil.
 func (c *remoteCache) listRefusal() error {
 	for kind, informer := range c.allInformers() {
 		if err := c.failures.Of(kind); !informer.HasSynced() && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)) {
@@ -129,7 +129,7 @@ func (c *remoteCache) listRefusal() error {
 	return nil
 }
 
-// listKind requests the objects of an informer.
+// listKind lists the objects of an informer.
 func (c *remoteCache) listKind(ctx context.Context, kind string, one metav1.ListOptions) (err error) {
 	one.LabelSelector = c.selector
 	switch core := c.client.CoreV1(); kind {
@@ -145,7 +145,8 @@ func (c *remoteCache) listKind(ctx context.Context, kind string, one metav1.List
 	return err
 }
 
-// findPods returns the remote pods of an index, and the owner objects without a pod. They are shared.
+// findPods returns the remote pods with an index key, and owner objects without a pod. Callers must not change
+// them.
 func (c *remoteCache) findPods(index, key string) []*corev1.Pod {
 	return c.mergePods(func(from cache.SharedIndexInformer) []any {
 		objects, _ := from.GetIndexer().ByIndex(index, key) // fails only for an unknown index
@@ -153,7 +154,8 @@ func (c *remoteCache) findPods(index, key string) []*corev1.Pod {
 	})
 }
 
-// podMakers returns the home clusters that made remote pods, with "" for pods that do not name theirs.
+// podMakers returns the UIDs of the home clusters that created remote pods, with "" for pods without the
+// annotation.
 func (c *remoteCache) podMakers() []string {
 	makers := c.pods.GetIndexer().ListIndexFuncValues(byMaker)
 	if c.owners != nil {
@@ -162,17 +164,17 @@ func (c *remoteCache) podMakers() []string {
 	return makers
 }
 
-// allPods returns all remote pods, and the owner objects without a pod. They are shared.
+// allPods returns all remote pods, and the owner objects without a pod. Callers must not change them.
 func (c *remoteCache) allPods() []*corev1.Pod {
 	return c.mergePods(func(from cache.SharedIndexInformer) []any { return from.GetStore().List() })
 }
 
 func (c *remoteCache) mergePods(list func(cache.SharedIndexInformer) []any) (pods []*corev1.Pod) {
-	var without []any // listed first: a pod that moves meanwhile is in both lists, rather than in neither
+	var without []any // listed first, so that a pod that is created at this moment is in at least one list
 	if c.owners != nil {
 		without = list(c.owners)
 	}
-	listed := map[string]bool{} // not the current content of the cache: a pod that came since is in neither list
+	listed := map[string]bool{} // do not ask the cache again: a pod that was added since would be in neither list
 	for _, o := range list(c.pods) {
 		pod := o.(*corev1.Pod)
 		pods, listed[podKey(pod)] = append(pods, pod), true
@@ -185,12 +187,12 @@ func (c *remoteCache) mergePods(list func(cache.SharedIndexInformer) []any) (pod
 	return pods
 }
 
-// findPod returns a remote pod, nil if there is none. It is shared.
+// findPod returns a remote pod, or nil if there is none. Callers must not change it.
 func (c *remoteCache) findPod(namespace, name string) *corev1.Pod {
 	return podIn(c.pods, namespace, name)
 }
 
-// findOwner returns the owner object of a remote pod, or nil. It is shared.
+// findOwner returns the owner object of a remote pod, or nil. Callers must not change it.
 func (c *remoteCache) findOwner(namespace, name string) *corev1.Pod {
 	if c.owners == nil {
 		return nil
@@ -229,7 +231,7 @@ func (c *remoteCache) anyIn(namespace string) bool {
 	return len(pods) > 0
 }
 
-// findSecret returns a Secret of the node, nil if there is none. It is shared.
+// findSecret returns a Secret of the node, or nil if there is none. Callers must not change it.
 func (c *remoteCache) findSecret(namespace, name string) *corev1.Secret {
 	o, found, err := c.secrets.GetStore().GetByKey(types.NamespacedName{Namespace: namespace, Name: name}.String())
 	if err != nil || !found {
@@ -238,7 +240,7 @@ func (c *remoteCache) findSecret(namespace, name string) *corev1.Secret {
 	return o.(*corev1.Secret)
 }
 
-// configMap is as secret.
+// configMap returns a ConfigMap of the node, or nil if there is none. Callers must not change it.
 func (c *remoteCache) configMap(namespace, name string) *corev1.ConfigMap {
 	o, found, err := c.configMaps.GetStore().GetByKey(types.NamespacedName{Namespace: namespace, Name: name}.String())
 	if err != nil || !found {
@@ -247,7 +249,7 @@ func (c *remoteCache) configMap(namespace, name string) *corev1.ConfigMap {
 	return o.(*corev1.ConfigMap)
 }
 
-// findCopy is a ConfigMap or Secret of the node, nil if there is none. It is shared.
+// findCopy returns a ConfigMap or Secret of the node, or nil if there is none. Callers must not change it.
 func (c *remoteCache) findCopy(o object) metav1.Object {
 	if o.kind == KindSecret {
 		if s := c.findSecret(o.namespace, o.name); s != nil {

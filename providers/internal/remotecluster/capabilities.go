@@ -4,7 +4,7 @@ package remotecluster
 
 import "github.com/virtual-kubelet/virtual-kubelet/capability"
 
-// Capabilities returns the features of pods in another cluster.
+// Capabilities returns the features of pods that run in another cluster.
 func Capabilities() capability.Declaration {
 	return capability.All().
 		Note("as the nodes of the remote cluster have it", capability.AppArmor, capability.SELinux, capability.Seccomp, capability.UserNamespaces,

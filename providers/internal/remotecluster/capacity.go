@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// nodeWatch watches the nodes of the remote cluster, and the requests of other pods on them.
+// nodeWatch watches the nodes of the remote cluster, and the resource requests of other pods on them.
 type nodeWatch struct {
 	home      Home
 	factories []informers.SharedInformerFactory
@@ -32,11 +32,10 @@ type nodeWatch struct {
 	failures Failures // of the nodes, by "", and of pods, by the selector
 }
 
-// runningSelector selects pods that take room of a node.
+// runningSelector selects pods that use resources of a node.
 const runningSelector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
-// newNodeWatch keeps the requests and the node of each pod. It does not watch the pods of the node itself, whose
-// changes would arrive twice.
+// newNodeWatch returns a nodeWatch. It does not watch the pods of this node, because remoteCache already does.
 func newNodeWatch(client kubernetes.Interface, home Home) *nodeWatch {
 	plain := informers.NewSharedInformerFactory(client, 0)
 	w := &nodeWatch{home: home, client: client, factories: []informers.SharedInformerFactory{plain}, nodes: plain.Core().V1().Nodes().Informer()}
@@ -53,11 +52,11 @@ func newNodeWatch(client kubernetes.Interface, home Home) *nodeWatch {
 }
 
 func (w *nodeWatch) prepareInformer(informer cache.SharedIndexInformer, of string) {
-	_ = informer.SetTransform(onlyRequests) // none of these fails before the informer runs
+	_ = informer.SetTransform(onlyRequests) // neither call can fail before the informer runs
 	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { w.failures.Note(of, err) })
 }
 
-// listKind requests the objects of an informer.
+// listKind lists the objects of an informer.
 func (w *nodeWatch) listKind(ctx context.Context, of string, one metav1.ListOptions) (err error) {
 	if of == "" {
 		_, err = w.client.CoreV1().Nodes().List(ctx, one)
@@ -68,7 +67,7 @@ func (w *nodeWatch) listKind(ctx context.Context, of string, one metav1.ListOpti
 	return err
 }
 
-// onlyRequests drops all fields that do not matter for the room of nodes.
+// onlyRequests drops all fields that Room does not need.
 func onlyRequests(o any) (any, error) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
@@ -101,8 +100,7 @@ func (w *nodeWatch) hasSynced() bool {
 	return w.nodes.HasSynced() && !slices.ContainsFunc(w.others, func(pods cache.SharedIndexInformer) bool { return !pods.HasSynced() })
 }
 
-// checkRoom returns why no pod can run in the remote cluster, or why this is unknown. It returns nil if pods can
-// run.
+// checkRoom returns an error if no pod can run in the remote cluster, or if this is unknown.
 func (w *nodeWatch) checkRoom(ctx context.Context) error {
 	var err error
 	if w.hasSynced() {
@@ -148,8 +146,8 @@ func isReady(n *corev1.Node) bool {
 	})
 }
 
-// Room returns the resources of the Ready schedulable nodes, minus the requests of other pods. It does not
-// subtract the requests of the node's own pods: the scheduler at home does that.
+// Room returns the allocatable resources of the Ready schedulable nodes, minus the requests of other pods. It
+// does not subtract the requests of this node's pods: the scheduler of the home cluster does that.
 func Room(nodes []*corev1.Node, pods []*corev1.Pod, home Home) corev1.ResourceList {
 	room := corev1.ResourceList{}
 	counts := map[string]bool{}
@@ -202,8 +200,8 @@ const conditionNodes corev1.NodeConditionType = "RemoteNodesReady"
 // storagePerPod is the ephemeral storage offered for each pod if the configured capacity does not include it.
 const storagePerPod = "20Gi"
 
-// setRoom writes the room of the remote cluster into n. Unknown room is left out instead of zero: a pod that was
-// bound to the node before would be refused for good for want of room.
+// setRoom sets the capacity of n to the free resources of the remote cluster. If they are unknown, it leaves them
+// out instead of setting 0: otherwise the node would reject pods that are already bound to it.
 func (c *Cluster) setRoom(n *corev1.Node) {
 	room := storage.Offer(c.config.Capacity, resource.MustParse(storagePerPod))
 	if c.nodes != nil {
@@ -223,11 +221,11 @@ func (c *Cluster) setRoom(n *corev1.Node) {
 	n.Status.Capacity, n.Status.Allocatable = room.DeepCopy(), room.DeepCopy()
 }
 
-// withNodes returns conditions with the condition of the remote cluster's nodes.
+// withNodes adds or updates the condition conditionNodes.
 func withNodes(conditions []corev1.NodeCondition, notReady []string, now metav1.Time) []corev1.NodeCondition {
 	want := corev1.NodeCondition{Type: conditionNodes, Status: corev1.ConditionTrue, Reason: "AllReady", LastHeartbeatTime: now, LastTransitionTime: now}
 	if len(notReady) > 0 {
-		const shown = 10 // of the names
+		const shown = 10 // the maximum number of names in the message
 		want.Status, want.Reason = corev1.ConditionFalse, "SomeNotReady"
 		want.Message = fmt.Sprintf("%d not Ready: %s", len(notReady), strings.Join(notReady[:min(len(notReady), shown)], ", "))
 	}
@@ -244,7 +242,7 @@ func withNodes(conditions []corev1.NodeCondition, notReady []string, now metav1.
 	return out
 }
 
-// tellNode reports the room in the remote cluster if it changed.
+// tellNode reports a changed capacity of the remote cluster.
 func (c *Cluster) tellNode() {
 	if c.nodes == nil || !c.nodes.hasSynced() {
 		return

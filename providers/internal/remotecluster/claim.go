@@ -19,30 +19,31 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// claimAgain is the life of the answer that another home cluster has the name.
+// claimAgain is the time after which a refused claim is checked again.
 const claimAgain = 10 * time.Second
 
 // claim reserves the name of the home cluster in the remote cluster, for all its nodes. It identifies the home
-// cluster by the UID of its Service kubernetes. It is written once: in a namespace of its own, or in a ConfigMap
-// if all pods go to one namespace. If others make the namespaces, each pod names its home cluster instead.
+// cluster by the UID of its Service default/kubernetes. It is created once: as a namespace of its own, or as a
+// ConfigMap if all pods are in one namespace. If other components create the namespaces, each pod has the UID of
+// its home cluster as an annotation instead.
 type claim struct {
 	of      *Cluster
 	doubted atomic.Bool // the claim in the remote cluster may have been lost
 
-	mu    sync.Mutex // held while the remote cluster is asked
-	held  bool       // guarded by mu; the name is this home's
+	mu    sync.Mutex // held during requests to the remote cluster
+	held  bool       // guarded by mu; this home cluster has the name
 	err   error      // guarded by mu; why the claim is not held
-	asked time.Time  // guarded by mu; when err was found
+	asked time.Time  // guarded by mu; the time of err
 
-	unseen time.Time // guarded by mu; when the right to read the claim was missing
+	unseen time.Time // guarded by mu; when reading the claim was last forbidden
 }
 
 // errNoClaim is the error if no home cluster has the name.
 var errNoClaim = errors.New("not claimed")
 
-// checkClaim returns an error if another home cluster has the name: its pods would be taken for the pods of this
-// cluster. With take, checkClaim claims a name without an owner. If the UID of home or the claim cannot be read,
-// nothing is known, and checkClaim refuses nothing.
+// checkClaim returns an error if another home cluster has the name: the pods of both could not be distinguished.
+// With take, checkClaim claims an unclaimed name. It returns nil if the UID of the home cluster is unknown, or if
+// reading the claim is forbidden.
 func (c *claim) checkClaim(ctx context.Context, take bool) error {
 	if !c.of.config.Claim {
 		return nil
@@ -77,14 +78,14 @@ func (c *claim) checkClaim(ctx context.Context, take bool) error {
 		if err := c.of.isNotHome(ctx); err != nil {
 			return err
 		}
-		if err = c.writeClaim(ctx, home); apierrors.IsAlreadyExists(err) { // another node was faster
+		if err = c.writeClaim(ctx, home); apierrors.IsAlreadyExists(err) { // another node has just claimed it
 			has, at, err = c.readClaim(ctx)
 		} else {
 			has = home
 		}
 	}
 	switch {
-	case apierrors.IsForbidden(err): // the right may be granted later
+	case apierrors.IsForbidden(err): // the permission may be granted later
 		if c.unseen.IsZero() {
 			log.G(ctx).WithError(err).Warn("Nobody sees whether another cluster of this clusterName uses the remote cluster")
 		}
@@ -104,12 +105,12 @@ func (c *claim) checkClaim(ctx context.Context, take bool) error {
 	return nil
 }
 
-// byPods reports whether pods name their home cluster. If others make the namespaces, there is no place for a
-// claim, and no right to make one.
+// byPods reports whether annotations of pods replace the claim. If other components create the namespaces, there
+// is no place for a claim, and no permission to create one.
 func (c *claim) byPods() bool { return c.of.config.Claim && c.of.config.NamespaceOf != nil }
 
-// checkPods fails if another home cluster made a remote pod of this name and node. A remote pod with the UID of
-// a pod at home belongs to this home, whose Service was recreated.
+// checkPods returns an error if another home cluster has created remote pods for this cluster name and node. A
+// remote pod with the UID of a pod in this home cluster belongs to it: then only its Service was recreated.
 func (c *claim) checkPods(home types.UID) error {
 	for _, maker := range c.of.cache.podMakers() {
 		if maker == "" || maker == string(home) {
@@ -126,7 +127,7 @@ func (c *claim) checkPods(home types.UID) error {
 	return nil
 }
 
-// readClaim returns the home cluster with the name, and the place of the claim.
+// readClaim returns the UID of the home cluster that has the name, and the object with the claim.
 func (c *claim) readClaim(ctx context.Context) (uid types.UID, at string, err error) {
 	name, namespace := c.of.config.Home.claimName(), c.of.config.Namespace
 	if namespace == "" {
@@ -141,18 +142,18 @@ func (c *claim) readClaim(ctx context.Context) (uid types.UID, at string, err er
 		}
 		return types.UID(ns.Annotations[annotationHome]), "namespace " + name, nil
 	}
-	list, err := c.of.client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name}) // no right more
+	list, err := c.of.client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name}) // needs no other permission
 	if err != nil {
 		return "", "", err
 	}
-	i := slices.IndexFunc(list.Items, func(m corev1.ConfigMap) bool { return m.Name == name }) // a compatible API may leave selectors out
+	i := slices.IndexFunc(list.Items, func(m corev1.ConfigMap) bool { return m.Name == name }) // a compatible API may ignore selectors
 	if i < 0 {
 		return "", "", errNoClaim
 	}
 	return types.UID(list.Items[i].Annotations[annotationHome]), "ConfigMap " + namespace + "/" + name, nil
 }
 
-// writeClaim takes the name.
+// writeClaim claims the name.
 func (c *claim) writeClaim(ctx context.Context, home types.UID) error {
 	meta := metav1.ObjectMeta{
 		Name: c.of.config.Home.claimName(), Labels: map[string]string{LabelCluster: labelValue(c.of.config.Home.Cluster)},
@@ -167,8 +168,8 @@ func (c *claim) writeClaim(ctx context.Context, home types.UID) error {
 	return err
 }
 
-// hasPodsOfHome reports whether a remote pod has the UID of a pod at home. No other home has that UID, so the
-// Service of this home was recreated.
+// hasPodsOfHome reports whether a remote pod has the UID of a pod in the home cluster. No other cluster has that
+// UID, so only the Service of this home cluster was recreated.
 func (c *Cluster) hasPodsOfHome() bool {
 	for _, remote := range c.cache.allPods() {
 		at, uid := homeOf(remote)

@@ -35,63 +35,63 @@ const (
 	listedEvery = 100 * time.Millisecond
 )
 
-// Config describes the node and the home that use the remote cluster, and how they use it.
+// Config configures how a node of the home cluster uses the remote cluster.
 type Config struct {
 	Home Home
-	// REST is the access to the remote cluster, with the limits of its requests.
+	// REST is the client configuration for the remote cluster, including rate limits.
 	REST *rest.Config
-	// Namespace is the remote namespace of all pods. With "", each namespace of home has its own, which is made
-	// on demand.
+	// Namespace is the remote namespace of all pods. If it is empty, each home namespace has its own remote
+	// namespace, which is created on demand.
 	Namespace string
-	// Namespaces are existing remote namespaces, by the namespace at home. They take precedence; with Namespace
-	// there are none.
+	// Namespaces maps home namespaces to existing remote namespaces. They take precedence over created ones. It
+	// must be empty if Namespace is set.
 	Namespaces map[string]string
-	// NamespaceOf returns the remote namespace for a namespace at home, where others make them. If there is
-	// none, the error is of the kind not-found. Nil: Namespace and Namespaces decide.
+	// NamespaceOf returns the remote namespace for a home namespace, if other components create them. The error
+	// is errdefs.ErrNotFound if there is none. If it is nil, Namespace and Namespaces are used.
 	NamespaceOf func(home string) (string, error)
-	// Labels are more labels of remote pods.
+	// Labels are additional labels of remote pods.
 	Labels map[string]string
 	// ServiceAccount is the service account of remote pods, or "" for the namespace's default.
 	ServiceAccount string
-	// Place returns where a pod may run. Nil: anywhere.
+	// Place returns the placement of a pod. Nil means no restriction.
 	Place func(*corev1.Pod) (Placement, error)
-	// Owner is the kind of object that is made instead of pods. Nil stands for pods.
+	// Owner is the kind of object that is created instead of pods. Nil means that pods are created.
 	Owner *OwnerKind
-	// Annotations reports which annotations of pods the remote cluster gets. Nil means none.
+	// Annotations reports whether an annotation is copied to remote pods. Nil means none.
 	Annotations func(key string) bool
-	// StorageClasses are the remote storage classes, by the class at home. Pods with claims of other classes are
-	// refused.
+	// StorageClasses maps home storage classes to remote ones. Pods with claims of other classes are refused.
 	StorageClasses map[string]string
-	// Global reports which services exist in the remote cluster, too. Nil means none. It does not work with one
-	// Namespace for all.
+	// Global reports whether a Service is copied to the remote cluster. Nil means none. It cannot be combined
+	// with Namespace.
 	Global func(*corev1.Service) bool
-	// Adjust changes the remote pod of a pod at home, after it was translated: the same each time it is called. Nil: nothing is changed.
+	// Adjust changes the translated remote pod. It must be deterministic. It may be nil.
 	Adjust func(home, remote *corev1.Pod) error
-	// Answers checks whether the remote cluster answers and accepts pods. Nil: a request to /readyz.
+	// Answers checks whether the remote cluster answers and accepts pods. If it is nil, /readyz is requested.
 	Answers func(context.Context) error
-	// Capacity is the capacity of the node. Nil stands for the free resources of the remote cluster's Ready
-	// nodes.
+	// Capacity is the capacity of the node. If it is nil, the capacity is the free resources of the remote
+	// cluster's Ready nodes.
 	Capacity corev1.ResourceList
-	// Pods and Services list the pods and Services at home.
+	// Pods and Services list the pods and Services of the home cluster.
 	Pods     corev1listers.PodLister
 	Services corev1listers.ServiceLister
-	// Listed reports whether these listers have all objects of home. Nil means yes.
+	// Listed reports whether these listers have synced. Nil means yes.
 	Listed func() bool
-	// Claim reserves the name for this home cluster: a second home cluster with the name is refused.
+	// Claim reserves the cluster name for this home cluster, so that a second home cluster with the same name is
+	// refused.
 	Claim bool
-	// Recorder records events about pods at home. Nil: events of the remote cluster do not appear at home.
+	// Recorder records events of remote pods in the home cluster. If it is nil, they are not copied.
 	Recorder record.EventRecorder
-	// RefreshEvery is the interval at which copies are compared with their originals. 0 is 15 seconds.
+	// RefreshEvery is the interval at which copies are compared with their originals. 0 means 15 seconds.
 	RefreshEvery time.Duration
 }
 
-// Cluster is the remote cluster for one node. It has the methods of a provider.
+// Cluster is the remote cluster of one node. It implements the methods of a provider.
 type Cluster struct {
 	config  Config
 	client  kubernetes.Interface
-	streams *rest.Config // of sessions
+	streams *rest.Config // for exec, attach and port-forward
 	cache   *remoteCache
-	owners  *owners       // nil: the node makes pods themselves
+	owners  *owners       // nil: the node creates pods
 	writer  writer        // of the pods of the node
 	nodes   *nodeWatch    // nil: the capacity is configured
 	events  *remoteEvents // nil: events are not copied
@@ -109,39 +109,39 @@ type Cluster struct {
 	runs       runs
 
 	mu         sync.Mutex
-	made       map[types.UID]madePod                // guarded by mu; new pods that the watch has not shown yet
-	perhaps    map[types.UID]madePod                // guarded by mu; pods whose create had no answer
-	late       map[types.UID]bool                   // guarded by mu; the missing pod of an owner object was reported
-	stopping   map[types.UID]bool                   // guarded by mu; home asked for the stop
-	removed    map[types.UID]bool                   // guarded by mu; another client asked for the stop
+	made       map[types.UID]madePod                // guarded by mu; created pods that are not in the watch cache yet
+	perhaps    map[types.UID]madePod                // guarded by mu; pods whose create request had no response
+	late       map[types.UID]bool                   // guarded by mu; a missing pod was reported
+	stopping   map[types.UID]bool                   // guarded by mu; the home cluster requested the deletion
+	removed    map[types.UID]bool                   // guarded by mu; another client requested the deletion
 	told       map[types.UID]bool                   // guarded by mu; the node got a report of the pod
 	tracked    map[types.UID]types.NamespacedName   // guarded by mu; the home names of pods whose copies are kept up to date
-	needs      map[types.UID]need                   // guarded by mu; of the tracked pods
-	born       map[types.UID]bool                   // guarded by mu; this process has made the pod, or requested it
-	homeSlices discoverylisters.EndpointSliceLister // guarded by mu; nil: home was not listed yet
-	notLoop    bool                                 // guarded by mu; the remote cluster differs from home for certain
+	needs      map[types.UID]need                   // guarded by mu; the needs of the tracked pods
+	born       map[types.UID]bool                   // guarded by mu; this process has created the pod, or may have
+	homeSlices discoverylisters.EndpointSliceLister // guarded by mu; nil: not set yet
+	notLoop    bool                                 // guarded by mu; the remote cluster is known not to be the home cluster
 	notifyNode func(*corev1.Node)                   // guarded by mu; nil before NotifyNodeStatus
 	node       *corev1.Node                         // guarded by mu; the configured node
 	base       *corev1.Node                         // guarded by mu; the last reported node
 }
 
-// writer makes and removes the pods of the node in the remote cluster, or their owner objects.
+// writer creates and deletes the remote pods of the node, or their owner objects.
 type writer interface {
 	create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error)
 	get(ctx context.Context, namespace, name string) (*corev1.Pod, error)
 	remove(ctx context.Context, there *corev1.Pod, grace int64) error
 }
 
-// madePod is a pod as the create answered.
+// madePod is a pod from the response to its create request.
 type madePod struct {
 	pod *corev1.Pod
 	at  time.Time
 }
 
-// New returns the remote cluster of a node. It asks for nothing before RunInBackground.
+// New returns the remote cluster of a node. It sends no requests before RunInBackground.
 func New(c Config) (*Cluster, error) {
 	access, seen := rest.CopyConfig(c.REST), &outages{}
-	if access.ContentType == "" { // JSON would cost more than everything else for a pod
+	if access.ContentType == "" { // encoding JSON would be the largest cost of a pod
 		access.ContentType, access.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	}
 	access.Wrap(func(next http.RoundTripper) http.RoundTripper { return notOlder{plainWatches{next}, seen} })
@@ -197,18 +197,18 @@ func New(c Config) (*Cluster, error) {
 	return cl, nil
 }
 
-// UsePodObjects sets the reader of ConfigMaps and Secrets at home.
+// UsePodObjects sets the reader of ConfigMaps and Secrets of the home cluster.
 func (c *Cluster) UsePodObjects(o node.PodObjects) { c.objects = o }
 
-// UsePodTokens sets the source of tokens of home.
+// UsePodTokens sets the source of tokens of the home cluster.
 func (c *Cluster) UsePodTokens(t node.PodTokens) { c.tokens = t }
 
 // NotifyPods sets the function that gets every change of a pod.
 func (c *Cluster) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { c.notify = notify }
 
-// RunInBackground watches the remote cluster and keeps copies and tokens up to date, until ctx ends. Nothing
-// begins before home was listed: only the pods at home show whether home asked for the end of a remote pod, and
-// which copies are needed.
+// RunInBackground watches the remote cluster and keeps copies and tokens up to date, until ctx ends. It waits for
+// the listers of the home cluster first, because the home pods determine which remote pods were deleted there,
+// and which copies are needed.
 func (c *Cluster) RunInBackground(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), c.config.Listed) {
 		return nil
@@ -222,7 +222,7 @@ func (c *Cluster) RunInBackground(ctx context.Context) error {
 		wg.Go(func() { c.nodes.run(ctx) })
 		wg.Go(func() {
 			if cache.WaitForCacheSync(ctx.Done(), c.cache.hasSynced, c.nodes.hasSynced) {
-				c.copies.checkAll() // the node has room now
+				c.copies.checkAll() // report the capacity
 			}
 		})
 	}
@@ -259,15 +259,15 @@ func (c *Cluster) RunInBackground(ctx context.Context) error {
 	}
 }
 
-// keepUp removes objects that no pod needs. With everything it also updates the objects that do not belong to
-// single pods.
+// keepUp removes objects that no pod needs. With everything it also updates the objects that do not belong to a
+// single pod.
 func (c *Cluster) keepUp(ctx context.Context, everything bool) {
 	c.copies.collectUnneeded(ctx, everything)
 	if !everything {
 		return
 	}
 	if c.globals != nil {
-		bounded, cancel := context.WithTimeout(ctx, globalsTimeout) // tokens are replaced by this loop too
+		bounded, cancel := context.WithTimeout(ctx, globalsTimeout) // this loop also has to renew tokens
 		c.globals.syncServices(bounded)
 		cancel()
 	}
@@ -277,14 +277,16 @@ func (c *Cluster) keepUp(ctx context.Context, everything bool) {
 	c.tellNode()
 }
 
-// recheckWritten requests another look at objects that are written once: a remote cluster from a backup may lack them.
+// recheckWritten requests a check of objects that are created only once: a remote cluster that was restored from
+// a backup may lack them.
 func (c *Cluster) recheckWritten() {
 	c.claim.doubted.Store(true)
 	c.namespaces.forgetAll()
-	c.copies.checkAll() // looks at the claim
+	c.copies.checkAll() // also checks the claim
 }
 
-// awaitReady waits for the first list of the remote cluster, and until its objects are known to belong to this home.
+// awaitReady waits for the first list of the remote cluster, and checks that its objects belong to this home
+// cluster.
 func (c *Cluster) awaitReady(ctx context.Context) error {
 	if err := c.awaitList(ctx); err != nil {
 		return err
@@ -292,8 +294,8 @@ func (c *Cluster) awaitReady(ctx context.Context) error {
 	return c.claim.checkClaim(ctx, true)
 }
 
-// awaitList waits for the first list of the remote cluster, or for its refusal: a caller without a right learns
-// which right it lacks, instead of a timeout.
+// awaitList waits for the first list of the remote cluster. If the list is forbidden, it returns that error at
+// once instead of a timeout.
 func (c *Cluster) awaitList(ctx context.Context) error {
 	if c.cache.hasSynced() {
 		return nil
@@ -312,14 +314,14 @@ func (c *Cluster) awaitList(ctx context.Context) error {
 	return fmt.Errorf("the remote cluster was not listed yet: %w", errors.Join(ctx.Err(), c.cache.unlistedError()))
 }
 
-// homeLabels returns the labels of every object of the node, and more.
+// homeLabels returns the labels of every object of the node, plus the given ones.
 func (c *Cluster) homeLabels(more map[string]string) map[string]string {
 	l := c.config.Home.Labels()
 	maps.Copy(l, more)
 	return l
 }
 
-// homePod returns a pod at home, or nil if there is none.
+// homePod returns a pod of the home cluster, or nil if there is none.
 func (c *Cluster) homePod(namespace, name string) *corev1.Pod {
 	pod, err := c.config.Pods.Pods(namespace).Get(name)
 	if err != nil {
@@ -340,8 +342,8 @@ func (c *Cluster) homeUID() (types.UID, bool) {
 	return service.UID, true
 }
 
-// shownWithin is the time for the watch to show a created pod, before a request asks for it.
+// shownWithin is the time after which a created pod that is missing in the watch cache is requested.
 const shownWithin = 10 * time.Second
 
-// serviceOfAPI is the Service of the API server, in the namespace default. Its UID distinguishes clusters.
+// serviceOfAPI is the Service of the API server in the namespace default. Its UID identifies a cluster.
 const serviceOfAPI = "kubernetes"

@@ -20,21 +20,22 @@ import (
 // object is a ConfigMap or Secret in the remote cluster.
 type object struct{ kind, namespace, name string }
 
-// String returns the key of the object in the index of the pods that name it.
+// String returns the key of the object in the index byCopy.
 func (o object) String() string { return o.kind + "/" + o.namespace + "/" + o.name }
 
-// copies are the objects of the node in the remote cluster. Objects without a pod that names them are removed.
+// copies manages the copied ConfigMaps and Secrets in the remote cluster. It removes objects that no pod refers
+// to.
 type copies struct {
 	of         *Cluster
 	wake       chan struct{}
-	everything atomic.Bool // look at all copies, not only at released ones
+	everything atomic.Bool // check all copies, not only released ones
 
-	mu       sync.Mutex               // never held during requests to the remote cluster: the watch waits for the lock
-	pending  map[object]int           // guarded by mu; the number of pods being made that need the copy
-	removing map[object]chan struct{} // guarded by mu; closed when the remote cluster has answered
-	released map[object]bool          // guarded by mu; copies named by a pod that is gone
+	mu       sync.Mutex               // never held during requests, because watch handlers need it
+	pending  map[object]int           // guarded by mu; the number of pods in creation that need the copy
+	removing map[object]chan struct{} // guarded by mu; closed at the end of the removal
+	released map[object]bool          // guarded by mu; copies that a deleted pod referred to
 
-	written written // copies that the watch has not shown yet
+	written written // copies that are not in the watch cache yet
 }
 
 func (c *copies) init(of *Cluster) {
@@ -55,7 +56,7 @@ func (c *copies) wakeUp() {
 	}
 }
 
-// releaseObjects allows the removal of objects that a gone pod named, if no other pod names them.
+// releaseObjects allows the removal of the objects of a deleted pod, if no other pod refers to them.
 func (c *copies) releaseObjects(pod *corev1.Pod) {
 	c.mu.Lock()
 	for _, o := range namedObjects(pod) {
@@ -65,7 +66,8 @@ func (c *copies) releaseObjects(pod *corev1.Pod) {
 	c.wakeUp()
 }
 
-// holdObjects keeps objects from removal until release is called. It waits for the end of a removal in progress.
+// holdObjects prevents the removal of objects until release is called. It waits for the end of a removal in
+// progress.
 func (c *copies) holdObjects(all []object) (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +76,7 @@ func (c *copies) holdObjects(all []object) (release func()) {
 			c.mu.Unlock()
 			<-removed
 			c.mu.Lock()
-			i = -1 // look at all copies again: another copy may be removed meanwhile
+			i = -1 // start again: the removal of another copy may have begun
 		}
 	}
 	for _, o := range all {
@@ -91,8 +93,8 @@ func (c *copies) holdObjects(all []object) (release func()) {
 	}
 }
 
-// putObjects writes the objects of a pod that differ from the remote objects, except for those in done, and adds to
-// done. A nil done means none.
+// putObjects writes the objects of a pod that differ from the remote ones. It skips objects in done, and adds the
+// others to it. done may be nil.
 func (c *copies) putObjects(ctx context.Context, home *corev1.Pod, n need, done map[object]bool) error {
 	for _, r := range n.refs {
 		o := object{r.Kind, n.namespace, c.of.config.Home.CopyName(r.Kind, r.Namespace, r.Name)}
@@ -109,8 +111,8 @@ func (c *copies) putObjects(ctx context.Context, home *corev1.Pod, n need, done 
 	return c.writeFiles(ctx, home, n)
 }
 
-// copyOf writes the copy of an object at home. As in a kubelet, the copy of a deleted object stays while pods
-// need it.
+// copyOf writes the copy of an object of the home cluster. As with a kubelet, the copy of a deleted object stays
+// while pods need it.
 func (c *copies) copyOf(ctx context.Context, home *corev1.Pod, namespace string, r Ref) error {
 	meta := metav1.ObjectMeta{
 		Namespace: namespace, Name: c.of.config.Home.CopyName(r.Kind, r.Namespace, r.Name), Labels: c.of.config.Home.Labels(),
@@ -144,8 +146,8 @@ func describeError(err error, doing string, r Ref) error {
 	return fmt.Errorf("%s %s %s/%s: %w", doing, r.Kind, r.Namespace, r.Name, err)
 }
 
-// typeOf keeps the types that a kubelet reads. Other types have rules of their own, or controllers that act on
-// them.
+// typeOf returns the type of the copy. It keeps only the types that a kubelet reads, because other types have
+// validation rules or controllers.
 func typeOf(t corev1.SecretType) corev1.SecretType {
 	if t == corev1.SecretTypeDockerConfigJson || t == corev1.SecretTypeDockercfg {
 		return t
@@ -177,7 +179,7 @@ func (c *copies) putSecret(ctx context.Context, want *corev1.Secret) error {
 	if have != nil && equalMaps(have.Data, want.Data) && have.Type == want.Type && have.Annotations[annotationRefresh] == want.Annotations[annotationRefresh] {
 		return nil
 	}
-	if have != nil && have.Type != want.Type { // the type of a Secret cannot be changed
+	if have != nil && have.Type != want.Type { // the type of a Secret is immutable
 		if err := api.Delete(ctx, want.Name, deleteByUID(have.UID)); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
@@ -198,14 +200,15 @@ func equalMaps[V any](a, b map[string]V) bool {
 	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
 }
 
-// deleteByUID deletes the object of a UID and no other.
+// deleteByUID returns options that delete only the object with the UID.
 func deleteByUID(uid types.UID) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 }
 
-// collectUnneeded removes objects that no pod names, until the remote cluster does not answer: objects that gone pods
-// named, or with everything all such objects, because a pod may have gone unseen. A look at everything takes
-// time in proportion to the pods, so it does not happen for every gone pod.
+// collectUnneeded removes objects that no pod refers to. It checks the objects of deleted pods or, with
+// everything, all objects, because a deletion may have been missed. The cost of checking everything grows with
+// the number of pods, so it is not done for every deletion. collectUnneeded stops if the remote cluster does not
+// answer.
 func (c *copies) collectUnneeded(ctx context.Context, everything bool) {
 	c.mu.Lock()
 	released := c.released
@@ -239,8 +242,8 @@ func (c *copies) collectUnneeded(ctx context.Context, everything bool) {
 	}
 }
 
-// removeCopy removes an object that no pod names, and reports whether the remote cluster answers. Meanwhile no
-// create begins that needs the object; other creates do.
+// removeCopy removes an object that no pod refers to, and reports whether the remote cluster answers. Creates of
+// pods that need the object wait meanwhile; other creates do not.
 func (c *copies) removeCopy(ctx context.Context, o object, there metav1.Object) bool {
 	if c.of.namesCopy(o) {
 		return true
@@ -265,7 +268,8 @@ func (c *copies) removeCopy(ctx context.Context, o object, there metav1.Object) 
 	return true
 }
 
-// beginRemoval begins the removal of one, if no pod needs it: one may have been made meanwhile.
+// beginRemoval marks an object as being removed. It returns false if a pod needs the object, because one may have
+// been created since the first check.
 func (c *copies) beginRemoval(o object) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -276,7 +280,7 @@ func (c *copies) beginRemoval(o object) bool {
 	return true
 }
 
-// endRemoval ends the removal of one.
+// endRemoval ends the removal of an object.
 func (c *copies) endRemoval(o object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -284,7 +288,7 @@ func (c *copies) endRemoval(o object) {
 	delete(c.removing, o)
 }
 
-// namedObjects returns the objects that a remote pod names.
+// namedObjects returns the ConfigMaps and Secrets that a remote pod refers to.
 func namedObjects(pod *corev1.Pod) (all []object) {
 	add := func(kind, name string) { all = append(all, object{kind, pod.Namespace, name}) }
 	for i := range pod.Spec.Volumes {

@@ -14,8 +14,9 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// dialPod connects to ports of a pod until ctx ends, over a websocket, or over SPDY if the server has none. The
-// libraries take no context for it: a silent API server must not keep a client that has left.
+// dialPod opens a port-forward connection that lasts until ctx ends, over a websocket, or over SPDY if the server
+// does not support websockets. client-go accepts no context here; without one, a hanging API server would block
+// after the client has left.
 func dialPod(ctx context.Context, access *rest.Config, to *url.URL) (httpstream.Connection, error) {
 	dialer, err := dialerFor(accessUntil(ctx, access), to)
 	if err != nil {
@@ -26,10 +27,10 @@ func dialPod(ctx context.Context, access *rest.Config, to *url.URL) (httpstream.
 		err  error
 	}
 	done := make(chan dialed, 1)
-	go func() { // ends with ctx, which closes the connection; for SPDY, ends with the answer
+	go func() { // ends when ctx ends or, with SPDY, when the server answers
 		conn, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
 		if err == nil {
-			context.AfterFunc(ctx, func() { _ = conn.Close() }) // also closes a connection that no caller takes any more
+			context.AfterFunc(ctx, func() { _ = conn.Close() }) // also closes a connection that the caller no longer waits for
 		}
 		done <- dialed{conn, err}
 	}()
@@ -41,7 +42,7 @@ func dialPod(ctx context.Context, access *rest.Config, to *url.URL) (httpstream.
 	}
 }
 
-// accessUntil returns an access whose requests end with ctx, together with their connections.
+// accessUntil returns a client configuration whose requests and connections end with ctx.
 func accessUntil(ctx context.Context, access *rest.Config) *rest.Config {
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		context.AfterFunc(ctx, func() { _ = got.Conn.Close() })
@@ -53,7 +54,7 @@ func accessUntil(ctx context.Context, access *rest.Config) *rest.Config {
 	return access
 }
 
-// roundTripper is a function as a transport.
+// roundTripper is a function that implements http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.

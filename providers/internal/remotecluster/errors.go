@@ -13,10 +13,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// requestTimeout bounds a request other than a stream.
+// requestTimeout is the timeout of a request other than a stream.
 const requestTimeout = 30 * time.Second
 
-// classifyError gives an error of the remote API server its kind for the node, in a request for an existing pod.
+// classifyError sets the errdefs kind of an error of the remote API server, for a request about an existing pod.
 func classifyError(err error) error {
 	switch {
 	case err == nil:
@@ -29,7 +29,7 @@ func classifyError(err error) error {
 	return withDelay(err)
 }
 
-// createKind is kind for a create: there, not-found is about the namespace, and passes.
+// createKind is classifyError for a create. There, not-found is about the namespace, and temporary.
 func createKind(err error) error {
 	if apierrors.IsInvalid(err) {
 		return errdefs.AsInvalidInput(err)
@@ -37,9 +37,9 @@ func createKind(err error) error {
 	return withDelay(err)
 }
 
-// noAnswer reports whether an error means that the server does not answer, or not now, so another request would
-// fare no better. A refusal for a reason of its own is an answer. An error of a webhook for one namespace or
-// kind that does not answer is an answer, too: the API server returns 500 for it.
+// noAnswer reports whether an error means that the server is currently unavailable, so that other requests would
+// fail, too. It returns false for errors about the request, including the error 500 for a webhook that does not
+// answer, because webhooks may be for one namespace or kind.
 func noAnswer(err error) bool {
 	if errdefs.IsNotFound(err) || errdefs.IsInvalidInput(err) {
 		return false
@@ -55,7 +55,7 @@ func noAnswer(err error) bool {
 	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || code == http.StatusUnauthorized
 }
 
-// withDelay adds the time for the next try to the error, if the API server named one.
+// withDelay adds the retry delay to the error, if the API server suggested one.
 func withDelay(err error) error {
 	if seconds, says := apierrors.SuggestsClientDelay(err); says && seconds > 0 {
 		return errdefs.RetryAfter(err, time.Duration(seconds)*time.Second)

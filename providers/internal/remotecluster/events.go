@@ -17,23 +17,23 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// earlyPods bounds the pods that the watch has not shown yet and whose events are kept, and earlyEvents the
-// events of each.
+// earlyPods limits the number of pods whose events are kept while the pod is not in the watch cache yet, and
+// earlyEvents the number of events of each.
 const (
 	earlyPods   = 100
 	earlyEvents = 10
 )
 
-// normalQPS and normalBurst limit Normal events: many pods that start together have hundreds. Warnings are not
-// limited.
+// normalQPS and normalBurst limit Normal events, because pods that start together have hundreds of them. Warnings
+// are not limited.
 const (
 	normalQPS   = 5
 	normalBurst = 100
 )
 
-// remoteEvents repeats the events of the remote cluster about pods of the node at home. A reflector writes to
-// it, and it keeps only the count of an event. Events from before the watch are repeated only for pods of this
-// process: the process before may have repeated the others.
+// remoteEvents copies the events of remote pods to the home cluster. It is the store of a reflector, and keeps
+// only the count of each event. It copies events from before the watch only for pods that this process created:
+// an earlier process may have copied the others.
 type remoteEvents struct {
 	of     *Cluster
 	normal flowcontrol.PassiveRateLimiter
@@ -41,7 +41,7 @@ type remoteEvents struct {
 	mu     sync.Mutex
 	listed bool                                     // guarded by mu
 	told   map[types.UID]int32                      // guarded by mu; counts, by event
-	early  map[types.NamespacedName][]*corev1.Event // guarded by mu; events of pods that the watch has not shown yet
+	early  map[types.NamespacedName][]*corev1.Event // guarded by mu; events of pods that are not in the watch cache yet
 }
 
 func newEvents(of *Cluster) *remoteEvents {
@@ -51,13 +51,14 @@ func newEvents(of *Cluster) *remoteEvents {
 	}
 }
 
-// saying is an event to repeat about a remote pod.
+// saying is an event to copy, and its remote pod.
 type saying struct {
 	event *corev1.Event
 	pod   *corev1.Pod
 }
 
-// watchEvents watches until ctx ends. Without the right to it pods go on, and events of them stay where they are.
+// watchEvents watches events until ctx ends. Without the permission, events are not copied; pods are not
+// affected.
 func (e *remoteEvents) watchEvents(ctx context.Context) {
 	of := e.of.client.CoreV1().Events(e.of.config.Namespace)
 	only := func(o *metav1.ListOptions) {
@@ -96,7 +97,7 @@ func (e *remoteEvents) Delete(o any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore. It repeats the events that a broken watch missed.
+// Replace implements cache.ReflectorStore. It copies the events that a broken watch missed.
 func (e *remoteEvents) Replace(all []any, _ string) error {
 	e.mu.Lock()
 	var news []saying
@@ -121,7 +122,7 @@ func (e *remoteEvents) Replace(all []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (*remoteEvents) Resync() error { return nil }
 
-// recordNews records an event, and returns it if it must be passed on. The caller holds mu.
+// recordNews records an event, and returns it if it must be copied. The caller holds mu.
 func (e *remoteEvents) recordNews(event *corev1.Event) []saying {
 	about := event.InvolvedObject
 	if !e.of.namespaces.isUsed(about.Namespace) || e.told[event.UID] >= countOf(event) {
@@ -132,9 +133,9 @@ func (e *remoteEvents) recordNews(event *corev1.Event) []saying {
 	case pod == nil: // the watch of events may be ahead of the watch of pods
 		at := types.NamespacedName{Namespace: about.Namespace, Name: about.Name}
 		if len(e.early) >= earlyPods {
-			clear(e.early) // these are events of pods of other clients in the same namespace
+			clear(e.early) // most likely events of other clients' pods in the same namespace
 		}
-		others := slices.DeleteFunc(e.early[at], func(o *corev1.Event) bool { return o.UID == event.UID }) // seen again
+		others := slices.DeleteFunc(e.early[at], func(o *corev1.Event) bool { return o.UID == event.UID }) // drop an older version
 		e.early[at] = append(others[max(0, len(others)-earlyEvents+1):], event)
 		return nil
 	case about.UID != "" && about.UID != pod.UID:
@@ -144,7 +145,7 @@ func (e *remoteEvents) recordNews(event *corev1.Event) []saying {
 	return []saying{{event, pod}}
 }
 
-// repeatEarly repeats the events of a pod from before the watch showed it.
+// repeatEarly copies the events of a pod that arrived before the pod was in the watch cache.
 func (e *remoteEvents) repeatEarly(pod *corev1.Pod) {
 	at := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	e.mu.Lock()
@@ -158,7 +159,7 @@ func (e *remoteEvents) repeatEarly(pod *corev1.Pod) {
 	e.recordEvents(news)
 }
 
-// recordEvents records events about pods at home. The recorder counts repetitions, and limits the events of a pod.
+// recordEvents records events of home pods. The recorder aggregates repetitions, and limits the events of a pod.
 func (e *remoteEvents) recordEvents(news []saying) {
 	for _, n := range news {
 		at, uid := homeOf(n.pod)
@@ -172,7 +173,7 @@ func (e *remoteEvents) recordEvents(news []saying) {
 	}
 }
 
-// countOf is how often an event was seen.
+// countOf returns the number of occurrences of an event.
 func countOf(event *corev1.Event) int32 {
 	count := max(event.Count, 1)
 	if event.Series != nil {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Examine returns why pods could not run in the remote cluster: it does not answer, is the home cluster, knows
-// another home by this name, or denies this identity a needed right. Examine changes nothing, and needs nothing
-// in the background.
+// Examine returns an error if pods cannot run in the remote cluster: it does not answer, it is the home cluster,
+// another home cluster has the name, or a permission is missing. Examine changes nothing, and does not need
+// RunInBackground.
 func (c *Cluster) Examine(ctx context.Context) error {
 	if err := c.checkAnswers(ctx); err != nil {
 		return err

@@ -24,7 +24,8 @@ func (c *Cluster) RunInContainer(ctx context.Context, namespace, name, container
 	}, io)
 }
 
-// runSession is an exec or an attach, over a websocket, or over SPDY where there is none.
+// runSession runs an exec or attach session, over a websocket, or over SPDY if the server does not support
+// websockets.
 func (c *Cluster) runSession(ctx context.Context, namespace, name, container, kindOf string, options runtime.Object, with api.AttachIO) error {
 	remote, err := c.podOfContainer(ctx, namespace, name, container)
 	if err != nil {
@@ -52,7 +53,7 @@ func (c *Cluster) runSession(ctx context.Context, namespace, name, container, ki
 	return fmt.Errorf("%s in container %s of pod %s/%s: %w", kindOf, container, namespace, name, classifyError(err))
 }
 
-// notSpoken reports whether the other side does not speak the protocol.
+// notSpoken reports whether an error means that the server does not support the protocol.
 func notSpoken(err error) bool {
 	return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 }
@@ -74,13 +75,13 @@ func streamsOf(ctx context.Context, with api.AttachIO) remotecommand.StreamOptio
 	return o
 }
 
-// sizeQueue has the sizes of the caller's terminal. It lives as long as the session, whose context it has.
+// sizeQueue passes on the sizes of the caller's terminal. ctx is the context of the session.
 type sizeQueue struct {
 	ctx   context.Context
 	sizes <-chan api.TermSize
 }
 
-// Next waits for the next size; nil is the end.
+// Next waits for the next size. It returns nil at the end.
 func (q sizeQueue) Next() *remotecommand.TerminalSize {
 	select {
 	case size, ok := <-q.sizes:

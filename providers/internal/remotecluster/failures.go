@@ -11,17 +11,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Failures are the watches that failed since the last check, each with its last error. A watch continues by
-// itself, and does not report its recovery: a watch that may not list any more would show old objects for ever.
+// Failures records the watches that failed since the last check, each with its last error. A reflector retries by
+// itself and does not report its recovery, so without Failures a watch that can no longer list would serve stale
+// objects unnoticed.
 type Failures struct {
 	mu  sync.Mutex
 	all map[string]*failure // guarded by mu; by the watched kind
 }
 
-// failure distinguishes failures with the same error.
+// failure is a pointer type, to distinguish failures with the same error.
 type failure struct{ err error }
 
-// Note records why a list or a watch failed.
+// Note records the error of a list or watch.
 func (f *Failures) Note(of string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -31,7 +32,7 @@ func (f *Failures) Note(of string, err error) {
 	f.all[of] = &failure{err}
 }
 
-// Of is why a list or a watch failed, nil if none did since it was looked at.
+// Of returns the last error of a list or watch, or nil if none failed since the last successful Check.
 func (f *Failures) Of(of string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,8 +52,8 @@ func (f *Failures) Any() error {
 	return nil
 }
 
-// Check lists the objects of failed watches, as the watch would, and returns the error of a failed list. It
-// forgets failures after a successful list. At rest it sends no request.
+// Check repeats the lists of failed watches, and returns the error of the first that fails. After a successful
+// list it forgets the failure. Without failures it sends no request.
 func (f *Failures) Check(ctx context.Context, list func(ctx context.Context, of string, one metav1.ListOptions) error) error {
 	f.mu.Lock()
 	failed := maps.Clone(f.all)
@@ -62,7 +63,7 @@ func (f *Failures) Check(ctx context.Context, list func(ctx context.Context, of 
 			return err
 		}
 		f.mu.Lock()
-		if f.all[of] == failed[of] { // the watch has not failed again meanwhile
+		if f.all[of] == failed[of] { // the watch has not failed again
 			delete(f.all, of)
 		}
 		f.mu.Unlock()

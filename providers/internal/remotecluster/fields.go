@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// fieldOf returns a field of the pod at home, as the downward API writes it.
+// fieldOf returns a field of the home pod in the format of the downward API.
 func fieldOf(pod *corev1.Pod, path string) (string, error) {
 	switch path {
 	case "metadata.name":
@@ -49,7 +49,7 @@ func subscriptKey(path, field string) (string, bool) {
 	return strings.CutSuffix(rest, "']")
 }
 
-// labelLines writes labels as the files of a kubelet have them.
+// labelLines formats labels like a kubelet in downward API files.
 func labelLines(m map[string]string) string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {

@@ -16,8 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// writeFiles writes the Secret with the tokens and the downward API of a pod, if it has any. A token that is there is kept until it is
-// to be replaced, also after a restart.
+// writeFiles writes the Secret with the tokens and downward API files of a pod, if it has any. It keeps an
+// existing token until its renewal is due, also after a restart.
 func (c *copies) writeFiles(ctx context.Context, home *corev1.Pod, n need) error {
 	if len(n.files)+len(n.tokens) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func (c *copies) writeFiles(ctx context.Context, home *corev1.Pod, n need) error
 	return nil
 }
 
-// keptUntil is until when the tokens in a Secret are used; zero if it lacks one.
+// keptUntil returns the time when the tokens in a Secret must be renewed, or the zero time if a token is missing.
 func keptUntil(have *corev1.Secret, n need) time.Time {
 	if have == nil {
 		return time.Time{}
@@ -79,11 +79,11 @@ func keptUntil(have *corev1.Secret, n need) time.Time {
 	return at
 }
 
-// need has the needs of a pod in the remote cluster, and their inputs.
+// need has the objects that a pod needs in the remote cluster, and the inputs from which they were computed.
 type need struct {
 	generation          int64
 	labels, annotations map[string]string
-	there               types.UID // of the remote pod
+	there               types.UID // the UID of the remote pod
 
 	namespace string
 	refs      []Ref
@@ -99,8 +99,7 @@ func (tr *Translation) podNeed(home *corev1.Pod) need {
 	}
 }
 
-// needOf returns the needs of an existing remote pod. It computes them when either pod has changed, and not at
-// each look.
+// needOf returns the needs of an existing remote pod. It caches them until either pod changes.
 func (c *Cluster) needOf(home, there *corev1.Pod) (need, error) {
 	c.mu.Lock()
 	n, known := c.needs[home.UID]
@@ -123,9 +122,9 @@ func (c *Cluster) needOf(home, there *corev1.Pod) (need, error) {
 	return n, nil
 }
 
-// refreshNeeds updates the needs of the node's pods, shared needs once. If one side does not answer, it tries one pod
-// at a time instead of all: a dark remote cluster must not cost home a token for each pod. The order changes
-// each time.
+// refreshNeeds updates the objects that the node's pods need; shared objects are updated once. It stops at the
+// first pod if a cluster does not answer: otherwise, during an outage of the remote cluster, it would request a
+// token for every pod. The order of the pods is random.
 func (c *Cluster) refreshNeeds(ctx context.Context) {
 	c.mu.Lock()
 	tracked := maps.Clone(c.tracked)
@@ -137,11 +136,11 @@ func (c *Cluster) refreshNeeds(ctx context.Context) {
 		}
 		remote := c.findUID(uid)
 		if remote == nil || isTerminal(remote.Status.Phase) {
-			continue // the node makes the pod again, or an ended pod needs no copies
+			continue // the node recreates a missing pod, and a terminated pod needs no copies
 		}
 		now := c.homePod(at.Namespace, at.Name)
 		if now == nil || now.UID != uid {
-			continue // the pod must stop, and gets no more tokens
+			continue // the pod is being deleted, and gets no more tokens
 		}
 		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 		n, err := c.needOf(now, remote)

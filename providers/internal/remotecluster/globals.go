@@ -23,22 +23,22 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// global is the label or annotation, with the value true, of global services.
+// global is the label or annotation that marks global services, with the value true.
 const global = "global"
 
-// globalsTimeout bounds one look at all global services. The next look does the rest.
+// globalsTimeout limits one sync of all global services. The next sync does the rest.
 const globalsTimeout = time.Minute
 
-// globals are the global services with their addresses at home, as the remote cluster has them. They belong to
-// all nodes of a home: each would write the same, and the other nodes keep them up to date after a node has gone
-// for good. EndpointSlices go with their Service.
+// globals copies global services and their home addresses to the remote cluster. The copies belong to all nodes
+// of a home cluster: each node writes the same, so they stay up to date if a node is removed. The EndpointSlices
+// are owned by their Service.
 type globals struct {
 	of               *Cluster
 	factory          informers.SharedInformerFactory
 	services, slices cache.SharedIndexInformer // in the remote cluster
-	pods             cache.SharedIndexInformer // of all nodes of the home, over there: no more than their labels and namespaces
+	pods             cache.SharedIndexInformer // remote pods of all nodes of the home cluster; only their labels and namespaces
 	said             map[string]bool           // failed writes that were logged, by key; used by one goroutine
-	late             map[string]bool           // existing Services that the watch has not shown, by key; used by one goroutine
+	late             map[string]bool           // existing Services that are not in the watch cache, by key; used by one goroutine
 }
 
 func newGlobals(client kubernetes.Interface, of *Cluster) *globals {
@@ -49,7 +49,7 @@ func newGlobals(client kubernetes.Interface, of *Cluster) *globals {
 		of: of, factory: f, said: map[string]bool{}, late: map[string]bool{},
 		services: f.Core().V1().Services().Informer(), slices: f.Discovery().V1().EndpointSlices().Informer(), pods: f.Core().V1().Pods().Informer(),
 	}
-	_ = g.pods.SetTransform(onlyPlace) // neither fails before the informer runs
+	_ = g.pods.SetTransform(onlyPlace) // neither call can fail before the informer runs
 	_ = g.pods.AddIndexers(cache.Indexers{byUID: indexUID})
 	return g
 }
@@ -60,10 +60,10 @@ func (g *globals) run(ctx context.Context) {
 	g.factory.Shutdown()
 }
 
-// UsesEndpointSlices reports whether global services are taken to the remote cluster.
+// UsesEndpointSlices reports whether global services are configured.
 func (c *Cluster) UsesEndpointSlices() bool { return c.config.Global != nil }
 
-// UseEndpointSlices sets the EndpointSlices of home.
+// UseEndpointSlices sets the lister of the home cluster's EndpointSlices.
 func (c *Cluster) UseEndpointSlices(slices discoverylisters.EndpointSliceLister) {
 	c.mu.Lock()
 	c.homeSlices = slices
@@ -71,13 +71,13 @@ func (c *Cluster) UseEndpointSlices(slices discoverylisters.EndpointSliceLister)
 	c.copies.checkAll()
 }
 
-// MarkedGlobal is a Config.Global for services with the mark as a label or an annotation.
+// MarkedGlobal is a Config.Global that reports whether a Service has the label or annotation global.
 func MarkedGlobal(s *corev1.Service) bool {
 	return s.Labels[global] == "true" || s.Annotations[global] == "true"
 }
 
-// Shared returns two namespaces of home that are mapped to the same remote one, "" if there are none: a global Service of one would select pods of
-// the other, and two may have one name.
+// Shared returns two home namespaces that are mapped to the same remote namespace, or "" if there are none. A
+// global Service of one would select pods of the other, and Services of both could have the same name.
 func Shared(namespaces map[string]string) (one, other string) {
 	by := map[string]string{}
 	for _, home := range slices.Sorted(maps.Keys(namespaces)) {
@@ -90,13 +90,14 @@ func Shared(namespaces map[string]string) (one, other string) {
 	return "", ""
 }
 
-// isGlobal reports whether a Service exists in the remote cluster, too. The Service of the API server differs in
-// each cluster.
+// isGlobal reports whether a Service is copied to the remote cluster. The Service of the API server never is,
+// because each cluster has its own.
 func (g *globals) isGlobal(s *corev1.Service) bool {
 	return g.of.config.Global(s) && (s.Namespace != metav1.NamespaceDefault || s.Name != serviceOfAPI)
 }
 
-// syncServices brings services and EndpointSlices in the remote cluster up to date. Before home was listed nothing is known.
+// syncServices updates the copies of Services and EndpointSlices. It does nothing before the home cluster was
+// listed.
 func (g *globals) syncServices(ctx context.Context) {
 	g.of.mu.Lock()
 	home := g.of.homeSlices
@@ -104,7 +105,7 @@ func (g *globals) syncServices(ctx context.Context) {
 	if home == nil || !g.services.HasSynced() || !g.slices.HasSynced() || !g.pods.HasSynced() {
 		return
 	}
-	all, _ := g.of.config.Services.List(labels.Everything()) // of a cache: never fails
+	all, _ := g.of.config.Services.List(labels.Everything()) // a cached lister never fails
 	for _, s := range all {
 		namespace, _ := g.of.namespaces.remoteName(s.Namespace)
 		if !g.isGlobal(s) || s.DeletionTimestamp != nil || !g.of.namespaces.isUsed(namespace) {
@@ -114,7 +115,7 @@ func (g *globals) syncServices(ctx context.Context) {
 		if there == nil {
 			continue
 		}
-		behind, _ := home.EndpointSlices(s.Namespace).List(labels.Set{discoveryv1.LabelServiceName: s.Name}.AsSelector()) // as above
+		behind, _ := home.EndpointSlices(s.Namespace).List(labels.Set{discoveryv1.LabelServiceName: s.Name}.AsSelector()) // a cached lister never fails
 		for _, slice := range behind {
 			if want := g.remoteSlice(slice, there); want != nil {
 				g.putSlice(ctx, want)
@@ -140,7 +141,8 @@ func (g *globals) syncServices(ctx context.Context) {
 	}
 }
 
-// remoteService is a Service as the remote cluster gets it: with the selector, for pods of its namespace at home, and an address of its own.
+// remoteService returns the copy of a Service. Its selector also requires the home namespace, and it gets a new
+// address.
 func (g *globals) remoteService(s *corev1.Service, namespace string) *corev1.Service {
 	from := s.DeepCopy().Spec
 	spec := corev1.ServiceSpec{
@@ -158,7 +160,7 @@ func (g *globals) remoteService(s *corev1.Service, namespace string) *corev1.Ser
 	return &corev1.Service{ObjectMeta: g.remoteMeta(s, namespace, s.Name, nil), Spec: spec}
 }
 
-// remoteMeta returns the metadata of an object in the remote cluster, with the labels of the original and more.
+// remoteMeta returns the metadata of a copy, with the labels of the original and the given ones.
 func (g *globals) remoteMeta(home metav1.Object, namespace, name string, more map[string]string) metav1.ObjectMeta {
 	l := maps.Clone(home.GetLabels())
 	maps.DeleteFunc(l, func(k, _ string) bool { return strings.HasPrefix(k, prefix) })
@@ -171,9 +173,8 @@ func (g *globals) remoteMeta(home metav1.Object, namespace, name string, more ma
 		Annotations: map[string]string{AnnotationNamespace: home.GetNamespace(), AnnotationName: home.GetName()}}
 }
 
-// putService writes a Service if it differs from the existing one, and returns it. The result is nil if the Service
-// does not exist or is not known yet. A Service of another owner, or of another namespace at home, stays as it
-// is.
+// putService creates or updates a Service, and returns it. It returns nil if the Service could not be created, is
+// not in the watch cache yet, or is a Service of another owner or home namespace, which stays unchanged.
 func (g *globals) putService(ctx context.Context, want *corev1.Service) *corev1.Service {
 	api := g.of.client.CoreV1().Services(want.Namespace)
 	o, there, _ := g.services.GetStore().GetByKey(want.Namespace + "/" + want.Name) // fails only for an invalid key
@@ -181,7 +182,7 @@ func (g *globals) putService(ctx context.Context, want *corev1.Service) *corev1.
 	if !there {
 		made, err := api.Create(ctx, want, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) && !g.late[key] {
-			g.late[key] = true // this node or another node may have just made the Service; the second time it counts as a foreign one
+			g.late[key] = true // a node may have just created the Service; the second time it counts as foreign
 			return nil
 		}
 		if g.recordWrite(ctx, want, err); err != nil {
@@ -212,10 +213,10 @@ func (g *globals) putService(ctx context.Context, want *corev1.Service) *corev1.
 	return have
 }
 
-// recordWrite logs once why an object in the remote cluster could not be written. The next sync tries again.
+// recordWrite logs once that an object could not be written. The next sync retries.
 func (g *globals) recordWrite(ctx context.Context, o metav1.Object, err error) {
 	key := o.GetNamespace() + "/" + o.GetName()
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // a later round looks at the object again
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // the next sync retries
 		delete(g.said, key)
 		return
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// watchPods reports the changes that the watch shows.
+// watchPods registers event handlers that report changes of remote pods.
 func (c *Cluster) watchPods() error {
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { c.recordSeen(o.(*corev1.Pod)) },
@@ -41,7 +41,7 @@ func (c *Cluster) watchPods() error {
 	return nil
 }
 
-// noteRemoval records a removal of a pod that home did not request.
+// noteRemoval records a deletion that the home cluster did not request.
 func (c *Cluster) noteRemoval(before, remote *corev1.Pod) {
 	if before.DeletionTimestamp != nil || remote.DeletionTimestamp == nil || c.stopRequested(remote) {
 		return
@@ -60,10 +60,10 @@ func (c *Cluster) recordSeen(remote *corev1.Pod) {
 	c.mu.Unlock()
 	c.runs.recordPod(remote)
 	if isOwner(remote) && (!c.cache.pods.HasSynced() || c.cache.findPod(remote.Namespace, remote.Name) != nil) {
-		return // the pod itself has the state
+		return // the pod has the status
 	}
 	if isOwner(remote) && remote.DeletionTimestamp != nil && !c.remakesPods() && c.stopRequested(remote) {
-		return // the pod has reported its end, and its owner may be late
+		return // the pod has reported its end, and the status of its owner may be stale
 	}
 	if c.events != nil {
 		c.events.repeatEarly(remote)
@@ -71,7 +71,8 @@ func (c *Cluster) recordSeen(remote *corev1.Pod) {
 	c.reportPod(remote)
 }
 
-// recordGone reports the end of a pod whose stop home requested. The node finds by itself that any other pod is lost.
+// recordGone handles the deletion of a remote pod. It reports the end only if the home cluster requested the
+// deletion: the node detects other missing pods by itself.
 func (c *Cluster) recordGone(remote *corev1.Pod) {
 	_, uid := homeOf(remote)
 	if c.stopRequested(remote) && isTerminal(remote.Status.Phase) && !(isOwner(remote) && c.remakesPods()) {
@@ -116,20 +117,21 @@ func (c *Cluster) reportPod(remote *corev1.Pod) {
 	}
 }
 
-// isOnlyWaiting reports whether a pod is only known not to be started, and home shows the same already. A report would
-// then be written for nothing. The active deadline of a pod begins with its first report.
+// isOnlyWaiting reports whether a pod has not started, and its home status already shows that, so that a report
+// would change nothing. Pods with an active deadline are reported, because the deadline begins with the first
+// report.
 func isOnlyWaiting(pod, home *corev1.Pod) bool {
 	return home != nil && home.UID == pod.UID && home.Spec.ActiveDeadlineSeconds == nil &&
 		isBlank(&pod.Status) && len(pod.Status.Conditions) == 0 && isBlank(&home.Status)
 }
 
-// isBlank reports whether a status has no containers, and shows only that the pod is not started.
+// isBlank reports whether a status shows only that the pod has not started.
 func isBlank(s *corev1.PodStatus) bool {
 	return (s.Phase == "" || s.Phase == corev1.PodPending) && s.Reason == "" && s.Message == "" && s.StartTime == nil && s.PodIP == "" &&
 		len(s.InitContainerStatuses)+len(s.ContainerStatuses) == 0
 }
 
-// stopRequested reports whether home is known to have asked for the stop of a pod.
+// stopRequested reports whether the home cluster has requested the deletion of a pod.
 func (c *Cluster) stopRequested(remote *corev1.Pod) bool {
 	at, uid := homeOf(remote)
 	c.mu.Lock()
@@ -139,13 +141,13 @@ func (c *Cluster) stopRequested(remote *corev1.Pod) bool {
 	return stopping || home != nil && home.UID == uid && home.DeletionTimestamp != nil
 }
 
-// podAtHome is a remote pod as the node sees it.
+// podAtHome returns a remote pod in its home form.
 func (c *Cluster) podAtHome(remote *corev1.Pod) *corev1.Pod {
 	at, uid := homeOf(remote)
 	by := byHome
 	if remote.DeletionTimestamp != nil && !c.stopRequested(remote) {
 		c.mu.Lock()
-		by = byNobodyKnows // the deletion is older than this process
+		by = byNobodyKnows // requested before this process started
 		if c.removed[uid] {
 			by = bySomebody
 		}
@@ -154,12 +156,12 @@ func (c *Cluster) podAtHome(remote *corev1.Pod) *corev1.Pod {
 	if c.remakesPods() {
 		remote, by = c.runs.viewPod(remote, by)
 	} else if hasLostPod(remote) && !c.stopRequested(remote) {
-		by = bySomebody // the last status does not show the outcome of the work
+		by = bySomebody // the last status does not show the result of the pod
 	}
 	return homeView(remote, c.homePod(at.Namespace, at.Name), c.config.Home.Node, by)
 }
 
-// findUID returns the remote pod of a UID at home, nil if there is none. It is shared.
+// findUID returns the remote pod of a home UID, or nil if there is none. Callers must not change it.
 func (c *Cluster) findUID(uid types.UID) *corev1.Pod {
 	if pods := c.cache.findPods(byUID, string(uid)); len(pods) > 0 {
 		return pods[0]
@@ -169,13 +171,14 @@ func (c *Cluster) findUID(uid types.UID) *corev1.Pod {
 	return c.made[uid].pod
 }
 
-// everyPod returns all remote pods, including pods that the watch has not shown yet. They are shared.
+// everyPod returns all remote pods, including pods that are not in the watch cache yet. Callers must not change
+// them.
 func (c *Cluster) everyPod() []*corev1.Pod {
 	return c.withUnseen(c.cache.allPods, func(*corev1.Pod) bool { return true })
 }
 
-// withUnseen adds pods that were created but are not in the watch cache yet, if is selects them. It reads the
-// unseen pods first, so a pod shown meanwhile is in at least one of the lists.
+// withUnseen adds the selected pods that were created but are not in the watch cache yet. It reads these first,
+// so that a pod that enters the cache at this moment is in at least one list.
 func (c *Cluster) withUnseen(shown func() []*corev1.Pod, is func(*corev1.Pod) bool) []*corev1.Pod {
 	var unseen []*corev1.Pod
 	c.mu.Lock()
@@ -196,7 +199,7 @@ func (c *Cluster) withUnseen(shown func() []*corev1.Pod, is func(*corev1.Pod) bo
 	return append(pods, slices.DeleteFunc(unseen, func(pod *corev1.Pod) bool { return there[pod.UID] })...)
 }
 
-// namesCopy reports whether a remote pod, existing or possible, names a copy.
+// namesCopy reports whether a remote pod refers to a copy. Pods that may have been created count, too.
 func (c *Cluster) namesCopy(o object) bool {
 	c.mu.Lock()
 	for _, m := range c.perhaps {
@@ -210,7 +213,7 @@ func (c *Cluster) namesCopy(o object) bool {
 		func(pod *corev1.Pod) bool { return slices.Contains(namedObjects(pod), o) })) > 0
 }
 
-// remotePod returns a pod of the node by its name in the remote cluster, nil if there is none. It is shared.
+// remotePod returns a pod of the node by its remote name, or nil if there is none. Callers must not change it.
 func (c *Cluster) remotePod(namespace, name string) *corev1.Pod {
 	if o, there, _ := c.cache.pods.GetStore().GetByKey(namespace + "/" + name); there { // fails only for an invalid key
 		return o.(*corev1.Pod)
@@ -225,7 +228,7 @@ func (c *Cluster) remotePod(namespace, name string) *corev1.Pod {
 	return nil
 }
 
-// findName returns the remote pod of a name at home; while an older pod of the name stops, the newest.
+// findName returns the newest remote pod of a home name. An older pod with the name may still be stopping.
 func (c *Cluster) findName(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	if err := c.awaitReady(ctx); err != nil {
 		return nil, fmt.Errorf("look for pod %s/%s: %w", namespace, name, err)
@@ -261,13 +264,14 @@ func (c *Cluster) GetPodStatus(ctx context.Context, namespace, name string) (*co
 	return &pod.Status, nil
 }
 
-// GetPods returns all pods of the node, as the watch has them. While the remote cluster does not answer it is an error.
+// GetPods returns all pods of the node from the watch cache. It returns an error while the remote cluster does
+// not answer.
 func (c *Cluster) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	if err := c.awaitReady(ctx); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	if err := c.cache.failures.Check(ctx, c.cache.listKind); err != nil {
-		return nil, fmt.Errorf("list pods: %w", err) // the last seen state may be out of date
+		return nil, fmt.Errorf("list pods: %w", err) // the cache may be stale
 	}
 	var pods []*corev1.Pod
 	for _, remote := range c.everyPod() {

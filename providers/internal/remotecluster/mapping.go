@@ -18,40 +18,39 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Placement selects nodes of the remote cluster for a pod. The placement of the pod at home is about the nodes
-// of home.
+// Placement selects nodes of the remote cluster for a pod. It replaces the pod's own constraints, which are for
+// nodes of the home cluster.
 type Placement struct {
 	NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
 	Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
 	Affinity     *corev1.Affinity    `json:"affinity,omitempty"`
-	// OwnAffinity is true if the pod set Affinity, and not the configuration. Affinity is then about pods of its
-	// own namespace at home.
+	// OwnAffinity is true if Affinity is from the pod, and not from the configuration. It then refers to pods of
+	// its home namespace.
 	OwnAffinity bool `json:"-"`
 }
 
-// Target has the inputs of a translation besides the pod.
+// Target has the other inputs of Translate.
 type Target struct {
 	Home Home
 	// Namespace is the remote namespace, ServiceAccount the service account of remote pods; "" is its default.
 	Namespace, ServiceAccount string
 	Place                     Placement
-	// Annotations reports which annotations of the pod the remote cluster gets. Nil means none, because programs
-	// there may act on them.
+	// Annotations reports whether an annotation is copied to the remote pod. Nil means none, because remote
+	// programs may act on annotations.
 	Annotations func(key string) bool
-	// Labels are more labels of the remote pod.
+	// Labels are additional labels of the remote pod.
 	Labels map[string]string
-	// Services are the variables of home's services, by container.
+	// Services are the environment variables of the home cluster's services, by container.
 	Services map[string][]corev1.EnvVar
-	// Claims are the names of claims in the remote cluster, by volume.
+	// Claims are the names of remote claims, by volume.
 	Claims map[string]string
-	// Restarts are the earlier restarts of each container.
+	// Restarts are the earlier restart counts, by container.
 	Restarts map[string]int32
-	// Maker is the UID of the home cluster, written into the remote pod if nothing else there names its home;
-	// else "".
+	// Maker is the UID of the home cluster for annotationHome, or "" if the pod does not need the annotation.
 	Maker types.UID
 }
 
-// Ref is a reference of a pod to a ConfigMap or Secret at home.
+// Ref is a reference of a pod to a ConfigMap or Secret of the home cluster.
 type Ref struct {
 	Kind, Namespace, Name string
 	// Optional is true if the pod can run without the object.
@@ -65,17 +64,17 @@ const (
 	kindClaim     = "PersistentVolumeClaim"
 )
 
-// Translation is a pod for the remote cluster, with its needs.
+// Translation is a remote pod with the objects that it needs.
 type Translation struct {
 	Pod *corev1.Pod
-	// Refs are copied: ConfigMaps and Secrets, each once.
+	// Refs are the ConfigMaps and Secrets to copy, without duplicates.
 	Refs []Ref
-	// Files and Tokens are the data of the Secret of the pod, by key. Without any there is none.
+	// Files and Tokens are the data of the pod's Secret, by key. If both are empty, the pod has no Secret.
 	Files  map[string][]byte
 	Tokens map[string]*corev1.ServiceAccountTokenProjection
 }
 
-// Translate returns the pod as the remote cluster gets it. Nothing is changed.
+// Translate returns the remote form of a pod. It does not change the pod.
 func Translate(pod *corev1.Pod, t Target) (*Translation, error) {
 	tr := &translator{home: pod, target: t, out: &Translation{Files: map[string][]byte{}, Tokens: map[string]*corev1.ServiceAccountTokenProjection{}}}
 	if err := tr.translatePod(); err != nil {
@@ -139,13 +138,13 @@ func (t *translator) translatePod() error {
 	return nil
 }
 
-// hostProcess reports whether a container asks for its node.
+// hostProcess reports whether a container is a Windows HostProcess container.
 func hostProcess(pod *corev1.PodSecurityContext, c *corev1.SecurityContext) bool {
 	asks := func(w *corev1.WindowsSecurityContextOptions) bool { return w != nil && ptr.Deref(w.HostProcess, false) }
 	return pod != nil && asks(pod.WindowsOptions) || c != nil && asks(c.WindowsOptions)
 }
 
-// homeHostname keeps the host name of the pod at home, which programs see.
+// homeHostname sets the host name of the home pod, because programs can see it.
 func (t *translator) homeHostname() string {
 	name := t.home.Spec.Hostname
 	if name == "" {
@@ -157,22 +156,22 @@ func (t *translator) homeHostname() string {
 	return name
 }
 
-// sent has the keys sent from home, and the images as home has them. A third party in the remote cluster may
-// have replaced the images.
+// sent has the keys and images from the home pod. A third party in the remote cluster may have replaced the
+// images.
 type sent struct {
 	Labels      []string          `json:"labels,omitempty"`
 	Annotations []string          `json:"annotations,omitempty"`
 	Images      map[string]string `json:"images,omitempty"` // by container
 }
 
-// sentOf returns the values sent for a remote pod. If a third party damaged the annotation, the result is empty.
+// sentOf returns the content of annotationSent. It is empty if a third party damaged the annotation.
 func sentOf(remote *corev1.Pod) (s sent) {
 	_ = json.Unmarshal([]byte(remote.Annotations[annotationSent]), &s)
 	return s
 }
 
 func (s sent) jsonText() string {
-	text, _ := json.Marshal(s) // of strings: never fails
+	text, _ := json.Marshal(s) // marshaling strings never fails
 	return string(text)
 }
 
@@ -206,13 +205,13 @@ func (t *translator) remoteMetadata() metav1.ObjectMeta {
 		o.Annotations[annotationHome] = string(t.target.Maker)
 	}
 	if len(t.target.Restarts) > 0 {
-		before, _ := json.Marshal(t.target.Restarts) // of numbers: never fails
+		before, _ := json.Marshal(t.target.Restarts) // marshaling numbers never fails
 		o.Annotations[annotationRestarts] = string(before)
 	}
 	return o
 }
 
-// addRef records that the pod needs an object, and returns the name of its copy.
+// addRef records that the pod needs an object, and returns the name of the copy.
 func (t *translator) addRef(kind, name string, optional bool) string {
 	r := Ref{Kind: kind, Namespace: t.home.Namespace, Name: name, Optional: optional}
 	i := slices.IndexFunc(t.out.Refs, func(o Ref) bool { return o.Kind == r.Kind && o.Name == r.Name })
@@ -224,8 +223,8 @@ func (t *translator) addRef(kind, name string, optional bool) string {
 	return t.target.Home.CopyName(kind, t.home.Namespace, name)
 }
 
-// rewriteEnv rewrites the variables of a container: references to objects become references to copies, and
-// fields of the pod keep their values at home.
+// rewriteEnv rewrites the variables of a container: references to objects become references to copies, and field
+// references become the values of the home pod.
 func (t *translator) rewriteEnv(c *corev1.Container) error {
 	for i := range c.EnvFrom {
 		switch from := &c.EnvFrom[i]; {
@@ -243,7 +242,7 @@ func (t *translator) rewriteEnv(c *corev1.Container) error {
 			from.ConfigMapKeyRef.Name = t.addRef(KindConfigMap, from.ConfigMapKeyRef.Name, ptr.Deref(from.ConfigMapKeyRef.Optional, false))
 		case from.SecretKeyRef != nil:
 			from.SecretKeyRef.Name = t.addRef(KindSecret, from.SecretKeyRef.Name, ptr.Deref(from.SecretKeyRef.Optional, false))
-		case from.FieldRef != nil && !strings.HasPrefix(from.FieldRef.FieldPath, "status."): // fields of the status are addresses in the remote cluster
+		case from.FieldRef != nil && !strings.HasPrefix(from.FieldRef.FieldPath, "status."): // status fields are addresses, which the remote cluster sets
 			value, err := fieldOf(t.home, from.FieldRef.FieldPath)
 			if err != nil {
 				return err
@@ -259,7 +258,7 @@ func (t *translator) rewriteEnv(c *corev1.Container) error {
 	return nil
 }
 
-// escapeLiteral escapes a value so that a kubelet expands no variables in it.
+// escapeLiteral escapes a value so that a kubelet does not expand variables in it.
 func escapeLiteral(value string) string { return strings.ReplaceAll(value, "$", "$$") }
 
 // rewriteVolume rewrites a volume.
@@ -316,7 +315,8 @@ func (t *translator) rewriteSource(volume string, i int, s corev1.VolumeProjecti
 	return []corev1.VolumeProjection{s}, nil
 }
 
-// downwardSources gives the fields of the pod at home. The resources of containers are the same in both clusters.
+// downwardSources rewrites downward API items: fields get the values of the home pod. Resource fields are
+// unchanged, because they are the same in both clusters.
 func (t *translator) downwardSources(volume string, i int, items []corev1.DownwardAPIVolumeFile) ([]corev1.VolumeProjection, error) {
 	var fields []corev1.KeyToPath
 	var resources []corev1.DownwardAPIVolumeFile

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// youngFor is how long the service account of a new namespace may take to be there.
+// youngFor is the time within which the service account of a new namespace should exist.
 const youngFor = 30 * time.Second
 
 // namespaces records the existing remote namespaces.
@@ -23,14 +23,15 @@ type namespaces struct {
 	of *Cluster
 
 	mu    sync.Mutex
-	there map[string]time.Time // guarded by mu; when this process made the namespace, or zero for an existing one
+	there map[string]time.Time // guarded by mu; when this process created the namespace, or zero if it existed
 }
 
-// remoteName is the remote namespace for one at home, "" if there is none, and whether it is ours to make.
+// remoteName returns the remote namespace for a home namespace, or "" if there is none. ours is true if this
+// package creates it.
 func (n *namespaces) remoteName(home string) (name string, ours bool) {
 	c := n.of.config
 	if c.NamespaceOf != nil {
-		name, _ = c.NamespaceOf(home) // ensureNamespace reports why there is no name
+		name, _ = c.NamespaceOf(home) // ensureNamespace returns the error
 		return name, false
 	}
 	if c.Namespace != "" {
@@ -79,7 +80,7 @@ func (n *namespaces) ensureNamespace(ctx context.Context, home string) error {
 		ns, err = api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: map[string]string{LabelCluster: labelValue(c.Cluster)}, Annotations: map[string]string{AnnotationNamespace: home},
 		}}, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) { // another node of the home cluster was faster
+		if apierrors.IsAlreadyExists(err) { // another node has just created it
 			ns, err = api.Get(ctx, name, metav1.GetOptions{})
 		}
 	}
@@ -100,8 +101,8 @@ func (n *namespaces) ensureNamespace(ctx context.Context, home string) error {
 	return nil
 }
 
-// recordFailure takes the error of a create in a remote namespace: a namespace that is gone or terminating is checked
-// again.
+// recordFailure handles the error of a create in a remote namespace: if the namespace is missing or terminating,
+// it is checked again.
 func (n *namespaces) recordFailure(home string, err error) {
 	if !apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return
@@ -112,14 +113,14 @@ func (n *namespaces) recordFailure(home string, err error) {
 	delete(n.there, name)
 }
 
-// forgetAll has all namespaces be looked at again.
+// forgetAll makes ensureNamespace check all namespaces again.
 func (n *namespaces) forgetAll() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.there)
 }
 
-// isYoung reports whether a create may fail because the namespace was made a moment ago.
+// isYoung reports whether a create may fail because the namespace was just created.
 func (n *namespaces) isYoung(home string) bool {
 	name, _ := n.remoteName(home)
 	n.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// lookForMade requests the pods that were made, or perhaps were made, and that the watch has not shown in time.
-// If the watch is late, they stay. A pod that does not exist is forgotten.
+// lookForMade requests the pods that were created, or may have been created, and that are not in the watch cache
+// in time. It keeps pods that exist, because the watch may be late, and forgets pods that do not.
 func (c *Cluster) lookForMade(ctx context.Context) {
 	c.mu.Lock()
 	made, all := maps.Clone(c.made), maps.Clone(c.perhaps)
@@ -41,14 +41,14 @@ func (c *Cluster) lookForMade(ctx context.Context) {
 	}
 }
 
-// recordFound records an existing pod that the watch has not shown.
+// recordFound records an existing pod that is not in the watch cache.
 func (c *Cluster) recordFound(pod *corev1.Pod, was madePod) {
 	_, uid := homeOf(pod)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, made := c.made[uid]
 	_, perhaps := c.perhaps[uid]
-	if made || perhaps { // the watch has not shown the pod meanwhile
+	if made || perhaps { // the pod is still not in the watch cache
 		delete(c.perhaps, uid)
 		c.made[uid] = madePod{pod, was.at}
 	}

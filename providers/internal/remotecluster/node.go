@@ -16,12 +16,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/nodehealth"
 )
 
-// errLoop is the error of a remote cluster that is the home cluster.
+// errLoop is the error if the remote cluster is the home cluster.
 var errLoop = errors.New("the remote cluster is the home cluster: give the node the kubeconfig of another one")
 
-// isNotHome refuses the home cluster as the remote cluster, because its pods would be made again for ever. It
-// compares the Service kubernetes, which every cluster has. If one of the two Services cannot be read, isNotHome
-// refuses nothing.
+// isNotHome returns an error if the remote cluster is the home cluster, where pods would be copied endlessly. It
+// compares the UIDs of the Services default/kubernetes. If either cannot be read, it returns nil.
 func (c *Cluster) isNotHome(ctx context.Context) error {
 	c.mu.Lock()
 	known := c.notLoop
@@ -44,8 +43,8 @@ func (c *Cluster) isNotHome(ctx context.Context) error {
 	return nil
 }
 
-// Ping fails if the remote cluster does not answer, forbids use or lists, is the home cluster, knows another
-// home by this name, or has no Ready node among its nodes.
+// Ping returns an error if the remote cluster does not answer, forbids access or lists, is the home cluster, or
+// has no Ready node, or if another home cluster has the name.
 func (c *Cluster) Ping(ctx context.Context) error {
 	if err := c.checkAnswers(ctx); err != nil {
 		return err
@@ -69,8 +68,8 @@ func (c *Cluster) Ping(ctx context.Context) error {
 	return nil
 }
 
-// checkAnswers returns an error if the remote API server does not report that it is ready. It asks once, because a
-// request to try again later is a sufficient answer.
+// checkAnswers returns an error if the remote API server is not ready. It does not retry: a response that asks
+// for a later retry is sufficient.
 func (c *Cluster) checkAnswers(ctx context.Context) error {
 	if c.config.Answers != nil {
 		if err := c.config.Answers(ctx); err != nil {
@@ -83,24 +82,24 @@ func (c *Cluster) checkAnswers(ctx context.Context) error {
 	switch err := result.Error(); {
 	case err == nil:
 		return nil
-	case code == 0: // no answer
+	case code == 0: // no response
 		return fmt.Errorf("remote cluster: %w", err)
 	default:
 		return fmt.Errorf("remote cluster: it answers %d %s: %w", code, http.StatusText(code), err)
 	}
 }
 
-// NotifyNodeStatus sets the function that gets changes of the node. The node is complete by now: the port of its
-// server and its declared features come after ConfigureNode, and must not go with the first change.
+// NotifyNodeStatus sets the function that gets changes of the node. It stores the node only now, because the
+// server port and the declared features are set after ConfigureNode, and the first change must not drop them.
 func (c *Cluster) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
 	c.mu.Lock()
 	c.notifyNode, c.base = notify, c.node.DeepCopy()
 	c.mu.Unlock()
-	c.copies.checkAll() // the room may be known already
+	c.copies.checkAll() // the capacity may already be known
 }
 
-// ConfigureNode writes the resources of the remote cluster into n, and marks n as healthy. Ping reports when it
-// is not.
+// ConfigureNode sets the resources of the remote cluster in n, and marks n as healthy. Ping detects when it is
+// not.
 func (c *Cluster) ConfigureNode(_ context.Context, n *corev1.Node) {
 	nodehealth.Well(n, "RemoteCluster")
 	c.setRoom(n)

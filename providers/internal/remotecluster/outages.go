@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// notOlder refuses to continue a watch in a remote cluster that is older than the watch, for example after a
-// restore from a backup. Its API server would send nothing until it has caught up, and would never send changes
-// before that. notOlder also refuses after an outage, which every restore needs: the cluster may have caught up
-// by now. The watch then begins anew with a list.
+// notOlder refuses to resume a watch if the remote cluster has an older resource version than the watch, as after
+// a restore from a backup. Its API server would send no events until it has reached that version, and the changes
+// before would be lost. notOlder also refuses after an outage, because every restore includes one, and the
+// cluster may have caught up by now. The reflector then starts again with a list.
 //
-// It costs a small list whenever a watch begins again, every few minutes, and a whole list after an outage.
+// It costs a small list whenever a watch is resumed, every few minutes, and a full list after an outage.
 type notOlder struct {
 	next http.RoundTripper
 	*outages
@@ -28,7 +28,7 @@ type notOlder struct {
 
 // outages records the watches whose API server did not answer. All clients of a remote cluster share it.
 type outages struct {
-	restored func() // is called when the remote cluster was restored, or may have been
+	restored func() // called when the remote cluster was or may have been restored
 
 	mu   sync.Mutex
 	dark map[string]bool // guarded by mu; by the watched kind
@@ -54,7 +54,7 @@ func (o *outages) endOutage(of string) bool {
 
 // RoundTrip implements http.RoundTripper.
 func (n notOlder) RoundTrip(r *http.Request) (*http.Response, error) {
-	q := queryOfWatch(r) // nil has no resourceVersion
+	q := queryOfWatch(r) // Get of nil returns ""
 	from := q.Get("resourceVersion")
 	if from == "" || from == "0" {
 		return n.next.RoundTrip(r)
@@ -66,7 +66,7 @@ func (n notOlder) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("ask for the resource version of the remote cluster: %w", err)
 	}
 	why := "the remote cluster did not answer, and may have been restored meanwhile"
-	if order, err := resourceversion.CompareResourceVersion(now, from); err == nil && order < 0 { // false for versions that cannot be compared
+	if order, err := resourceversion.CompareResourceVersion(now, from); err == nil && order < 0 { // versions that cannot be compared return an error
 		why = fmt.Sprintf("the remote cluster was restored: it is at resource version %s, and was at %s", now, from)
 		n.endOutage(of)
 	} else if !n.endOutage(of) {
@@ -86,9 +86,9 @@ func (n notOlder) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// currentVersion returns the resource version of a watched resource. It returns "" if the remote cluster refuses the
-// list; the watch gets the same refusal. It returns an error if nothing answers, or only a proxy before a silent
-// API server.
+// currentVersion returns the current resource version of a watched resource. It returns "" if the remote cluster
+// refuses the list, because the watch gets the same error. It returns an error if the API server does not answer,
+// also behind a proxy that does.
 func (n notOlder) currentVersion(watch *http.Request) (string, error) {
 	r := watch.Clone(watch.Context())
 	q := r.URL.Query()

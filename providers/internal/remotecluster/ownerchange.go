@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// changeOwner updates the owner object of a pod. Its controller passes labels and annotations on to the pod, but not
-// images, so the pod is changed, too.
+// changeOwner updates the owner object of a pod. The controller copies changed labels and annotations to the pod,
+// but not images, so changeOwner also updates the pod.
 func (o *owners) changeOwner(ctx context.Context, there, want *corev1.Pod) error {
 	owner := o.cache.findOwner(there.Namespace, there.Name)
 	if owner == nil {
@@ -26,7 +26,7 @@ func (o *owners) changeOwner(ctx context.Context, there, want *corev1.Pod) error
 	labels, annotations := metadataChanges(owner, want)
 	was, is := sentOf(owner), sentOf(want)
 	images := changedImages(owner, want)
-	if len(images) > 0 { // the new images are recorded once the pod has them, too
+	if len(images) > 0 { // the new images are recorded after the pod has been updated
 		is.Images = was.Images
 		if annotations[annotationSent] = is.jsonText(); is.jsonText() == owner.Annotations[annotationSent] {
 			delete(annotations, annotationSent)
@@ -35,7 +35,7 @@ func (o *owners) changeOwner(ctx context.Context, there, want *corev1.Pod) error
 	spec := map[string]any{}
 	for field, list := range map[string][]corev1.Container{"initContainers": owner.Spec.InitContainers, "containers": owner.Spec.Containers} {
 		if all, differ := withImages(list, images); differ {
-			spec[field] = all // the whole list, because a merge patch cannot change single elements
+			spec[field] = all // the complete list, because a merge patch cannot change single elements
 		}
 	}
 	if err := o.patchOwner(ctx, owner, labels, annotations, spec); err != nil {
@@ -47,7 +47,7 @@ func (o *owners) changeOwner(ctx context.Context, there, want *corev1.Pod) error
 	}
 	next := want.DeepCopy()
 	next.ObjectMeta = pod.ObjectMeta
-	if was.Images != nil { // the controller wrote the pod's record of images, and does not change that record
+	if was.Images != nil { // the pod has the record of images from its creation, and nothing updates it
 		next = pod.DeepCopy()
 		next.Spec.InitContainers, _ = withImages(pod.Spec.InitContainers, images)
 		next.Spec.Containers, _ = withImages(pod.Spec.Containers, images)
@@ -65,7 +65,7 @@ func (o *owners) changeOwner(ctx context.Context, there, want *corev1.Pod) error
 	return o.patchOwner(ctx, owner, nil, map[string]any{annotationSent: sentOf(want).jsonText()}, nil)
 }
 
-// patchOwner changes labels, annotations and fields of the spec of the pod in an object, if there are any to change.
+// patchOwner changes labels, annotations and pod spec fields of an owner object, if there are changes.
 func (o *owners) patchOwner(ctx context.Context, owner *corev1.Pod, labels, annotations, spec map[string]any) error {
 	if len(labels)+len(annotations)+len(spec) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (o *owners) patchOwner(ctx context.Context, owner *corev1.Pod, labels, anno
 	return err
 }
 
-// withImages returns containers with other images, by container, and whether any differs.
+// withImages returns containers with the images, by container, and whether any image changed.
 func withImages(have []corev1.Container, images map[string]string) (out []corev1.Container, differ bool) {
 	out = slices.Clone(have)
 	for i := range out {
@@ -102,8 +102,8 @@ func withImages(have []corev1.Container, images map[string]string) (out []corev1
 	return out, differ
 }
 
-// whereRemade returns the rights needed where a controller makes lost pods again. The controller also stops
-// pods, so more rights on pods are useful, but not needed. Others manage the namespaces.
+// whereRemade reduces the rights if a controller recreates lost pods. The controller also stops pods, so other
+// rights on pods are useful, but not needed. Other components manage the namespaces.
 func (c Config) whereRemade(all []Right) []Right {
 	if c.Owner == nil || !c.Owner.Remakes {
 		return all

@@ -16,25 +16,26 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// OwnerKind is a kind of object from which a controller of the remote cluster makes pods. The pod has the
-// namespace, name, labels and annotations of its object, which owns it. The pod, while it exists, has the
-// status; the object keeps the pod in existence.
+// OwnerKind is a kind of object from which a controller of the remote cluster creates a pod. The pod has the
+// namespace, name, labels and annotations of the object, which is its owner. While the pod exists, its status
+// counts. The pod is deleted with the object.
 type OwnerKind struct {
 	Resource schema.GroupVersionResource
 	Kind     string
-	// Spec is where an object has the spec of the pod: spec, or spec and pod.
+	// Spec is the path of the pod spec in the object: spec, or spec and pod.
 	Spec []string
-	// Status is where an object has the status of the pod. Empty: nowhere.
+	// Status is the path of the pod status in the object. Empty means none.
 	Status []string
-	// Remakes is true if the controller makes a removed pod again. Otherwise the provider removes the object,
-	// and the pod is lost.
+	// Remakes is true if the controller recreates a deleted pod. Otherwise the provider deletes the object, and
+	// the pod is lost.
 	Remakes bool
 }
 
-// Each change of an object of an OwnerKind has the whole spec of its pod in it, as JSON. It is read into these types at once: into maps first, as a
-// client does that knows no types, it would cost more than the pods themselves.
+// Each watch event of an OwnerKind contains the complete pod spec as JSON. It is decoded directly into these
+// types: decoding it into maps first, like a dynamic client, would cost more than the pods themselves.
 
-// ownerObject is an object with the spec of its pod in spec.pod. An object with it in spec looks like a pod.
+// ownerObject is an object with the pod spec in spec.pod. An object with the pod spec in spec is decoded as a
+// Pod.
 type ownerObject struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -54,7 +55,7 @@ func (o *ownerObject) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// ownerObjects is a list of them.
+// ownerObjects is a list of ownerObject.
 type ownerObjects struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -79,7 +80,7 @@ type typedOwners struct {
 	nested   bool // the spec of the pod is in spec.pod
 }
 
-// newTypedOwners returns the client of a kind, or nil if the kind has the spec of its pod elsewhere.
+// newTypedOwners returns the client of a kind, or nil if the pod spec is at another path.
 func newTypedOwners(access *rest.Config, kind OwnerKind) (*typedOwners, error) {
 	nested := slices.Equal(kind.Spec, []string{"spec", "pod"})
 	if !nested && !slices.Equal(kind.Spec, []string{"spec"}) || !slices.Equal(kind.Status, []string{"status"}) {
@@ -93,7 +94,7 @@ func newTypedOwners(access *rest.Config, kind OwnerKind) (*typedOwners, error) {
 	scheme.AddKnownTypeWithName(group.WithKind(kind.Kind), one)
 	scheme.AddKnownTypeWithName(group.WithKind(kind.Kind+"List"), list)
 	metav1.AddToGroupVersion(scheme, group)
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // of errors
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for error responses
 	config := rest.CopyConfig(access)
 	config.APIPath, config.GroupVersion = "/apis", &group
 	config.ContentConfig.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
@@ -118,7 +119,7 @@ func (t *typedOwners) watchObjects(ctx context.Context, namespace string, o meta
 	return t.client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(t.resource).VersionedParams(&o, t.codec).Watch(ctx)
 }
 
-// createObject makes the object of a pod.
+// createObject creates the owner object of a pod.
 func (t *typedOwners) createObject(ctx context.Context, pod *corev1.Pod) (runtime.Object, error) {
 	meta := metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels, Annotations: pod.Annotations}
 	var want, made runtime.Object = &corev1.Pod{ObjectMeta: meta, Spec: pod.Spec}, &corev1.Pod{}

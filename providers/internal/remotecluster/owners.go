@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// owners are the objects of an OwnerKind. They are read in the form of the pod that they describe.
+// owners manages the objects of an OwnerKind. The cache stores each object as a Pod.
 type owners struct {
 	kind   OwnerKind
 	client dynamic.Interface
@@ -27,14 +27,14 @@ type owners struct {
 	cache  *remoteCache
 }
 
-// isOwner reports whether a remote pod stands for an owner object without a pod.
+// isOwner reports whether a remote pod is the Pod form of an owner object.
 func isOwner(remote *corev1.Pod) bool { return remote.Kind != "" && remote.Kind != "Pod" }
 
 func (o *owners) resourceClient(namespace string) dynamic.ResourceInterface {
 	return o.client.Resource(o.kind.Resource).Namespace(namespace)
 }
 
-// convertObject converts an object to its form in the cache.
+// convertObject converts an owner object to a Pod for the cache.
 func (o *owners) convertObject(object any) (any, error) {
 	switch from := object.(type) {
 	case *unstructured.Unstructured:
@@ -50,7 +50,7 @@ func (o *owners) convertObject(object any) (any, error) {
 	return object, nil // not a pod or owner
 }
 
-// withKind sets the kind of the owner object on its pod form.
+// withKind sets the kind of the owner object in its Pod form.
 func (o *owners) withKind(pod *corev1.Pod) *corev1.Pod {
 	pod.TypeMeta = metav1.TypeMeta{Kind: o.kind.Kind, APIVersion: o.kind.Resource.GroupVersion().String()}
 	pod.ManagedFields = nil
@@ -72,7 +72,7 @@ func (o *owners) podOf(u *unstructured.Unstructured) (*corev1.Pod, error) {
 		if len(part.at) == 0 {
 			continue
 		}
-		fields, found, err := unstructured.NestedFieldNoCopy(u.Object, part.at...) // the whole spec is large
+		fields, found, err := unstructured.NestedFieldNoCopy(u.Object, part.at...) // no copy, because the spec is large
 		if err == nil && found {
 			is, ok := fields.(map[string]any)
 			if !ok {
@@ -87,7 +87,7 @@ func (o *owners) podOf(u *unstructured.Unstructured) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// newInformer watches the objects of the node.
+// newInformer returns an informer for the owner objects of the node.
 func (o *owners) newInformer(namespace, selector string) cache.SharedIndexInformer {
 	if o.typed != nil {
 		return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
@@ -153,21 +153,21 @@ func (o *owners) get(ctx context.Context, namespace, name string) (*corev1.Pod, 
 	return o.podOf(u)
 }
 
-// remove removes an object and its pod. If the controller would remake the pod, the object goes first. Otherwise
-// the pod goes first: the garbage collector, which follows the object, knows no grace period but the spec's, and
-// skips pods in deletion. The object then stays until the pod is gone.
+// remove deletes an owner object and its pod. If the controller recreates pods, it deletes the object first.
+// Otherwise it deletes the pod first, with the grace period: the garbage collector, which deletes the pods of
+// deleted objects, uses only the grace period of the spec, and skips pods that are already being deleted.
 func (o *owners) remove(ctx context.Context, there *corev1.Pod, grace int64) error {
 	pod, object := o.cache.findPod(there.Namespace, there.Name), o.cache.findOwner(there.Namespace, there.Name)
 	if object == nil && isOwner(there) {
 		object = there
 	}
-	if object == nil && o.kind.Remakes { // the watch may be late, and without the owner object a removed pod would come back
+	if object == nil && o.kind.Remakes { // the watch may be late, and the controller recreates a pod while its owner exists
 		var err error
 		if object, err = o.get(ctx, there.Namespace, there.Name); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
-	first := pod != nil && !o.kind.Remakes && !isTerminal(pod.Status.Phase) // of an ended pod, the owner object must not take over the final status
+	first := pod != nil && !o.kind.Remakes && !isTerminal(pod.Status.Phase) // the owner of a terminated pod goes first, so that it does not copy the status
 	if first {
 		if err := o.cache.remove(ctx, pod, grace); err != nil && (object == nil || !apierrors.IsNotFound(err)) {
 			return err
@@ -183,7 +183,7 @@ func (o *owners) remove(ctx context.Context, there *corev1.Pod, grace int64) err
 	}
 	err := o.cache.remove(ctx, pod, grace)
 	if apierrors.IsNotFound(err) && object != nil || apierrors.IsForbidden(err) {
-		return nil // the deletion is under way, or the garbage collector will do it
+		return nil // the pod is being deleted, or the garbage collector will delete it
 	}
 	return err
 }
@@ -191,20 +191,20 @@ func (o *owners) remove(ctx context.Context, there *corev1.Pod, grace int64) err
 func (o *owners) deleteObject(ctx context.Context, object *corev1.Pod) error {
 	options := deleteByUID(object.UID)
 	policy := metav1.DeletePropagationForeground
-	if o.kind.Remakes { // while the owner object exists, the controller would make another pod
+	if o.kind.Remakes { // while the owner object exists, the controller would recreate the pod
 		policy = metav1.DeletePropagationBackground
 	}
 	options.PropagationPolicy = &policy
 	return o.resourceClient(object.Namespace).Delete(ctx, object.Name, options)
 }
 
-// hasLostPod reports whether an object had a pod that is not there any more.
+// hasLostPod reports whether the pod of an owner object is missing.
 func hasLostPod(remote *corev1.Pod) bool {
 	return isOwner(remote) && remote.Status.Phase != "" && remote.DeletionTimestamp == nil
 }
 
-// sweepLost removes the objects whose pods are gone and will not be made again. Then the node detects that the pod
-// is lost.
+// sweepLost deletes the owner objects whose pods are gone and will not be recreated. The node then detects that
+// the pod is lost.
 func (o *owners) sweepLost(ctx context.Context, keeps func(*corev1.Pod) bool) {
 	for _, remote := range o.cache.allPods() {
 		if !hasLostPod(remote) || keeps(remote) {

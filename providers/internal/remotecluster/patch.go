@@ -14,8 +14,8 @@ import (
 // patchType is the type of the patches of patchOf.
 const patchType = types.StrategicMergePatchType
 
-// patchOf returns the patch that corrects the labels, annotations and images of a remote pod, or nil if they are
-// correct. Additions of others stay.
+// patchOf returns the patch that updates the labels, annotations and images of a remote pod, or nil if they are
+// up to date. It keeps additions of other clients.
 func patchOf(have, want *corev1.Pod) ([]byte, error) {
 	labels, annotations := metadataChanges(have, want)
 	type container struct {
@@ -48,9 +48,9 @@ func patchOf(have, want *corev1.Pod) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// changedImages returns the images that home has changed since they were sent, by container. The changes of a
-// remote webhook stay, because another image would restart the container. For a pod without a record of sent
-// images, it returns all different images.
+// changedImages returns the images that have changed in the home pod since they were sent, by container. It keeps
+// images that a remote webhook has replaced, because a new image would restart the container. For a pod without a
+// record of sent images, it returns all differing images.
 func changedImages(have, want *corev1.Pod) map[string]string {
 	was, is := sentOf(have).Images, sentOf(want).Images
 	out, there := map[string]string{}, imagesOf(have)
@@ -73,14 +73,14 @@ func imagesOf(pod *corev1.Pod) map[string]string {
 
 // metadataChanges returns the changes of labels and annotations.
 func metadataChanges(have, want *corev1.Pod) (labels, annotations map[string]any) {
-	before := sentOf(have) // without this record, no key is removed
+	before := sentOf(have) // without annotationSent, no key is removed
 	wanted := maps.Clone(want.Annotations)
-	delete(wanted, annotationRestarts) // this annotation has the restarts from before the pod was made
-	delete(wanted, annotationHome)     // this annotation names the maker of the pod
+	delete(wanted, annotationRestarts) // set only at the creation
+	delete(wanted, annotationHome)     // set only at the creation
 	return mapChanges(have.Labels, want.Labels, before.Labels), mapChanges(have.Annotations, wanted, before.Annotations)
 }
 
-// mapChanges returns the different entries, with nil for keys that came from home and are gone there.
+// mapChanges returns the differing entries, with nil for keys that were sent and have been removed since.
 func mapChanges(have, want map[string]string, came []string) map[string]any {
 	out := map[string]any{}
 	for k, v := range want {

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// CreatePod makes the remote pod and its needs. An existing remote pod is adopted as it is.
+// CreatePod creates the remote pod and the objects that it needs. It adopts an existing remote pod unchanged.
 func (c *Cluster) CreatePod(ctx context.Context, home *corev1.Pod) error {
 	if err := c.awaitReady(ctx); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (c *Cluster) CreatePod(ctx context.Context, home *corev1.Pod) error {
 		}
 	}
 	if err != nil {
-		if noAnswer(err) { // the pod may have been made nevertheless
+		if noAnswer(err) { // the pod may have been created
 			c.mu.Lock()
 			c.perhaps[home.UID] = madePod{tr.Pod, time.Now()}
 			c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *Cluster) CreatePod(ctx context.Context, home *corev1.Pod) error {
 	return nil
 }
 
-// setBorn records whether this process has made a remote pod, or may have.
+// setBorn records whether this process has created a remote pod, or may have.
 func (c *Cluster) setBorn(uid types.UID, is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *Cluster) setBorn(uid types.UID, is bool) {
 	}
 }
 
-// adoptPod takes an existing remote pod for a pod, if it is its remote pod.
+// adoptPod adopts an existing remote pod, if it belongs to the home pod.
 func (c *Cluster) adoptPod(home, there *corev1.Pod) error {
 	_, uid := homeOf(there)
 	switch {
@@ -111,8 +111,8 @@ func (c *Cluster) adoptPod(home, there *corev1.Pod) error {
 	return nil
 }
 
-// createPod makes the remote pod. In a new namespace it waits for the service account, because no pod is admitted
-// without it.
+// createPod creates the remote pod. In a new namespace it waits for the service account, which pods need for
+// admission.
 func (c *Cluster) createPod(ctx context.Context, home, pod *corev1.Pod) (*corev1.Pod, error) {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
@@ -129,8 +129,8 @@ func (c *Cluster) createPod(ctx context.Context, home, pod *corev1.Pod) (*corev1
 	}
 }
 
-// translatePod returns the remote form of a pod, without the variables of services. claims are the remote names of
-// its claims.
+// translatePod returns the remote form of a pod, without service environment variables. claims are the remote
+// names of its claims.
 func (c *Cluster) translatePod(home *corev1.Pod, claims map[string]string) (*Translation, error) {
 	var place Placement
 	if c.config.Place != nil {
@@ -146,7 +146,7 @@ func (c *Cluster) translatePod(home *corev1.Pod, claims map[string]string) (*Tra
 	return tr, err
 }
 
-// Check refuses the pods that CreatePod would refuse for their own content.
+// Check returns an error for pods that CreatePod would refuse because of their content.
 func (c Config) Check(home *corev1.Pod) error {
 	t := Target{Home: c.Home, Namespace: cmp.Or(c.Namespace, home.Namespace), Labels: c.Labels, ServiceAccount: c.ServiceAccount, Annotations: c.Annotations}
 	if c.Place != nil {
@@ -155,7 +155,7 @@ func (c Config) Check(home *corev1.Pod) error {
 			return err
 		}
 	}
-	if len(c.StorageClasses) > 0 { // the pod does not show the storage class of its claims
+	if len(c.StorageClasses) > 0 { // the storage classes of claims are not in the pod
 		t.Claims = map[string]string{}
 		for i := range home.Spec.Volumes {
 			t.Claims[home.Spec.Volumes[i].Name] = "unread"
@@ -168,7 +168,7 @@ func (c Config) Check(home *corev1.Pod) error {
 	return c.Adjust(home, tr.Pod)
 }
 
-// adjustPod applies the provider's own changes to a remote pod, or refuses it.
+// adjustPod applies Config.Adjust to a remote pod.
 func (c *Cluster) adjustPod(home *corev1.Pod, tr *Translation) error {
 	if c.config.Adjust == nil {
 		return nil
@@ -176,8 +176,8 @@ func (c *Cluster) adjustPod(home *corev1.Pod, tr *Translation) error {
 	return c.config.Adjust(home, tr.Pod)
 }
 
-// translateThere returns the needs of an existing remote pod, which runs even if it could not be made any more.
-// It leaves out the placement, and the provider's own changes.
+// translateThere translates a pod whose remote pod exists. It leaves out the placement and Config.Adjust, which
+// might refuse a pod that already runs.
 func (c *Cluster) translateThere(home, there *corev1.Pod) (*Translation, error) {
 	return c.translateTo(home, claimsIn(there), Placement{})
 }
@@ -200,7 +200,7 @@ func (c *Cluster) translateTo(home *corev1.Pod, claims map[string]string, place 
 	return Translate(home, t)
 }
 
-// UpdatePod changes labels, annotations and images of the remote pod, where they differ.
+// UpdatePod updates changed labels, annotations and images of the remote pod.
 func (c *Cluster) UpdatePod(ctx context.Context, home *corev1.Pod) error {
 	if err := c.awaitReady(ctx); err != nil {
 		return err
@@ -237,8 +237,7 @@ func (c *Cluster) UpdatePod(ctx context.Context, home *corev1.Pod) error {
 	return classifyError(err)
 }
 
-// DeletePod asks for the stop of the remote pod, never by force. The pod is gone when the remote cluster reports
-// this.
+// DeletePod requests the graceful deletion of the remote pod. The pod is gone when the watch reports it.
 func (c *Cluster) DeletePod(ctx context.Context, home *corev1.Pod) error {
 	if err := c.awaitList(ctx); err != nil {
 		return err
@@ -254,7 +253,7 @@ func (c *Cluster) DeletePod(ctx context.Context, home *corev1.Pod) error {
 			return err
 		}
 		namespace, _ := c.namespaces.remoteName(home.Namespace)
-		if namespace == "" { // where there is no namespace, there is no pod
+		if namespace == "" { // without a namespace there is no pod
 			return c.namespaces.ensureNamespace(ctx, home.Namespace)
 		}
 		var err error
@@ -279,8 +278,8 @@ func (c *Cluster) DeletePod(ctx context.Context, home *corev1.Pod) error {
 	return classifyError(err)
 }
 
-// graceOf returns the grace period of a deleted pod. With 0, the API server would forget the pod before its
-// containers have stopped.
+// graceOf returns the grace period of a deleted pod, at least 1 second. With 0, the API server would remove the
+// pod before its containers have stopped.
 func graceOf(home *corev1.Pod) int64 {
 	return max(int64(podspec.Grace(home)/time.Second), 1)
 }

@@ -33,10 +33,10 @@ func (c *Cluster) PortForward(ctx context.Context, namespace, name string, port 
 	return ctx.Err()
 }
 
-// reasonTimeout is how long the reason of an end may take when the data of a connection has ended.
+// reasonTimeout is how long to wait for an error message after the data of a connection has ended.
 const reasonTimeout = 5 * time.Second
 
-// forwardPort copies one connection in both directions, until the pod's side ends or reports an error.
+// forwardPort copies one connection in both directions, until the pod's side closes it or reports an error.
 func forwardPort(conn httpstream.Connection, port int32, with io.ReadWriteCloser) error {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(int(port)))
@@ -46,7 +46,7 @@ func forwardPort(conn httpstream.Connection, port int32, with io.ReadWriteCloser
 	if err != nil {
 		return err
 	}
-	_ = failures.Close() // no data are written to this stream
+	_ = failures.Close() // nothing is written to the error stream
 	headers.Set(corev1.StreamType, corev1.StreamTypeData)
 	data, err := conn.CreateStream(headers)
 	if err != nil {
@@ -54,7 +54,7 @@ func forwardPort(conn httpstream.Connection, port int32, with io.ReadWriteCloser
 	}
 	said := make(chan error, 1)
 	go func() { // ends with the connection
-		message, _ := io.ReadAll(failures) // a broken connection is no answer of the port
+		message, _ := io.ReadAll(failures) // a broken connection is not an error of the port
 		if len(message) > 0 {
 			said <- errors.New(string(message))
 			return
@@ -78,7 +78,7 @@ func forwardPort(conn httpstream.Connection, port int32, with io.ReadWriteCloser
 		if failed == nil {
 			<-received
 		}
-	case <-received: // the reason of the end, if any, comes on the other stream
+	case <-received: // wait for an error on the error stream
 		timer := time.NewTimer(reasonTimeout)
 		defer timer.Stop()
 		select {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// missingRestarts returns the restarts that home has counted and the remote pod has not, because it is not the first
-// pod.
+// missingRestarts returns the restarts in the home status that the remote pod does not count, because it was
+// recreated.
 func missingRestarts(home *corev1.PodStatus, remote *corev1.Pod) map[string]int32 {
 	counted := restartsBefore(remote)
 	s := Status(remote, byHome)
@@ -27,10 +27,10 @@ func missingRestarts(home *corev1.PodStatus, remote *corev1.Pod) map[string]int3
 			}
 		}
 		lost := h.RestartCount - now.RestartCount
-		first := now.RestartCount == counted[h.Name] // of this pod
+		first := now.RestartCount == counted[h.Name] // the first start in this pod
 		began := startOf(&h)
 		if first && h.ContainerID != "" && h.ContainerID != now.ContainerID || !began.IsZero() && began.Before(&remote.CreationTimestamp) {
-			lost = h.RestartCount + 1 - counted[h.Name] // the container belongs to another pod
+			lost = h.RestartCount + 1 - counted[h.Name] // the home status is about an earlier pod
 		}
 		if lost > 0 {
 			out[h.Name] = lost
@@ -51,7 +51,7 @@ func startOf(c *corev1.ContainerStatus) *metav1.Time {
 	return nil
 }
 
-// withRestarts adds the restarts of earlier runs to a pod.
+// withRestarts returns the pod with the restarts of earlier runs in annotationRestarts.
 func (w *run) withRestarts() *corev1.Pod {
 	if len(w.before) == 0 {
 		return w.pod
@@ -64,7 +64,7 @@ func (w *run) withRestarts() *corev1.Pod {
 	for name, n := range w.before {
 		all[name] += n
 	}
-	text, _ := json.Marshal(all) // of numbers: never fails
+	text, _ := json.Marshal(all) // marshaling numbers never fails
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}

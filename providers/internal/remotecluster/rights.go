@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Right is a right that the access to the remote cluster needs: verbs on resources, or on subresources as in
-// pods/log. With a Name it is for that object in the namespace default.
+// Right is a set of RBAC permissions in the remote cluster: verbs on resources or subresources, such as pods/log.
+// With a Name it is for that object in the namespace default.
 type Right struct {
 	Verbs     []string
 	Group     string
@@ -19,8 +19,8 @@ type Right struct {
 	Name      string
 }
 
-// Rights returns the rights that the configuration needs in the remote cluster. The right to read metrics, which
-// only statistics need, is not among them.
+// Rights returns the permissions that the configuration needs in the remote cluster. Reading metrics is not
+// included, because only statistics need it.
 func (c Config) Rights() []Right {
 	pods := []string{"get", "list", "watch", "create", "patch", "delete"}
 	if c.Owner != nil { // the controller of the owner creates the pods
@@ -53,7 +53,7 @@ func (c Config) Rights() []Right {
 	return c.whereRemade(all)
 }
 
-// namespaceSuffix names the namespace of the rights, if there is one.
+// namespaceSuffix returns the namespace of the rights as the end of a message.
 func (c *Cluster) namespaceSuffix() string {
 	if c.config.Namespace == "" {
 		return ""

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// runs remembers the pods that a controller of the remote cluster remakes: for home all of them are one pod,
-// whose restarts add up.
+// runs tracks the pods that a controller of the remote cluster recreates. In the home cluster they are one pod,
+// and their restart counts add up.
 type runs struct {
 	of *Cluster
 
@@ -20,18 +20,18 @@ type runs struct {
 	known map[types.UID]*run // guarded by mu; by the UID at home
 }
 
-// run is one of several pods that are one pod for home.
+// run is the latest of several remote pods that are one home pod.
 type run struct {
-	pod    *corev1.Pod      // the last seen state
-	before map[string]int32 // restarts of containers before the run; nil: home was not asked yet
-	ended  bool             // the run ended by itself: terminal before a removal
+	pod    *corev1.Pod      // the last seen remote pod
+	before map[string]int32 // restart counts from before the run; nil: not read yet
+	ended  bool             // the pod terminated before a deletion
 }
 
-// remakesPods reports whether the remote cluster remakes lost pods.
+// remakesPods reports whether a controller recreates lost pods.
 func (c *Cluster) remakesPods() bool { return c.owners != nil && c.owners.kind.Remakes }
 
-// isLeaving reports whether a remote pod will be gone for good. A removed pod with a remaining owner object comes
-// back.
+// isLeaving reports whether a remote pod is being deleted and will not be recreated. While its owner object
+// remains, a deleted pod is recreated.
 func (c *Cluster) isLeaving(there *corev1.Pod) bool {
 	if !c.remakesPods() {
 		return there.DeletionTimestamp != nil
@@ -63,7 +63,7 @@ func (r *runs) recordPod(remote *corev1.Pod) {
 		r.learnRestarts(was)
 		s := Status(was.withRestarts(), byHome)
 		was.before, was.ended = restartsOf(&s), false
-		for name, n := range restartsBefore(remote) { // the next pod of the same object has these restarts, too
+		for name, n := range restartsBefore(remote) { // recreated pods also have the annotation of their owner
 			was.before[name] = max(was.before[name]-n, 0)
 		}
 	}
@@ -77,7 +77,8 @@ func (r *runs) forgetPod(uid types.UID) {
 	delete(r.known, uid)
 }
 
-// learnRestarts takes the restarts from before the start of this process from the pod at home. The caller holds r.mu.
+// learnRestarts reads the restarts from before the start of this process from the home pod. The caller holds
+// r.mu.
 func (r *runs) learnRestarts(was *run) {
 	at, uid := homeOf(was.pod)
 	if home := r.of.homePod(at.Namespace, at.Name); was.before == nil && home != nil && home.UID == uid {
@@ -85,7 +86,7 @@ func (r *runs) learnRestarts(was *run) {
 	}
 }
 
-// viewPod returns a remote pod as home must see it, and the party that removes it.
+// viewPod returns a remote pod with the status for the home pod, and the party that deletes it.
 func (r *runs) viewPod(remote *corev1.Pod, by remover) (*corev1.Pod, remover) {
 	at, uid := homeOf(remote)
 	r.mu.Lock()
@@ -93,7 +94,7 @@ func (r *runs) viewPod(remote *corev1.Pod, by remover) (*corev1.Pod, remover) {
 	was := r.known[uid]
 	if !isOwner(remote) {
 		if by == byNobodyKnows && !r.of.isLeaving(remote) {
-			by = bySomebody // the pod comes back
+			by = bySomebody // the controller recreates the pod
 		}
 		if was == nil || was.pod.UID != remote.UID {
 			return remote, by
@@ -102,7 +103,7 @@ func (r *runs) viewPod(remote *corev1.Pod, by remover) (*corev1.Pod, remover) {
 		return (&run{pod: remote, before: was.before}).withRestarts(), by
 	}
 	out := remote.DeepCopy()
-	delete(out.Annotations, annotationRestarts) // the status has the restarts
+	delete(out.Annotations, annotationRestarts) // the status already includes the restarts
 	switch home := r.of.homePod(at.Namespace, at.Name); {
 	case was != nil:
 		r.learnRestarts(was)
@@ -122,7 +123,7 @@ func (r *runs) viewPod(remote *corev1.Pod, by remover) (*corev1.Pod, remover) {
 	return out, byHome
 }
 
-// setPending gives the pod the status of a pod that does not exist yet.
+// setPending changes the status to that of a pod that waits for its recreation.
 func setPending(pod *corev1.Pod) {
 	s := &pod.Status
 	s.Reason, s.Message = "", ""
@@ -150,8 +151,8 @@ func setPending(pod *corev1.Pod) {
 	}
 }
 
-// tellLate reports, once for each object, that the controller made no pod in time: no other event would report
-// it.
+// tellLate reports, once for each object, that the controller has not created the pod in time, because there is
+// no other event.
 func (c *Cluster) tellLate() {
 	if !c.remakesPods() {
 		return
@@ -171,9 +172,9 @@ func (c *Cluster) tellLate() {
 	}
 }
 
-// keepsObject reports whether to keep an object without a pod: its pod ended by itself, or will be made again.
-// Otherwise the end of the pod is unknown, and the pod is lost like any other. A controller makes pods that
-// restart again, however they ended, because a removed pod ends, too.
+// keepsObject reports whether to keep an owner object without a pod: its pod terminated by itself, or will be
+// recreated. Otherwise the end of the pod is unknown, and the pod is lost. The controller recreates a pod if its
+// restart policy allows a restart, because a deleted pod terminates, too.
 func (r *runs) keepsObject(owner *corev1.Pod) bool {
 	if !r.of.remakesPods() {
 		return false

@@ -15,9 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Pods of several home namespaces, and of several home clusters, may share a remote namespace. Each pod has the
-// labels of namespaceLabels, which no pod of home can set, and each selector from home also selects by these
-// labels.
+// Pods of several home namespaces and home clusters may share a remote namespace. So each remote pod has the
+// labels of namespaceLabels, which home pods cannot set, and each selector is extended by these labels.
 
 // namespaceLabels returns the labels of all remote pods of a namespace at home, of any node.
 func (h Home) namespaceLabels(namespace string) map[string]string {
@@ -69,7 +68,7 @@ func (h Home) narrowAffinity(namespace string, a *corev1.Affinity) (*corev1.Affi
 	return a, nil
 }
 
-// markNamespace gives a remote pod its LabelNamespace if it was made before there was one.
+// markNamespace adds LabelNamespace to a remote pod that an older version created without it.
 func (c *Cluster) markNamespace(ctx context.Context, home, there *corev1.Pod) error {
 	if there.Labels[LabelNamespace] != "" || isOwner(there) {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// addServices gives containers the variables of home's services at the creation of the pod. The pod's own
-// variables, and variables of its objects, take precedence.
+// addServices adds the environment variables of the home cluster's services to containers. The pod's own
+// variables, including those from ConfigMaps and Secrets, take precedence.
 func (c *Cluster) addServices(ctx context.Context, home *corev1.Pod, tr *Translation) error {
 	bare := withoutVariables(home)
 	for _, list := range [][]corev1.Container{tr.Pod.Spec.InitContainers, tr.Pod.Spec.Containers} {
@@ -45,9 +45,9 @@ func (c *Cluster) serviceVariables(ctx context.Context, home, bare *corev1.Pod, 
 	return out, nil
 }
 
-// withoutVariables returns the pod without its own variables, so that only the variables of services are
-// resolved here. Then a Secret that changes meanwhile cannot leave a value in the spec of the remote pod. The
-// rest of the pod is shared.
+// withoutVariables returns the pod without its own variables, so that only service variables are resolved here.
+// Otherwise a Secret that changes at this moment could leave a value in the spec of the remote pod. The rest of
+// the pod is shared.
 func withoutVariables(home *corev1.Pod) *corev1.Pod {
 	bare := *home
 	for _, list := range []*[]corev1.Container{&bare.Spec.InitContainers, &bare.Spec.Containers} {
@@ -59,7 +59,7 @@ func withoutVariables(home *corev1.Pod) *corev1.Pod {
 	return &bare
 }
 
-// ownVariables returns the names of a container's own variables, and of variables from objects.
+// ownVariables returns the names of a container's own variables, including those from ConfigMaps and Secrets.
 func (c *Cluster) ownVariables(ctx context.Context, home *corev1.Pod, name string) (map[string]bool, error) {
 	own := map[string]bool{}
 	for _, list := range [][]corev1.Container{home.Spec.InitContainers, home.Spec.Containers} {
@@ -84,7 +84,7 @@ func (c *Cluster) ownVariables(ctx context.Context, home *corev1.Pod, name strin
 	return own, nil
 }
 
-// variableKeys returns the keys of the object that variables come from.
+// variableKeys returns the keys of the ConfigMap or Secret of an envFrom.
 func (c *Cluster) variableKeys(ctx context.Context, home *corev1.Pod, from corev1.EnvFromSource) (keys []string, err error) {
 	optional := false
 	switch {

@@ -14,10 +14,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// managedBy names the manager of home's EndpointSlices in the remote cluster to the controllers there.
+// managedBy is the value of the label managed-by of copied EndpointSlices, so that remote controllers ignore
+// them.
 const managedBy = "remote.virtual-kubelet.io"
 
-// onlyPlace keeps the place of a pod, and its identity at home.
+// onlyPlace drops all fields of a pod except its namespace, name and labels.
 func onlyPlace(o any) (any, error) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
@@ -26,8 +27,8 @@ func onlyPlace(o any) (any, error) {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels}}, nil
 }
 
-// isSelected reports whether the pod behind an address at home runs in a remote namespace: the remote Service has
-// its address already. Pods of this node are in its own namespace before the watch shows it.
+// isSelected reports whether the pod of a home endpoint runs in the remote namespace, where the remote Service
+// selects it. own is the remote namespace of this node's pods, for pods that are not in the watch cache yet.
 func (g *globals) isSelected(e *discoveryv1.Endpoint, namespace, own string) bool {
 	if ptr.Deref(e.NodeName, "") == g.of.config.Home.Node && namespace == own {
 		return true
@@ -44,9 +45,9 @@ func (g *globals) isSelected(e *discoveryv1.Endpoint, namespace, own string) boo
 	return false
 }
 
-// remoteSlice returns an EndpointSlice of home in its remote form, for the remote Service; nil without an address. It
-// leaves out pods in the remote cluster, of any node of home: the Service selects them. It leaves out nodes and
-// zones of home, too.
+// remoteSlice returns the copy of an EndpointSlice for the remote Service, or nil if it would be empty. It leaves
+// out pods that run in the remote cluster, because the Service selects them, and the nodes and zones of the home
+// cluster.
 func (g *globals) remoteSlice(s *discoveryv1.EndpointSlice, service *corev1.Service) *discoveryv1.EndpointSlice {
 	endpoints := g.otherEndpoints(s, service.Namespace)
 	if len(endpoints) == 0 {
@@ -62,7 +63,7 @@ func (g *globals) remoteSlice(s *discoveryv1.EndpointSlice, service *corev1.Serv
 	return out
 }
 
-// sliceName is one for all nodes of the home.
+// sliceName returns the name of the copy, which is the same for all nodes of the home cluster.
 func (g *globals) sliceName(namespace, name string) string {
 	return shortenName(name, 200) + "-" + shortHash(g.of.config.Home.Cluster, "EndpointSlice", namespace, name)
 }
@@ -77,8 +78,8 @@ func (g *globals) otherEndpoints(s *discoveryv1.EndpointSlice, namespace string)
 	return endpoints
 }
 
-// isWanted reports whether a remote EndpointSlice belongs to an EndpointSlice of home with addresses for it,
-// behind a global Service. The namespace does not matter, because another node may map it differently.
+// isWanted reports whether a remote EndpointSlice is the non-empty copy of an EndpointSlice of a global Service.
+// It ignores the remote namespace, because another node may map it differently.
 func (g *globals) isWanted(home discoverylisters.EndpointSliceLister, there *discoveryv1.EndpointSlice) bool {
 	at, _ := homeOf(there)
 	s, err := home.EndpointSlices(at.Namespace).Get(at.Name)
@@ -94,7 +95,7 @@ func (g *globals) putSlice(ctx context.Context, want *discoveryv1.EndpointSlice)
 	api := g.of.client.DiscoveryV1().EndpointSlices(want.Namespace)
 	o, there, _ := g.slices.GetStore().GetByKey(want.Namespace + "/" + want.Name) // fails only for an invalid key
 	if !there {
-		if _, err := api.Create(ctx, want, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) { // otherwise another node has just made the slice
+		if _, err := api.Create(ctx, want, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) { // otherwise another node has just created it
 			g.recordWrite(ctx, want, err)
 		}
 		return

@@ -58,7 +58,7 @@ func (c *Cluster) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summary, 
 	return s, nil
 }
 
-// used is the usage of a container.
+// used is the resource usage of a container.
 type used struct {
 	at          metav1.Time
 	cpu, memory resource.Quantity
@@ -66,7 +66,8 @@ type used struct {
 
 func nanoUnits(q resource.Quantity) uint64 { return uint64(q.ScaledValue(resource.Nano)) }
 
-// podUsage asks the metrics API, by namespace, pod and container. A cluster without it has no numbers.
+// podUsage returns the usage from the metrics API, by namespace, pod and container. It returns nil without a
+// metrics API.
 func (c *Cluster) podUsage(ctx context.Context) map[string]used {
 	path := "/apis/metrics.k8s.io/v1beta1/pods"
 	if c.config.Namespace != "" {
@@ -89,5 +90,6 @@ func (c *Cluster) podUsage(ctx context.Context) map[string]used {
 	return out
 }
 
-// GetMetricsResource returns nothing: the metrics API has no counters, and metrics-server at home would show rates of none.
+// GetMetricsResource returns nothing: the metrics API has no counters, from which metrics-server could compute
+// rates.
 func (*Cluster) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) { return nil, nil }

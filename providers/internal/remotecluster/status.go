@@ -10,21 +10,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// reasonRemoved is the reason of a pod that a third party removes in the remote cluster.
+// reasonRemoved is the status reason of a pod that a third party deletes a third party in the remote cluster.
 const reasonRemoved = "RemovedInRemoteCluster"
 
-// remover is the party that asked for the removal of a remote pod.
+// remover is the party that requested the deletion of a remote pod.
 type remover int
 
 const (
-	byHome        remover = iota // or not removed at all
+	byHome        remover = iota // or the pod is not being deleted
 	bySomebody                   // in the remote cluster
-	byNobodyKnows                // the removal was requested before the node started
+	byNobodyKnows                // unknown: requested before this process started
 )
 
-// Status converts the status of a remote pod to the status of the pod at home. It leaves out details about the
-// remote cluster's nodes and scheduler, except the reason why a pod gets no node. by is the party that removes
-// the pod, if it is being removed.
+// Status converts the status of a remote pod to the status of the home pod. It leaves out details about remote
+// nodes and scheduling, except the reason why a pod is not scheduled. by is the party that deletes the pod, if it
+// is being deleted.
 func Status(remote *corev1.Pod, by remover) corev1.PodStatus {
 	from := remote.Status.DeepCopy()
 	s := corev1.PodStatus{
@@ -41,7 +41,7 @@ func Status(remote *corev1.Pod, by remover) corev1.PodStatus {
 				s.Reason, s.Message = c.Reason, "in the remote cluster: "+c.Message
 			}
 		case corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.DisruptionTarget, corev1.PodReadyToStartContainers:
-			c.ObservedGeneration = 0 // the remote pod's generations are not the pod's
+			c.ObservedGeneration = 0 // generations of the remote and the home pod are unrelated
 			s.Conditions = append(s.Conditions, c)
 		}
 	}
@@ -51,7 +51,7 @@ func Status(remote *corev1.Pod, by remover) corev1.PodStatus {
 			list[i].RestartCount += before[list[i].Name]
 		}
 	}
-	switch { // the exit code of a removed pod does not show the outcome of its work
+	switch { // the exit code of a deleted pod does not show whether its work succeeded
 	case by == bySomebody:
 		s.Reason, s.Message = reasonRemoved, "somebody removes the pod in the remote cluster"
 		if isTerminal(s.Phase) {
@@ -65,7 +65,7 @@ func Status(remote *corev1.Pod, by remover) corev1.PodStatus {
 
 func isTerminal(p corev1.PodPhase) bool { return p == corev1.PodSucceeded || p == corev1.PodFailed }
 
-// restartsBefore are the restarts of containers before the remote pod was made again.
+// restartsBefore returns the restart counts from before the remote pod was recreated.
 func restartsBefore(remote *corev1.Pod) map[string]int32 {
 	var before map[string]int32
 	if json.Unmarshal([]byte(remote.Annotations[annotationRestarts]), &before) != nil {
@@ -85,9 +85,9 @@ func restartsOf(s *corev1.PodStatus) map[string]int32 {
 	return before
 }
 
-// homeView returns a remote pod as the node sees it, with home's identity. home is the pod at home, or nil if it is
-// unknown. Without home, the pod still gets the name of this node, because the node never removes pods of other
-// nodes. All fields but the status are shared with remote and home, which never change.
+// homeView returns a remote pod with the identity and the spec of the home pod, which is nil if it is unknown.
+// Without a home pod it still sets the node name, because the node never deletes pods of other nodes. All fields
+// but the status are shared with remote and home.
 func homeView(remote, home *corev1.Pod, node string, by remover) *corev1.Pod {
 	at, uid := homeOf(remote)
 	pod := &corev1.Pod{
@@ -107,7 +107,7 @@ func homeView(remote, home *corev1.Pod, node string, by remover) *corev1.Pod {
 	return pod
 }
 
-// selectKeys are the entries of m with the keys.
+// selectKeys returns the entries of m with the keys.
 func selectKeys(m map[string]string, keys []string) map[string]string {
 	out := map[string]string{}
 	for _, k := range keys {

@@ -18,11 +18,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// A claim of a pod at home becomes a claim in the remote cluster, in the mapped storage class. The node makes
-// the PersistentVolume at home. It holds no data: it stands for the remote claim, and goes when the claim at
-// home goes.
+// A claim of a home pod becomes a remote claim with the mapped storage class. The node creates the home
+// PersistentVolume, which has no data: it stands for the remote claim, and is deleted with the home claim.
 
-// standIns is the parent path of PersistentVolumes at home, followed by their name. There is no such directory.
+// standIns is the parent path in home PersistentVolumes; their name follows. There is no such directory.
 const standIns = "/remote-cluster"
 
 // WithVolumes adds the features of pods with mapped storage classes to d.
@@ -30,19 +29,19 @@ func WithVolumes(d capability.Declaration) capability.Declaration {
 	return d.Note("of the StorageClasses that are mapped: claims of the remote cluster", capability.PersistentVolume)
 }
 
-// UsePodClaims sets the finder of PersistentVolumes at home.
+// UsePodClaims sets the reader of home PersistentVolumes.
 func (c *Cluster) UsePodClaims(claims node.PodClaims) { c.volumes = claims }
 
 // ProvisionsVolumes reports whether storage classes are mapped.
 func (c *Cluster) ProvisionsVolumes() bool { return len(c.config.StorageClasses) > 0 }
 
-// MakeVolume returns the path of a PersistentVolume at home. The claim in the remote cluster is created with the
-// first pod that needs it.
+// MakeVolume returns the path of a home PersistentVolume. The remote claim is created with the first pod that
+// needs it.
 func (*Cluster) MakeVolume(_ context.Context, name string) (string, error) {
 	return path.Join(standIns, name), nil
 }
 
-// RemoveVolume removes the remote claim of a PersistentVolume at home.
+// RemoveVolume deletes the remote claim of a home PersistentVolume.
 func (c *Cluster) RemoveVolume(ctx context.Context, name string) error {
 	if err := c.awaitReady(ctx); err != nil {
 		return err
@@ -62,7 +61,7 @@ func (c *Cluster) RemoveVolume(ctx context.Context, name string) error {
 	return nil
 }
 
-// remoteClaims returns the remote claims of a pod, by volume. A claim of the pod at home must be bound.
+// remoteClaims returns the remote claims of a pod, by volume. The home claims must be bound.
 func (c *Cluster) remoteClaims(ctx context.Context, home *corev1.Pod, namespace string) (map[string]*corev1.PersistentVolumeClaim, error) {
 	out := map[string]*corev1.PersistentVolumeClaim{}
 	for i := range home.Spec.Volumes {
@@ -86,7 +85,7 @@ func (c *Cluster) remoteClaims(ctx context.Context, home *corev1.Pod, namespace 
 	return out, nil
 }
 
-// claimFor returns the remote claim of a PersistentVolume at home.
+// claimFor returns the remote claim of a home PersistentVolume.
 func (c *Cluster) claimFor(volume *corev1.PersistentVolume, namespace string) (*corev1.PersistentVolumeClaim, error) {
 	class, mapped := c.config.StorageClasses[volume.Spec.StorageClassName]
 	switch {
@@ -109,8 +108,8 @@ func (c *Cluster) claimFor(volume *corev1.PersistentVolume, namespace string) (*
 	}, nil
 }
 
-// putClaims creates claims in the remote cluster. It takes existing claims as they are, because their names
-// contain the UID of the claim at home.
+// putClaims creates the remote claims that do not exist. An existing claim is the right one, because its name
+// contains a hash of the home claim's UID.
 func (c *Cluster) putClaims(ctx context.Context, claims map[string]*corev1.PersistentVolumeClaim) error {
 	for volume, claim := range claims {
 		_, err := c.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Create(ctx, claim, metav1.CreateOptions{})
@@ -121,7 +120,7 @@ func (c *Cluster) putClaims(ctx context.Context, claims map[string]*corev1.Persi
 	return nil
 }
 
-// namesOf are the names of claims, by volume.
+// namesOf returns the names of claims, by volume.
 func namesOf(claims map[string]*corev1.PersistentVolumeClaim) map[string]string {
 	out := map[string]string{}
 	for volume, claim := range claims {
@@ -130,7 +129,7 @@ func namesOf(claims map[string]*corev1.PersistentVolumeClaim) map[string]string 
 	return out
 }
 
-// claimsIn are the names of the claims of a remote pod, by volume.
+// claimsIn returns the names of the claims of a remote pod, by volume.
 func claimsIn(remote *corev1.Pod) map[string]string {
 	out := map[string]string{}
 	for _, v := range remote.Spec.Volumes {

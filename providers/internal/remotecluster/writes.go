@@ -9,15 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// written holds copies as the API server answered, until the watch shows them or something newer. Otherwise each
-// of many pods with the same copy would write it again.
+// written stores copies from responses of the API server until the watch cache has them or a newer version.
+// Otherwise each of many pods with the same copy would write it again.
 type written struct {
 	mu  sync.Mutex
 	all map[object]writtenCopy // guarded by mu
 }
 
 type writtenCopy struct {
-	before string        // the resource version in the watch at that time; "": none
+	before string        // the resource version in the watch cache at that time; "": none
 	after  metav1.Object // nil: the copy was removed
 	at     time.Time
 }
@@ -36,8 +36,8 @@ func versionOf[T copied](o T) string {
 	return o.GetResourceVersion()
 }
 
-// latestCopy returns a copy as written, if the watch has shown nothing since, or else as shown by the watch; nil
-// means none. A removed copy stays removed, however late the watch is. The result is shared.
+// latestCopy returns the written copy if the watch cache has not changed since, or else the cached one. nil means
+// none. A deleted copy stays deleted, however late the watch is. Callers must not change the result.
 func latestCopy[T copied](w *written, o object, cached T) T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,8 +54,7 @@ func latestCopy[T copied](w *written, o object, cached T) T {
 	return cached
 }
 
-// recordWritten records the answer of the API server to a write. After an error, only the state shown by the watch is
-// known.
+// recordWritten records the response to a write. After an error, only the cached state counts.
 func recordWritten[T copied](w *written, o object, cached, after T, err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,13 +69,13 @@ func recordWritten[T copied](w *written, o object, cached, after T, err error) e
 	return nil
 }
 
-// recordRemoved records that a copy shown by the watch in this version was removed, or may have been. The next pod
-// that needs the copy writes it again.
+// recordRemoved records that a copy with this cached version was deleted, or may have been. The next pod that
+// needs the copy creates it again.
 func (w *written) recordRemoved(o object, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if delete(w.all, o); version == "" {
-		return // the watch does not show the copy
+		return // the copy is not in the watch cache
 	}
 	if w.all == nil {
 		w.all = map[object]writtenCopy{}
@@ -84,7 +83,7 @@ func (w *written) recordRemoved(o object, version string) {
 	w.all[o] = writtenCopy{before: version}
 }
 
-// pruneShown forgets the copies that the watch has shown since.
+// pruneShown forgets the copies that have changed in the watch cache since.
 func (w *written) pruneShown(version func(object) string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
