@@ -3,17 +3,14 @@
 package podruntime
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"path"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/podcgroup"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
@@ -22,10 +19,6 @@ import (
 const (
 	// DefaultPodPidsLimit is the default limit of processes and threads of a pod.
 	DefaultPodPidsLimit = 4096
-	// cgroupsEvery is the interval of checks for pods at a limit.
-	cgroupsEvery = 10 * time.Second
-	// reasonPids is the event of a pod at its limit of processes.
-	reasonPids = "PidsLimitReached"
 	// machineCgroups is the directory of a machine's cgroups.
 	machineCgroups = "/sys/fs/cgroup"
 )
@@ -152,43 +145,4 @@ func (c cgroups) podsWithGroup() []types.UID {
 		return nil
 	}
 	return c.tree.Pods()
-}
-
-// watchCgroups reports pods at their limit of processes, and counts the pods of an earlier process, until ctx
-// ends.
-func (r *Runtime) watchCgroups(ctx context.Context) {
-	if r.cgroups.tree == nil {
-		return
-	}
-	// A process that ended after New has removed the tree if it had no pods.
-	if err := r.cgroups.tree.Prepare(r.cgroups.all); err != nil {
-		log.G(ctx).WithError(err).Error("make the cgroups of pods")
-	}
-	select {
-	case <-r.lister.first:
-	case <-ctx.Done():
-	}
-	refused := r.cgroups.tree.Refused() // events of an earlier process are not repeated
-	for ctx.Err() == nil {
-		for _, w := range r.allWorkers() {
-			if pod := w.lastShown(); pod != nil && len(pod.Spec.Containers) > 0 { // else its spec has not come
-				if err := r.cgroups.accountPod(pod); err != nil {
-					log.G(ctx).WithError(err).Warn("give the pods of the class Burstable their part of the CPUs; it is tried again")
-				}
-			}
-		}
-		now := r.cgroups.tree.Refused()
-		for uid, n := range now {
-			w := r.findWorker(uid)
-			if more := n - refused[uid]; more > 0 && w != nil && w.lastShown() != nil {
-				r.podEvent(w.lastShown(), corev1.EventTypeWarning, reasonPids,
-					fmt.Sprintf("Pod has as many processes and threads as it may, %d (podPidsLimit): it was refused %d more", r.cgroups.pids, more))
-			}
-		}
-		refused = now
-		select {
-		case <-time.After(cgroupsEvery):
-		case <-ctx.Done():
-		}
-	}
 }

@@ -23,60 +23,60 @@ func (j job) startContainer(ctx context.Context, a plan.Action) plan.Outcome {
 	if c == nil || j.sandbox == nil {
 		return plan.Outcome{Reason: reasonConfig, Message: "the pod has no such container or no sandbox any more"}
 	}
-	sandbox, err := j.r.sandboxConfig(j.pod, j.sandbox.Attempt, j.r.quietFiles)
+	sandbox, err := j.exec.sandboxes.config(j.pod, j.sandbox.Attempt)
 	if err != nil {
 		return j.startFailure(a, "", reasonConfig, err)
 	}
 	img, failed := j.ensureImage(ctx, c, sandbox)
 	if failed != nil {
-		j.r.containerEvent(j.pod, c.Name, corev1.EventTypeWarning, eventFailed, "Error: "+failed.Reason)
+		j.exec.events.recordContainer(j.pod, c.Name, corev1.EventTypeWarning, eventFailed, "Error: "+failed.Reason)
 		return plan.Outcome{Reason: failed.Reason, Message: failed.Message, RetryAfter: failed.RetryAfter}
 	}
 	config, err := j.containerConfig(ctx, a, c, img)
 	if err != nil {
 		return j.startFailure(a, "", reasonConfig, err)
 	}
-	if err := j.r.cgroups.restoreGroup(j.pod); err != nil {
+	if err := j.exec.cgroups.restoreGroup(j.pod); err != nil {
 		return j.startFailure(a, "", reasonCreate, err)
 	}
 	calls, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	id, err := j.r.cfg.Runtime.CreateContainer(calls, a.SandboxID, config, sandbox)
+	id, err := j.exec.runtime.CreateContainer(calls, a.SandboxID, config, sandbox)
 	if err != nil {
 		return j.startFailure(a, id, reasonCreate, err)
 	}
-	j.r.containerEvent(j.pod, c.Name, corev1.EventTypeNormal, "Created", "Container created")
-	if err := j.r.cfg.Runtime.StartContainer(calls, id); err != nil {
+	j.exec.events.recordContainer(j.pod, c.Name, corev1.EventTypeNormal, "Created", "Container created")
+	if err := j.exec.runtime.StartContainer(calls, id); err != nil {
 		return j.startFailure(a, id, reasonRun, err)
 	}
-	j.r.containerEvent(j.pod, c.Name, corev1.EventTypeNormal, "Started", "Container started")
+	j.exec.events.recordContainer(j.pod, c.Name, corev1.EventTypeNormal, "Started", "Container started")
 	return j.postStart(ctx, a, c, id)
 }
 
 // startFailure returns the reason why a container does not start.
 func (j job) startFailure(a plan.Action, id, reason string, err error) plan.Outcome {
 	message := replaceID(errorText(err), id, a.Container)
-	j.r.containerEvent(j.pod, a.Container, corev1.EventTypeWarning, eventFailed, "Error: "+message)
+	j.exec.events.recordContainer(j.pod, a.Container, corev1.EventTypeWarning, eventFailed, "Error: "+message)
 	return plan.Outcome{ID: id, Reason: reason, Message: message}
 }
 
 func (j job) ensureImage(ctx context.Context, c *corev1.Container, sandbox *runtimeapi.PodSandboxConfig) (image.Image, *image.Error) {
-	handler, err := j.r.runtimeHandler(ctx, j.pod)
+	handler, err := j.exec.sandboxes.findHandler(ctx, j.pod)
 	if err != nil {
 		return image.Image{}, &image.Error{Reason: reasonConfig, Message: err.Error()}
 	}
-	return j.r.puller.Ensure(ctx, image.Request{
+	return j.exec.puller.Ensure(ctx, image.Request{
 		Pod: j.pod, Container: c.Name, Image: c.Image, Policy: c.ImagePullPolicy, Sandbox: sandbox, Handler: handler,
 	})
 }
 
 // containerConfig returns the runtime's configuration of an instance. An error can go into the status of the container.
 func (j job) containerConfig(ctx context.Context, a plan.Action, c *corev1.Container, img image.Image) (*runtimeapi.ContainerConfig, error) {
-	pod, err := j.r.volumes.EnvFiles(j.podWithAddresses(), c.Name)
+	pod, err := j.exec.volumes.EnvFiles(j.podWithAddresses(), c.Name)
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := j.r.objects.Container(ctx, pod, c.Name)
+	resolved, err := j.exec.inputs.objects.Container(ctx, pod, c.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -91,10 +91,10 @@ func (j job) containerConfig(ctx context.Context, a plan.Action, c *corev1.Conta
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Join(j.r.settings.LogDirectory(pod), c.Name), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(j.exec.settings.LogDirectory(pod), c.Name), 0o755); err != nil {
 		return nil, fmt.Errorf("create container log directory for container %s failed: %w", c.Name, err)
 	}
-	return j.r.settings.Container(criconfig.Instance{
+	return j.exec.settings.Container(criconfig.Instance{
 		Pod: pod, Container: resolved, Spec: &c.Resources, Hash: plan.Hash(c), Attempt: a.Attempt, ImageRef: img.Ref, ImageUser: img.User,
 		Mounts: mounts, Target: target,
 	})
@@ -103,7 +103,7 @@ func (j job) containerConfig(ctx context.Context, a plan.Action, c *corev1.Conta
 // podWithAddresses returns the pod with its present addresses, for its environment.
 func (j job) podWithAddresses() *corev1.Pod {
 	pod := *j.pod
-	hosts := j.r.hostIPs()
+	hosts := j.exec.hostIPs()
 	pod.Status.HostIP, pod.Status.HostIPs, pod.Status.PodIP, pod.Status.PodIPs = "", nil, "", nil
 	for _, ip := range hosts {
 		pod.Status.HostIPs = append(pod.Status.HostIPs, corev1.HostIP{IP: ip})
@@ -124,7 +124,7 @@ func (j job) podWithAddresses() *corev1.Pod {
 // podIPs returns the addresses of the sandbox, or of the node for a pod in its network.
 func (j job) podIPs() []string {
 	if j.pod.Spec.HostNetwork {
-		return j.r.hostIPs()
+		return j.exec.hostIPs()
 	}
 	if j.sandbox == nil {
 		return nil
@@ -134,22 +134,22 @@ func (j job) podIPs() []string {
 
 // containerMounts are the volumes, /etc/hosts and the file for the termination message.
 func (j job) containerMounts(ctx context.Context, a plan.Action, pod *corev1.Pod, c *corev1.Container) ([]*runtimeapi.Mount, error) {
-	mounts, err := j.r.volumes.Mounts(ctx, pod, c)
+	mounts, err := j.exec.volumes.Mounts(ctx, pod, c)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := j.r.volumes.Dir(pod.UID)
+	dir, err := j.exec.volumes.Dir(pod.UID)
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := j.r.files.Mount(dir, pod, c, j.podIPs())
+	hosts, err := j.exec.sandboxes.files.Mount(dir, pod, c, j.podIPs())
 	if err != nil {
 		return nil, err
 	}
 	if hosts != nil {
 		mounts = append(mounts, hosts)
 	}
-	words, err := j.r.messageMount(pod, c, a.Attempt)
+	words, err := j.exec.messages.makeMount(pod, c, a.Attempt)
 	if err != nil {
 		return nil, err
 	}
@@ -186,21 +186,21 @@ func (j job) postStart(ctx context.Context, a plan.Action, c *corev1.Container, 
 		return plan.Outcome{ID: id}
 	}
 	target := probe.Target{Pod: j.pod, Container: c, ID: id, PodIPs: j.podIPs(), Running: true}
-	if err := j.r.prober.Hook(ctx, target, c.Lifecycle.PostStart); err != nil {
+	if err := j.exec.prober.Hook(ctx, target, c.Lifecycle.PostStart); err != nil {
 		// The output of the hook may be secret, so the event does not have it.
-		j.r.containerEvent(j.pod, a.Container, corev1.EventTypeWarning, probe.FailedPostStartHook, probe.PostStartHookMessage)
+		j.exec.events.recordContainer(j.pod, a.Container, corev1.EventTypeWarning, probe.FailedPostStartHook, probe.PostStartHookMessage)
 		return plan.Outcome{ID: id, Reason: reasonPostStart, Message: err.Error()}
 	}
 	return plan.Outcome{ID: id}
 }
 
 // imageVolume makes the image of a volume present.
-func (r *Runtime) imageVolume(ctx context.Context, pod *corev1.Pod, volume *corev1.Volume) (*runtimeapi.Mount, error) {
-	sandbox, err := r.sandboxConfig(pod, 0, r.quietFiles)
+func (e *executor) imageVolume(ctx context.Context, pod *corev1.Pod, volume *corev1.Volume) (*runtimeapi.Mount, error) {
+	sandbox, err := e.sandboxes.config(pod, 0)
 	if err != nil {
 		return nil, err
 	}
-	img, failed := r.puller.Ensure(ctx, image.Request{Pod: pod, Image: volume.Image.Reference, Policy: volume.Image.PullPolicy, Sandbox: sandbox})
+	img, failed := e.puller.Ensure(ctx, image.Request{Pod: pod, Image: volume.Image.Reference, Policy: volume.Image.PullPolicy, Sandbox: sandbox})
 	if failed != nil {
 		return nil, failed
 	}

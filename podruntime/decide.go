@@ -54,9 +54,9 @@ func (w *worker) beginAction(ctx context.Context, a plan.Action, now time.Time) 
 	w.mem.Begin(a, now)
 	if e := a.Event; e != nil {
 		if a.Container != "" {
-			w.r.containerEvent(w.pod, a.Container, e.Type, e.Reason, e.Message)
+			w.exec.events.recordContainer(w.pod, a.Container, e.Type, e.Reason, e.Message)
 		} else {
-			w.r.podEvent(w.pod, e.Type, e.Reason, e.Message)
+			w.exec.events.recordPod(w.pod, e.Type, e.Reason, e.Message)
 		}
 	}
 	switch a.Kind {
@@ -77,7 +77,7 @@ func (w *worker) beginAction(ctx context.Context, a plan.Action, now time.Time) 
 		w.starts[a.Container] = cancel
 	}
 	w.pending++
-	w.r.runBackground(func() {
+	w.workers.background.begin(func() {
 		outcome := job.runAction(ctx, a)
 		if outcome.Reason == reasonRemove && ctx.Err() == nil { // neither an event nor the status shows this failure
 			log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithField("reason", outcome.Message).Warn("remove what a pod has left; it is tried again")
@@ -107,8 +107,8 @@ func (w *worker) reportStatus(now time.Time) {
 	if told || w.pending == 0 {
 		w.endWait() // a container seen as ended by an earlier process must not be shown as running
 	}
-	if news && w.r.notify != nil && told {
-		w.r.notify(w.pod) // last: the receiver may ask for the pod
+	if news && w.workers.notify != nil && told {
+		w.workers.notify(w.pod) // last: the receiver may ask for the pod
 	}
 }
 

@@ -3,40 +3,59 @@
 package podruntime
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
 )
 
-// podEvent records an event about a pod.
-func (r *Runtime) podEvent(pod *corev1.Pod, eventType, reason, message string) {
-	if r.isStopping() {
-		return
-	}
-	r.cfg.Recorder.Event(podReference(pod), eventType, reason, message)
+// events records events about the pods and the node, until the node stops.
+type events struct {
+	recorder   EventRecorder
+	node       string
+	isStopping func() bool
 }
 
-// containerEvent records an event about a container of a pod.
-func (r *Runtime) containerEvent(pod *corev1.Pod, container, eventType, reason, message string) {
-	if r.isStopping() {
-		return
-	}
+// recordPod records an event about a pod.
+func (e events) recordPod(pod *corev1.Pod, eventType, reason, message string) {
+	e.record(podReference(pod), eventType, reason, message)
+}
+
+// recordContainer records an event about a container of a pod.
+func (e events) recordContainer(pod *corev1.Pod, container, eventType, reason, message string) {
 	ref := podReference(pod)
-	if container == "" { // the image of a volume
-		r.cfg.Recorder.Event(ref, eventType, reason, message)
-		return
+	if container != "" { // else it is about the image of a volume
+		ref.FieldPath = fieldPath(pod, container)
 	}
-	ref.FieldPath = fieldPath(pod, container)
-	r.cfg.Recorder.Event(ref, eventType, reason, message)
+	e.record(ref, eventType, reason, message)
 }
 
-// isStopping reports whether the node stops: then failures come from the stop, and say nothing about a pod.
-func (r *Runtime) isStopping() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ctx == nil || r.ctx.Err() != nil
+// recordMounts records the volumes of a pod without a successful setup.
+func (e events) recordMounts(pod *corev1.Pod, err error) {
+	var failed *volumes.Error
+	if !errors.As(err, &failed) {
+		e.recordPod(pod, corev1.EventTypeWarning, reasonVolumes, err.Error())
+		return
+	}
+	for _, one := range failed.Volumes {
+		e.recordPod(pod, corev1.EventTypeWarning, reasonVolumes, one.Error())
+	}
+}
+
+// recordNode records an event about the node.
+func (e events) recordNode(eventType, reason, message string) {
+	e.record(&corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: e.node, UID: types.UID(e.node)}, eventType, reason, message)
+}
+
+func (e events) record(about *corev1.ObjectReference, eventType, reason, message string) {
+	if !e.isStopping() {
+		e.recorder.Event(about, eventType, reason, message)
+	}
 }
 
 func podReference(pod *corev1.Pod) *corev1.ObjectReference {

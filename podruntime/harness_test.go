@@ -90,7 +90,7 @@ func (w *world) start() {
 		return w.space, nil
 	}
 	if w.measure != nil {
-		r.evictor.summary = w.measure(r.stats.Summary)
+		r.evictor.summary = w.measure(r.usage.stats.Summary)
 	}
 	r.UsePodObjects(objects{w})
 	ctx, cancel := context.WithCancel(log.WithLogger(context.Background(), logger{Logger: log.L, w: w}))

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	cri "k8s.io/cri-api/pkg/apis"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -50,30 +50,29 @@ func (g ImageGC) imagePolicy() (image.Policy, error) {
 }
 
 // newCollector returns the collector of unused images.
-func (r *Runtime) newCollector() (*image.Collector, error) {
-	policy, err := r.cfg.ImageGC.imagePolicy()
+func newCollector(cfg Config, w *workers, u *usage, e events) (*image.Collector, error) {
+	policy, err := cfg.ImageGC.imagePolicy()
 	if err != nil {
 		return nil, err
 	}
+	use := &imageUse{runtime: cfg.Runtime, images: cfg.Images, workers: w}
 	return image.NewCollector(image.Collector{
-		Policy: policy, Images: r.cfg.Images, InUse: r.imagesInUse, Disk: r.imageDisk,
-		Event: func(reason, message string) { r.nodeEvent(corev1.EventTypeWarning, reason, message) },
+		Policy: policy, Images: cfg.Images, InUse: use.findImages, Disk: u.imageDisk,
+		Event: func(reason, message string) { e.recordNode(corev1.EventTypeWarning, reason, message) },
 	}), nil
 }
 
-// imageDisk measures the file system of images.
-func (r *Runtime) imageDisk(ctx context.Context) (image.Disk, error) {
-	fs, err := r.stats.ImageFs(ctx)
-	if err != nil {
-		return image.Disk{}, err
-	}
-	return image.Disk{Capacity: *fs.CapacityBytes, Available: *fs.AvailableBytes}, nil
+// imageUse finds the images that must stay.
+type imageUse struct {
+	runtime cri.RuntimeService
+	images  cri.ImageManagerService
+	workers *workers
 }
 
-// imagesInUse returns the images of containers, including those of other users of the runtime, and the images
+// findImages returns the images of containers, including those of other users of the runtime, and the images
 // that pods of this node name: their containers are about to be made.
-func (r *Runtime) imagesInUse(ctx context.Context) (map[string]bool, error) {
-	containers, err := r.cfg.Runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{})
+func (u *imageUse) findImages(ctx context.Context) (map[string]bool, error) {
+	containers, err := u.runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{})
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +81,9 @@ func (r *Runtime) imagesInUse(ctx context.Context) (map[string]bool, error) {
 		used[c.GetImageId()], used[c.GetImageRef()], used[c.GetImage().GetImage()] = true, true, true
 	}
 	names := map[string]bool{}
-	for _, w := range r.allWorkers() {
-		w.mu.Lock()
-		pod := w.shown
-		w.mu.Unlock()
-		if pod == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	for _, w := range u.workers.allWorkers() {
+		pod := w.lastShown()
+		if podEnded(pod) {
 			continue
 		}
 		for _, name := range imagesOf(pod) {
@@ -98,7 +95,7 @@ func (r *Runtime) imagesInUse(ctx context.Context) (map[string]bool, error) {
 		if err != nil {
 			continue // no image can have this name
 		}
-		answer, err := r.cfg.Images.ImageStatus(ctx, &runtimeapi.ImageSpec{Image: name, UserSpecifiedImage: given}, false)
+		answer, err := u.images.ImageStatus(ctx, &runtimeapi.ImageSpec{Image: name, UserSpecifiedImage: given}, false)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -128,13 +125,4 @@ func imagesOf(pod *corev1.Pod) []string {
 		}
 	}
 	return names
-}
-
-// nodeEvent records an event about the node.
-func (r *Runtime) nodeEvent(eventType, reason, message string) {
-	if r.isStopping() {
-		return
-	}
-	name := r.cfg.Node.Name
-	r.cfg.Recorder.Event(&corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: name, UID: types.UID(name)}, eventType, reason, message)
 }

@@ -30,7 +30,7 @@ func (w *worker) absorbInput(in inbox) {
 			w.refreshAt = d.at.Add(d.outcome.RetryAfter)
 		}
 		w.mem.End(d.action, d.outcome, d.at)
-		w.seen.recordOutcome(d.action, d.outcome, w.r.lister.lastRound())
+		w.seen.recordOutcome(d.action, d.outcome, w.workers.lists.lastRound())
 		if cancel := w.starts[d.action.Container]; cancel != nil && (d.action.Kind == plan.Start || d.action.Kind == plan.RunSandbox) {
 			cancel() // the start has ended; without cancel, its parent context would keep it
 			delete(w.starts, d.action.Container)
@@ -38,7 +38,7 @@ func (w *worker) absorbInput(in inbox) {
 	}
 	if in.list != nil {
 		for _, id := range w.seen.mergeList(in.list) {
-			w.r.prober.Forget(id)
+			w.exec.prober.Forget(id)
 		}
 	}
 	for _, id := range in.touched {
@@ -80,12 +80,12 @@ func (w *worker) adoptSpec(pod *corev1.Pod) {
 
 // verifySysctls refuses a pod with forbidden settings. None of its containers has started.
 func (w *worker) verifySysctls() {
-	err := w.r.sysctls.Verify(w.pod)
+	err := w.workers.sysctls.Verify(w.pod)
 	if err == nil || w.mem.Eviction != nil || !w.seen.isEmpty() {
 		return
 	}
 	w.mem.Eviction = &plan.Eviction{Reason: "SysctlForbidden", Message: "Pod was rejected: " + err.Error()}
-	w.r.podEvent(w.pod, corev1.EventTypeWarning, "SysctlForbidden", err.Error())
+	w.exec.events.recordPod(w.pod, corev1.EventTypeWarning, "SysctlForbidden", err.Error())
 }
 
 // admitUnderPressure refuses a new pod while the machine has too little left for it.
@@ -93,7 +93,7 @@ func (w *worker) admitUnderPressure() {
 	if !w.seen.isEmpty() || podEnded(w.pod) {
 		return
 	}
-	if message := eviction.Refuse(w.pod, w.r.evictor.currentConditions()); message != "" {
+	if message := eviction.Refuse(w.pod, w.workers.conditions.current()); message != "" {
 		w.evictPod(plan.Eviction{Reason: "Evicted", Message: "Pod was rejected: " + message})
 	}
 }

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
-	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
@@ -40,7 +39,7 @@ const (
 
 // job is one action on its own goroutine, with a copy of the worker's state at its beginning.
 type job struct {
-	r       *Runtime
+	exec    *executor
 	pod     *corev1.Pod // never changed
 	sandbox *plan.Sandbox
 	target  *containerView // of an action on an instance
@@ -50,7 +49,7 @@ type job struct {
 
 // newJob makes the copy for an action.
 func (w *worker) newJob(a plan.Action) job {
-	j := job{r: w.r, pod: w.pod, others: slices.Clone(w.seen.observed.Containers), deleted: w.mem.Deleted() && w.mem.Finished()}
+	j := job{exec: w.exec, pod: w.pod, others: slices.Clone(w.seen.observed.Containers), deleted: w.mem.Deleted() && w.mem.Finished()}
 	for _, s := range w.seen.observed.Sandboxes {
 		if a.SandboxID == "" || s.ID == a.SandboxID {
 			j.sandbox = &s
@@ -94,24 +93,12 @@ func (j job) runAction(ctx context.Context, a plan.Action) plan.Outcome {
 func (j job) setupVolumes(ctx context.Context) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	again, err := j.r.volumes.Setup(ctx, j.pod)
+	again, err := j.exec.volumes.Setup(ctx, j.pod)
 	if err != nil {
-		j.r.mountEvents(j.pod, err)
+		j.exec.events.recordMounts(j.pod, err)
 		return plan.Outcome{Reason: reasonVolumes, Message: err.Error()}
 	}
 	return plan.Outcome{RetryAfter: again} // to see whether the volumes have changed
-}
-
-// mountEvents records the volumes of a pod without a successful setup.
-func (r *Runtime) mountEvents(pod *corev1.Pod, err error) {
-	var failed *volumes.Error
-	if !errors.As(err, &failed) {
-		r.podEvent(pod, corev1.EventTypeWarning, reasonVolumes, err.Error())
-		return
-	}
-	for _, e := range failed.Volumes {
-		r.podEvent(pod, corev1.EventTypeWarning, reasonVolumes, e.Error())
-	}
 }
 
 // preStop runs the hook of a container before it is stopped.
@@ -120,9 +107,9 @@ func (j job) preStop(ctx context.Context, a plan.Action) plan.Outcome {
 	if !ok {
 		return plan.Outcome{}
 	}
-	if _, err := j.r.prober.PreStop(ctx, target, a.Grace); err != nil {
+	if _, err := j.exec.prober.PreStop(ctx, target, a.Grace); err != nil {
 		// The output of the hook may be secret.
-		j.r.containerEvent(j.pod, a.Container, corev1.EventTypeWarning, probe.FailedPreStopHook, probe.PreStopHookMessage)
+		j.exec.events.recordContainer(j.pod, a.Container, corev1.EventTypeWarning, probe.FailedPreStopHook, probe.PreStopHookMessage)
 		return plan.Outcome{Reason: reasonHook, Message: probe.PreStopHookMessage}
 	}
 	return plan.Outcome{}
@@ -130,13 +117,13 @@ func (j job) preStop(ctx context.Context, a plan.Action) plan.Outcome {
 
 // stopContainer stops an instance, and returns when it has ended.
 func (j job) stopContainer(ctx context.Context, a plan.Action) plan.Outcome {
-	if ender, ok := j.r.cfg.Runtime.(SandboxEnder); ok && a.Last && j.target != nil {
+	if ender, ok := j.exec.runtime.(SandboxEnder); ok && a.Last && j.target != nil {
 		ender.EndSandbox(j.target.seen.SandboxID)
 	}
 	seconds := int64(math.Ceil(a.Grace.Seconds()))
 	ctx, cancel := context.WithTimeout(ctx, a.Grace+callTimeout)
 	defer cancel()
-	return j.removalOutcome(a, reasonStop, j.r.cfg.Runtime.StopContainer(ctx, a.ID, seconds))
+	return j.removalOutcome(a, reasonStop, j.exec.runtime.StopContainer(ctx, a.ID, seconds))
 }
 
 // resizeContainer gives a running instance the resources of the spec.
@@ -147,8 +134,8 @@ func (j job) resizeContainer(ctx context.Context, a plan.Action) plan.Outcome {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := j.r.cgroups.resizeGroup(j.pod, func() error {
-		return j.r.cfg.Runtime.UpdateContainerResources(ctx, a.ID, j.r.settings.Update(j.pod, c))
+	if err := j.exec.cgroups.resizeGroup(j.pod, func() error {
+		return j.exec.runtime.UpdateContainerResources(ctx, a.ID, j.exec.settings.Update(j.pod, c))
 	}); err != nil {
 		return plan.Outcome{Reason: reasonResize, Message: errorText(err)}
 	}
@@ -159,16 +146,16 @@ func (j job) resizeContainer(ctx context.Context, a plan.Action) plan.Outcome {
 func (j job) removeContainer(ctx context.Context, a plan.Action) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if o := j.removalOutcome(a, reasonRemove, j.r.cfg.Runtime.RemoveContainer(ctx, a.ID)); o.Reason != "" {
+	if o := j.removalOutcome(a, reasonRemove, j.exec.runtime.RemoveContainer(ctx, a.ID)); o.Reason != "" {
 		return o
 	}
-	j.r.prober.Forget(a.ID)
+	j.exec.prober.Forget(a.ID)
 	if j.target == nil {
 		return plan.Outcome{}
 	}
-	err := os.Remove(j.r.messageFile(j.pod.UID, j.target.seen.Name, j.target.seen.Attempt))
-	if j.target.log != "" && !(j.deleted && j.r.cfg.KeepLogs) {
-		err = errors.Join(err, j.r.logs.Remove(j.target.log))
+	err := os.Remove(j.exec.messages.file(j.pod.UID, j.target.seen.Name, j.target.seen.Attempt))
+	if j.target.log != "" && !(j.deleted && j.exec.keepLogs) {
+		err = errors.Join(err, j.exec.logs.Remove(j.target.log))
 	}
 	_ = err // the container is gone, so there is no later attempt; the directories go with the pod
 	return plan.Outcome{}
@@ -176,7 +163,7 @@ func (j job) removeContainer(ctx context.Context, a plan.Action) plan.Outcome {
 
 // removeVolumes removes the volumes.
 func (j job) removeVolumes() plan.Outcome {
-	if err := j.r.volumes.Remove(j.pod.UID); err != nil {
+	if err := j.exec.volumes.Remove(j.pod.UID); err != nil {
 		return plan.Outcome{Reason: reasonRemove, Message: err.Error()}
 	}
 	return plan.Outcome{}
@@ -188,7 +175,7 @@ func (j job) removalOutcome(_ plan.Action, reason string, err error) plan.Outcom
 		return plan.Outcome{}
 	}
 	if reason == reasonStop {
-		j.r.podEvent(j.pod, corev1.EventTypeWarning, eventFailedKillPod, "error killing pod: "+errorText(err))
+		j.exec.events.recordPod(j.pod, corev1.EventTypeWarning, eventFailedKillPod, "error killing pod: "+errorText(err))
 	}
 	return plan.Outcome{Reason: reason, Message: errorText(err)}
 }

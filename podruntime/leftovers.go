@@ -4,23 +4,30 @@ package podruntime
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/image"
 )
 
 // leftoversEvery is the interval of searches for the files of gone pods.
 const leftoversEvery = 5 * time.Minute
 
-// cleanLeftovers removes the files of unknown pods: their removal failed, or the machine lost their containers. It
+// leftovers removes the files of unknown pods: their removal failed, or the machine lost their containers. It
 // removes the files of a pod unknown in two searches in a row: the pod controller has told of all pods by then.
-func (r *Runtime) cleanLeftovers(ctx context.Context) {
-	suspects := map[types.UID]bool{}
+type leftovers struct {
+	files   *podFiles
+	puller  *image.Puller
+	workers *workers
+	lists   *lists
+
+	suspects map[types.UID]bool // owned by run: the unknown pods of the last search
+}
+
+// run searches until ctx ends.
+func (l *leftovers) run(ctx context.Context) {
 	for {
 		select {
 		case <-time.After(leftoversEvery):
@@ -28,48 +35,35 @@ func (r *Runtime) cleanLeftovers(ctx context.Context) {
 			return
 		}
 		select {
-		case <-r.lister.first:
+		case <-l.lists.first:
 		default:
 			continue // the runtime's state is not known
 		}
-		if err := r.puller.Prune(ctx); err != nil && ctx.Err() == nil {
+		if err := l.puller.Prune(ctx); err != nil && ctx.Err() == nil {
 			log.G(ctx).WithError(err).Warn("forget who pulled images that are gone")
 		}
-		left, err := r.findLeftovers()
-		if err != nil {
-			log.G(ctx).WithError(err).Warn("look for files of deleted pods")
-		}
-		next := map[types.UID]bool{}
-		for _, uid := range left {
-			if !suspects[uid] {
-				next[uid] = true
-				continue
-			}
-			if err := errors.Join(r.volumes.Remove(uid), os.RemoveAll(r.messageDir(uid)), r.cgroups.removeGroup(uid)); err != nil {
-				log.G(ctx).WithField("podUID", string(uid)).WithError(err).Warn("remove what a pod that is gone has left on disk")
-				next[uid] = true
-			}
-		}
-		suspects = next
+		l.searchFiles(ctx)
 	}
 }
 
-// findLeftovers returns the pods with files or a cgroup, and without a worker.
-func (r *Runtime) findLeftovers() ([]types.UID, error) {
-	uids, err := r.volumes.Pods()
-	entries, readErr := os.ReadDir(filepath.Join(r.cfg.Root, "messages"))
-	if readErr != nil && !errors.Is(readErr, os.ErrNotExist) {
-		err = errors.Join(err, readErr)
+func (l *leftovers) searchFiles(ctx context.Context) {
+	uids, err := l.files.listPods()
+	if err != nil {
+		log.G(ctx).WithError(err).Warn("look for files of deleted pods")
 	}
-	for _, e := range entries {
-		uids = append(uids, types.UID(e.Name()))
-	}
-	uids = append(uids, r.cgroups.podsWithGroup()...)
-	var left []types.UID
+	next := map[types.UID]bool{}
 	for _, uid := range uids {
-		if r.findWorker(uid) == nil {
-			left = append(left, uid)
+		switch {
+		case l.workers.findWorker(uid) != nil:
+			continue
+		case !l.suspects[uid]:
+			next[uid] = true
+			continue
+		}
+		if err := l.files.removeUnknown(uid); err != nil {
+			log.G(ctx).WithField("podUID", string(uid)).WithError(err).Warn("remove what a pod that is gone has left on disk")
+			next[uid] = true
 		}
 	}
-	return left, err
+	l.suspects = next
 }

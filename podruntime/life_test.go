@@ -35,7 +35,7 @@ func TestPodRunsAndIsDeleted(t *testing.T) {
 		if n := len(w.Sandboxes()) + len(w.Containers()); n != 0 {
 			t.Errorf("got %d sandboxes and containers after the pod is gone, want 0", n)
 		}
-		if onDisk(w.runtime.settings.LogDirectory(pod)) {
+		if onDisk(w.runtime.workers.exec.settings.LogDirectory(pod)) {
 			t.Error("the logs of a pod that is gone are still there")
 		}
 	})
@@ -59,8 +59,8 @@ func TestReportMayAskBack(t *testing.T) {
 
 func TestOOMScoreFollowsTheMemoryOfTheMachine(t *testing.T) {
 	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
-		if w.runtime.settings.MemoryCapacity <= 0 {
-			t.Errorf("got %d bytes of memory, want those of the machine", w.runtime.settings.MemoryCapacity)
+		if w.runtime.workers.exec.settings.MemoryCapacity <= 0 {
+			t.Errorf("got %d bytes of memory, want those of the machine", w.runtime.workers.exec.settings.MemoryCapacity)
 		}
 	})
 }

@@ -4,11 +4,11 @@ package podruntime
 
 import (
 	"context"
-	"maps"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	cri "k8s.io/cri-api/pkg/apis"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
@@ -28,44 +28,16 @@ const (
 	listTimeout = 2 * time.Minute
 )
 
-// listed is the part of a list for one pod: states by ID.
-type listed struct {
-	round           uint64
-	namespace, name string
-	sandboxes       map[string]runtimeapi.PodSandboxState
-	containers      map[string]listedContainer
-}
-
-type listedContainer struct {
-	sandbox string
-	state   runtimeapi.ContainerState
-}
-
-func (l *listed) equals(o *listed) bool {
-	return o != nil && maps.Equal(l.sandboxes, o.sandboxes) && maps.Equal(l.containers, o.containers)
-}
-
-// hasObjects reports whether the runtime has anything of the pod.
-func (l *listed) hasObjects() bool { return l != nil && len(l.sandboxes)+len(l.containers) > 0 }
-
 // lister lists the runtime's content for all pods together, and tells workers about changes.
 type lister struct {
-	r      *Runtime
-	rounds atomic.Uint64 // started lists
-	first  chan struct{} // closed after the first successful list
-	events atomic.Bool   // the runtime sends events
+	runtime cri.RuntimeService
+	node    string
+	workers *workers
+	lists   *lists
+	events  atomic.Bool // the runtime sends events
 
 	last map[types.UID]*listed // owned by run
-
-	failing atomic.Pointer[error] // why the last list failed; nil: the list succeeded
 }
-
-func newLister(r *Runtime) *lister {
-	return &lister{r: r, first: make(chan struct{}), last: map[types.UID]*listed{}}
-}
-
-// lastRound returns the number of the last begun list.
-func (l *lister) lastRound() uint64 { return l.rounds.Load() }
 
 // run lists until ctx ends.
 func (l *lister) run(ctx context.Context) {
@@ -79,13 +51,11 @@ func (l *lister) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		all, err := l.listObjects(ctx)
-		if err != nil {
-			l.failing.Store(&err)
-		}
+		l.lists.recordError(err)
 		switch {
 		case err == nil:
-			l.failing.Store(nil)
 			l.informWorkers(all)
+			l.lists.admitCallers()
 			if !healthy {
 				log.G(ctx).Info("the container runtime answers again")
 			}
@@ -107,14 +77,14 @@ func (l *lister) run(ctx context.Context) {
 func (l *lister) listObjects(ctx context.Context) (map[types.UID]*listed, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	round := l.rounds.Add(1)
-	mine := map[string]string{criconfig.LabelNode: l.r.settings.Node}
+	round := l.lists.beginRound()
+	mine := map[string]string{criconfig.LabelNode: l.node}
 	// A sandbox is older than its containers, so in this order no container is without its sandbox.
-	containers, err := l.r.cfg.Runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{LabelSelector: mine})
+	containers, err := l.runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{LabelSelector: mine})
 	if err != nil {
 		return nil, err
 	}
-	sandboxes, err := l.r.cfg.Runtime.ListPodSandbox(ctx, &runtimeapi.PodSandboxFilter{LabelSelector: mine})
+	sandboxes, err := l.runtime.ListPodSandbox(ctx, &runtimeapi.PodSandboxFilter{LabelSelector: mine})
 	if err != nil {
 		return nil, err
 	}
@@ -141,14 +111,14 @@ func (l *lister) listObjects(ctx context.Context) (map[types.UID]*listed, error)
 // informWorkers gives workers the changes since the last list, and everything now and then. An unknown pod gets a worker
 // even without a change: a pod that appears while its worker finds nothing must not be lost.
 func (l *lister) informWorkers(all map[types.UID]*listed) {
-	round := l.lastRound()
+	round := l.lists.lastRound()
 	for uid, now := range all {
-		if uid != "" && (!now.equals(l.last[uid]) || l.r.findWorker(uid) == nil) {
-			for !l.r.ensureWorker(uid, now.namespace, now.name).changeInbox(func(in *inbox) { in.list = now }) {
+		if uid != "" && (!now.equals(l.last[uid]) || l.workers.findWorker(uid) == nil) {
+			for !l.workers.ensureWorker(uid, now.namespace, now.name).changeInbox(func(in *inbox) { in.list = now }) {
 			}
 		}
 	}
-	for _, w := range l.r.allWorkers() {
+	for _, w := range l.workers.allWorkers() {
 		switch {
 		case all[w.uid] == nil && (l.last[w.uid] != nil || round%listAnew == 0):
 			w.changeInbox(func(in *inbox) { in.list = &listed{round: round} })
@@ -157,9 +127,4 @@ func (l *lister) informWorkers(all map[types.UID]*listed) {
 		}
 	}
 	l.last = all
-	select {
-	case <-l.first:
-	default:
-		close(l.first)
-	}
 }

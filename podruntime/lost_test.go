@@ -195,11 +195,11 @@ func TestPodThatNobodyKnowsIsFoundInAListThatIsAsTheLastOne(t *testing.T) {
 		w.create(pod)
 		w.awaitRunning(pod)
 		time.Sleep(3 * time.Second)
-		lost := w.runtime.findWorker(pod.UID)
-		w.runtime.dropWorker(lost) // as if it had found that nothing was left, right before this came
+		lost := w.runtime.workers.findWorker(pod.UID)
+		w.runtime.workers.dropWorker(lost) // as if it had found that nothing was left, right before this came
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if now := w.runtime.findWorker(pod.UID); now == nil || now == lost {
+		if now := w.runtime.workers.findWorker(pod.UID); now == nil || now == lost {
 			t.Errorf("got worker %p for a pod that the runtime has, want a new one", now)
 		}
 	})
@@ -256,7 +256,7 @@ func TestLogsAreRemovedBeforeTheSandboxThatTellsOfThem(t *testing.T) {
 		pod := podOf("web", "main")
 		w.create(pod)
 		w.awaitRunning(pod)
-		logs := w.runtime.settings.LogDirectory(pod)
+		logs := w.runtime.workers.exec.settings.LogDirectory(pod)
 		if !onDisk(logs) {
 			t.Fatalf("%s is not there", logs)
 		}
@@ -277,7 +277,7 @@ func TestTerminationMessageIsNoneOfAnotherFile(t *testing.T) {
 		pod := podOf("web", "main")
 		w.create(pod)
 		w.awaitRunning(pod)
-		secret, words := w.root+"/secret", w.runtime.messageFile(pod.UID, "main", 0)
+		secret, words := w.root+"/secret", w.runtime.workers.exec.messages.file(pod.UID, "main", 0)
 		write(t, secret, "the secret of somebody else")
 		if err := errors.Join(os.Remove(words), os.Symlink(secret, words)); err != nil {
 			t.Fatal(err)

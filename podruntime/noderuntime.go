@@ -13,7 +13,7 @@ import (
 
 // Ping returns nil when the runtime is ready to run pods.
 func (r *Runtime) Ping(ctx context.Context) error {
-	if r.taken.Load() {
+	if r.lock.taken.Load() {
 		return fmt.Errorf("another process uses %s; it must end first", r.cfg.Root)
 	}
 	answer, err := r.cfg.Runtime.Status(ctx, false)
@@ -45,5 +45,9 @@ func checkCondition(status *runtimeapi.RuntimeStatus, kind string) error {
 // NotifyNodeStatus calls notify when the machine runs short of resources for pods, and when it has enough again.
 // Ping reports whether the runtime is ready.
 func (r *Runtime) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
-	r.evictor.watchConditions(r.cfg.Node.DeepCopy(), notify)
+	r.workers.conditions.watch(r.cfg.Node.DeepCopy(), notify)
 }
+
+// ConfigureNode writes the properties of the machine into n, where n has no value: capacity, allocatable
+// amounts, system information, and the version of the container runtime, if it answers now.
+func (r *Runtime) ConfigureNode(ctx context.Context, n *corev1.Node) { r.node.fillNode(ctx, n) }

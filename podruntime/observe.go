@@ -22,7 +22,7 @@ func (w *worker) readChanges(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if w.seen.observed.Runtime == "" {
-		name, err := w.r.identifyRuntime(ctx)
+		name, err := w.workers.info.identifyRuntime(ctx)
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (w *worker) readChanges(ctx context.Context) error {
 		if !s.dirty {
 			continue
 		}
-		answer, err := w.r.cfg.Runtime.PodSandboxStatus(ctx, id, false)
+		answer, err := w.exec.runtime.PodSandboxStatus(ctx, id, false)
 		switch {
 		case status.Code(err) == codes.NotFound:
 			delete(w.seen.sandboxes, id)
@@ -46,8 +46,8 @@ func (w *worker) readChanges(ctx context.Context) error {
 	if err := w.observeContainers(ctx); err != nil {
 		return err
 	}
-	w.seen.observed.HostIPs = w.r.hostIPs()
-	w.seen.observed.RecursiveReadOnly = w.r.recursiveReadOnly(w.pod)
+	w.seen.observed.HostIPs = w.exec.hostIPs()
+	w.seen.observed.RecursiveReadOnly = w.workers.info.recursiveReadOnly(w.pod)
 
 	w.seen.assembleInput()
 	if w.pod == nil || !w.full {
@@ -61,11 +61,11 @@ func (w *worker) observeContainers(ctx context.Context) error {
 		if !c.dirty {
 			continue
 		}
-		answer, err := w.r.cfg.Runtime.ContainerStatus(ctx, id, false)
+		answer, err := w.exec.runtime.ContainerStatus(ctx, id, false)
 		switch {
 		case status.Code(err) == codes.NotFound:
 			delete(w.seen.containers, id)
-			w.r.prober.Forget(id)
+			w.exec.prober.Forget(id)
 			continue
 		case err != nil:
 			return fmt.Errorf("read a container of pod %s/%s: %w", w.namespace, w.name, err)

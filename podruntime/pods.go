@@ -25,16 +25,16 @@ func (r *Runtime) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	if err := r.volumes.Check(pod); err != nil {
 		return err
 	}
-	r.sendInput(pod, func(in *inbox) { in.pod, in.controls = pod, in.controls+1 })
+	r.workers.sendInput(pod, func(in *inbox) { in.pod, in.controls = pod, in.controls+1 })
 	return nil
 }
 
 // UpdatePod records the new spec of the pod, and returns.
 func (r *Runtime) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
-	if err := r.awaitList(ctx); err != nil {
+	if err := r.lists.awaitFirst(ctx); err != nil {
 		return err
 	}
-	w := r.findWorker(pod.UID)
+	w := r.workers.findWorker(pod.UID)
 	if w == nil || !w.changeInbox(func(in *inbox) { in.pod, in.controls = pod, in.controls+1 }) {
 		return errdefs.NotFoundf("the container runtime has no pod with the UID %s", pod.UID)
 	}
@@ -43,12 +43,12 @@ func (r *Runtime) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 
 // DeletePod records the order to stop the pod within its grace period, and returns.
 func (r *Runtime) DeletePod(ctx context.Context, pod *corev1.Pod) error {
-	if err := r.awaitList(ctx); err != nil {
+	if err := r.lists.awaitFirst(ctx); err != nil {
 		return err
 	}
-	w := r.findWorker(pod.UID)
+	w := r.workers.findWorker(pod.UID)
 	if pod.UID == "" {
-		w = r.workerNamed(pod.Namespace, pod.Name)
+		w = r.workers.workerNamed(pod.Namespace, pod.Name)
 	}
 	stop := &stopRequest{grace: podspec.Grace(pod), at: time.Now()}
 	told := w != nil && w.changeInbox(func(in *inbox) {
@@ -63,26 +63,16 @@ func (r *Runtime) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// awaitList waits until the pods of the runtime are known.
-func (r *Runtime) awaitList(ctx context.Context) error {
-	select {
-	case <-r.lister.first:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("the container runtime has not told yet which pods it has: %w", ctx.Err())
-	}
-}
-
 // AnswersForAllPods reports that a pod without a state in the runtime does not exist: there are no answers
 // before the first list of its pods, and after a reboot of the machine the runtime has no pods.
 func (r *Runtime) AnswersForAllPods() bool { return true }
 
 // GetPod returns the pod with that name.
 func (r *Runtime) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	if err := r.awaitList(ctx); err != nil {
+	if err := r.lists.awaitFirst(ctx); err != nil {
 		return nil, err
 	}
-	w := r.workerNamed(namespace, name)
+	w := r.workers.workerNamed(namespace, name)
 	if w == nil {
 		return nil, errdefs.NotFoundf("pod %s/%s", namespace, name)
 	}
@@ -102,16 +92,16 @@ func (r *Runtime) GetPodStatus(ctx context.Context, namespace, name string) (*co
 
 // GetPods returns all pods of the runtime.
 func (r *Runtime) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
-	if err := r.awaitList(ctx); err != nil {
+	if err := r.lists.awaitFirst(ctx); err != nil {
 		return nil, err
 	}
-	if why := r.lister.failing.Load(); why != nil {
-		return nil, fmt.Errorf("list the containers of the container runtime: %w", *why)
+	if err := r.lists.lastError(); err != nil {
+		return nil, fmt.Errorf("list the containers of the container runtime: %w", err)
 	}
 	patience, cancel := context.WithTimeout(ctx, reflectTimeout)
 	defer cancel()
 	var pods []*corev1.Pod
-	for _, w := range r.allWorkers() {
+	for _, w := range r.workers.allWorkers() {
 		pod, err := w.currentPod(ctx, patience)
 		switch {
 		case errdefs.IsNotFound(err):

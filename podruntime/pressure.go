@@ -6,17 +6,16 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/eviction"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/image"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
 )
@@ -35,14 +34,13 @@ const (
 // evictor notices when the machine runs short of a resource: it sets the conditions of the node, removes unused
 // images, and then ends one pod after the other.
 type evictor struct {
-	r          *Runtime
 	thresholds []eviction.Threshold
+	workers    *workers
+	events     events
+	conditions *nodeConditions
+	collector  *image.Collector
+	meter      *meter
 	summary    func(context.Context) (*statsv1alpha1.Summary, error)
-
-	mu         sync.Mutex
-	conditions []corev1.NodeConditionType // guarded by mu: the true conditions
-	node       *corev1.Node               // guarded by mu: the node without them; nil before the first request
-	notify     func(*corev1.Node)         // guarded by mu
 
 	// owned by run
 	began    time.Time
@@ -52,12 +50,15 @@ type evictor struct {
 	told     map[types.UID]bool // evicted pods, whether they have ended or not
 }
 
-func newEvictor(r *Runtime) (*evictor, error) {
-	thresholds, err := eviction.Parse(r.cfg.EvictionHard)
+func newEvictor(cfg Config, w *workers, u *usage, c *image.Collector) (*evictor, error) {
+	thresholds, err := eviction.Parse(cfg.EvictionHard)
 	if err != nil {
 		return nil, errdefs.InvalidInputf("pod runtime: hard eviction: %v", err)
 	}
-	return &evictor{r: r, thresholds: thresholds, summary: r.stats.Summary, told: map[types.UID]bool{}}, nil
+	return &evictor{
+		thresholds: thresholds, workers: w, events: w.exec.events, conditions: w.conditions, collector: c, meter: w.meter, summary: u.stats.Summary,
+		told: map[types.UID]bool{},
+	}, nil
 }
 
 // run measures the machine until ctx ends.
@@ -85,12 +86,12 @@ func (e *evictor) checkPressure(ctx context.Context) {
 		return
 	}
 	if e.pressure.Update(met, time.Now()) {
-		e.reportConditions(e.pressure.Conditions())
+		e.conditions.report(e.pressure.Conditions())
 	}
 	if len(met) == 0 || err != nil || e.awaitsEnd() || e.awaitsSpecs() {
 		return
 	}
-	e.r.nodeEvent(corev1.EventTypeWarning, "EvictionThresholdMet", "Attempting to reclaim "+string(met[0].Signal.Resource()))
+	e.events.recordNode(corev1.EventTypeWarning, "EvictionThresholdMet", "Attempting to reclaim "+string(met[0].Signal.Resource()))
 	if met[0].Signal.Condition() == corev1.NodeDiskPressure {
 		met, summary, err = e.freeDisk(ctx)
 		if len(met) > 0 && err == nil && met[0].Signal.Condition() == corev1.NodeDiskPressure {
@@ -161,7 +162,7 @@ func observeMachine(n *statsv1alpha1.NodeStats) eviction.Observations {
 // awaitsSpecs reports whether the specs of some pods of an earlier process are still missing: until they come,
 // other pods would be evicted instead.
 func (e *evictor) awaitsSpecs() bool {
-	return time.Since(e.began) < specTime && slices.ContainsFunc(e.r.allWorkers(), func(w *worker) bool {
+	return time.Since(e.began) < specTime && slices.ContainsFunc(e.workers.allWorkers(), func(w *worker) bool {
 		pod := w.lastShown()
 		return pod == nil || !podEnded(pod) && pod.Spec.NodeName == ""
 	})
@@ -169,7 +170,7 @@ func (e *evictor) awaitsSpecs() bool {
 
 // awaitsEnd reports whether the last evicted pod is still ending: the freed resources are not visible yet.
 func (e *evictor) awaitsEnd() bool {
-	if e.evicted == nil || time.Now().After(e.until) || e.r.findWorker(e.evicted.uid) == nil || podEnded(e.evicted.lastShown()) {
+	if e.evicted == nil || time.Now().After(e.until) || e.workers.findWorker(e.evicted.uid) == nil || podEnded(e.evicted.lastShown()) {
 		e.evicted = nil
 	}
 	return e.evicted != nil
@@ -182,13 +183,13 @@ func podEnded(pod *corev1.Pod) bool {
 // evictPod ends the first pod of the rank. A pod without a sandbox waits, perhaps for room: it has nothing to give
 // back.
 func (e *evictor) evictPod(ctx context.Context, m eviction.Met, summary *statsv1alpha1.Summary) {
-	maps.DeleteFunc(e.told, func(uid types.UID, _ bool) bool { return e.r.findWorker(uid) == nil })
+	maps.DeleteFunc(e.told, func(uid types.UID, _ bool) bool { return e.workers.findWorker(uid) == nil })
 	use := map[types.UID]*statsv1alpha1.PodStats{}
 	for i := range summary.Pods {
 		use[types.UID(summary.Pods[i].PodRef.UID)] = &summary.Pods[i]
 	}
 	var pods []eviction.Pod
-	for _, w := range e.r.allWorkers() {
+	for _, w := range e.workers.allWorkers() {
 		if pod := w.lastShown(); !e.told[w.uid] && !podEnded(pod) && pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" && w.hasSandbox() {
 			pods = append(pods, eviction.Pod{Pod: pod, Stats: use[w.uid]})
 		}
@@ -200,7 +201,7 @@ func (e *evictor) evictPod(ctx context.Context, m eviction.Met, summary *statsv1
 		return
 	}
 	first := ranked[0]
-	w := e.r.findWorker(first.Pod.UID)
+	w := e.workers.findWorker(first.Pod.UID)
 	grace := evictionGrace
 	reason := plan.Eviction{Reason: "Evicted", Message: m.Message() + first.Excess(m.Signal.Resource()), Grace: &grace, Disruption: true}
 	if w != nil && w.changeInbox(func(in *inbox) { in.evict = &reason }) {
@@ -213,49 +214,4 @@ func (w *worker) lastShown() *corev1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.shown
-}
-
-// currentConditions returns the true node conditions.
-func (e *evictor) currentConditions() []corev1.NodeConditionType {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.conditions
-}
-
-// watchConditions calls notify whenever the conditions of the node change, and at once if there are any.
-func (e *evictor) watchConditions(node *corev1.Node, notify func(*corev1.Node)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.node, e.notify = node, notify
-	if notify != nil && len(e.conditions) > 0 {
-		notify(underPressure(node, e.conditions, time.Now()))
-	}
-}
-
-// reportConditions reports the true conditions.
-func (e *evictor) reportConditions(conditions []corev1.NodeConditionType) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.conditions = conditions
-	if e.notify != nil {
-		e.notify(underPressure(e.node, conditions, time.Now()))
-	}
-}
-
-// underPressure returns the node with these conditions, in a kubelet's words.
-func underPressure(node *corev1.Node, conditions []corev1.NodeConditionType, now time.Time) *corev1.Node {
-	node = node.DeepCopy()
-	for _, c := range []corev1.NodeCondition{
-		{Type: corev1.NodeMemoryPressure, Reason: "KubeletHasInsufficientMemory", Message: "kubelet has insufficient memory available"},
-		{Type: corev1.NodeDiskPressure, Reason: "KubeletHasDiskPressure", Message: "kubelet has disk pressure"},
-		{Type: corev1.NodePIDPressure, Reason: "KubeletHasInsufficientPID", Message: "kubelet has insufficient PID available"},
-	} {
-		if !slices.Contains(conditions, c.Type) {
-			continue
-		}
-		c.Status, c.LastHeartbeatTime, c.LastTransitionTime = corev1.ConditionTrue, metav1.NewTime(now), metav1.NewTime(now)
-		node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(old corev1.NodeCondition) bool { return old.Type == c.Type })
-		node.Status.Conditions = append(node.Status.Conditions, c)
-	}
-	return node
 }

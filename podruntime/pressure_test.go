@@ -322,7 +322,7 @@ func TestPodThatRunsIsNotRefusedAfterARestart(t *testing.T) {
 		w.awaitRunning(pod)
 		w.kill()
 		w.start()
-		w.runtime.evictor.reportConditions([]corev1.NodeConditionType{corev1.NodePIDPressure})
+		w.runtime.workers.conditions.report([]corev1.NodeConditionType{corev1.NodePIDPressure})
 		again := pod.DeepCopy()
 		again.Status = *w.last(pod.UID)
 		if err := w.runtime.UpdatePod(t.Context(), again); err != nil {
@@ -464,7 +464,7 @@ func TestContainerThatCannotBeRemovedLeavesTimeForImages(t *testing.T) {
 }
 
 func TestEvictionThatCannotBe(t *testing.T) {
-	if _, err := newEvictor(&Runtime{cfg: Config{EvictionHard: map[string]string{"memory.free": "1"}}}); err == nil || !strings.Contains(err.Error(), "memory.free") {
+	if _, err := newEvictor(Config{EvictionHard: map[string]string{"memory.free": "1"}}, nil, nil, nil); err == nil || !strings.Contains(err.Error(), "memory.free") {
 		t.Errorf("got %v, want an error about memory.free", err)
 	}
 }

@@ -20,13 +20,13 @@ func (w *worker) probeContainers() {
 		}
 		spec := containerNamed(w.pod, c.Name)
 		if spec == nil || c.State != plan.Running || spec.StartupProbe == nil && spec.LivenessProbe == nil && spec.ReadinessProbe == nil {
-			w.r.prober.Forget(c.ID)
+			w.exec.prober.Forget(c.ID)
 			continue
 		}
-		w.r.prober.Ensure(probe.Target{
+		w.exec.prober.Ensure(probe.Target{
 			Pod: w.pod, Container: spec, ID: c.ID, PodIPs: w.podAddresses(), StartedAt: c.StartedAt, Running: true, Terminating: w.mem.Deleted(),
 		})
-		if result, known := w.r.prober.Result(c.ID); known {
+		if result, known := w.exec.prober.Result(c.ID); known {
 			if w.mem.Probes == nil {
 				w.mem.Probes = map[string]plan.Probe{}
 			}

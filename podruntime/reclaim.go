@@ -32,7 +32,7 @@ func (e *evictor) freeDisk(ctx context.Context) ([]eviction.Met, *statsv1alpha1.
 	first, stop := context.WithTimeout(bounded, freeTime/2) // a container that cannot be removed leaves time for images
 	e.reclaimContainers(first)
 	stop()
-	if err := e.r.collector.Free(bounded); err != nil {
+	if err := e.collector.Free(bounded); err != nil {
 		log.G(ctx).WithError(err).Warn("the disk is full, and images that nothing uses could not be removed")
 	}
 	select {
@@ -46,7 +46,7 @@ func (e *evictor) freeDisk(ctx context.Context) ([]eviction.Met, *statsv1alpha1.
 // full, and the next pod would be evicted for it.
 func (e *evictor) reclaimContainers(ctx context.Context) {
 	var left []*worker
-	for _, w := range e.r.allWorkers() {
+	for _, w := range e.workers.allWorkers() {
 		if pod := w.lastShown(); pod != nil && podEnded(pod) && w.hasContainers() && w.changeInbox(func(in *inbox) { in.reclaim = true }) {
 			left = append(left, w)
 		}
@@ -84,9 +84,9 @@ func (e *evictor) measureVolumes(ctx context.Context) {
 	patience, cancel := context.WithTimeout(ctx, stats.Freshness)
 	defer cancel()
 	var wg sync.WaitGroup
-	for _, w := range e.r.allWorkers() {
+	for _, w := range e.workers.allWorkers() {
 		if pod := w.lastShown(); !podEnded(pod) {
-			wg.Go(func() { _, _ = e.r.meter.volumeUse(patience, pod, 0) }) // the caller of the summary gets the error
+			wg.Go(func() { _, _ = e.meter.volumeUse(patience, pod, 0) }) // the caller of the summary gets the error
 		}
 	}
 	wg.Wait()

@@ -11,12 +11,20 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/crilog"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stream"
 )
 
-// GetContainerLogs returns the log of a container.
-func (r *Runtime) GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
-	w, pod, err := r.shownPod(namespace, podName)
+// requests serves kubectl logs, exec, attach and port-forward.
+type requests struct {
+	workers *workers
+	logs    *crilog.Dir
+	streams *stream.Streams
+}
+
+// readLogs returns the log of a container.
+func (r *requests) readLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
+	w, pod, err := r.workers.shownPod(namespace, podName)
 	if err != nil {
 		return nil, err
 	}
@@ -91,9 +99,9 @@ func statusNamed(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	return nil
 }
 
-// RunInContainer runs a command in a container.
-func (r *Runtime) RunInContainer(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error {
-	w, _, err := r.shownPod(namespace, podName)
+// runCommand runs a command in a container.
+func (r *requests) runCommand(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error {
+	w, _, err := r.workers.shownPod(namespace, podName)
 	if err != nil {
 		return err
 	}
@@ -104,9 +112,9 @@ func (r *Runtime) RunInContainer(ctx context.Context, namespace, podName, contai
 	return r.streams.Exec(ctx, inst.id, cmd, attach)
 }
 
-// AttachToContainer copies between the main process of a container and attach.
-func (r *Runtime) AttachToContainer(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) error {
-	w, pod, err := r.shownPod(namespace, podName)
+// attachContainer copies between the main process of a container and attach.
+func (r *requests) attachContainer(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) error {
+	w, pod, err := r.workers.shownPod(namespace, podName)
 	if err != nil {
 		return err
 	}
@@ -118,9 +126,9 @@ func (r *Runtime) AttachToContainer(ctx context.Context, namespace, podName, con
 	return r.streams.Attach(ctx, inst.id, c.TTY, attach)
 }
 
-// PortForward copies between a port of a pod and stream.
-func (r *Runtime) PortForward(ctx context.Context, namespace, pod string, port int32, conn io.ReadWriteCloser) error {
-	w, p, err := r.shownPod(namespace, pod)
+// forwardPort copies between a port of a pod and stream.
+func (r *requests) forwardPort(ctx context.Context, namespace, pod string, port int32, conn io.ReadWriteCloser) error {
+	w, p, err := r.workers.shownPod(namespace, pod)
 	if err != nil {
 		return err
 	}
@@ -129,18 +137,4 @@ func (r *Runtime) PortForward(ctx context.Context, namespace, pod string, port i
 		return errdefs.NotFoundf("pod %s/%s has no sandbox that is ready", namespace, pod)
 	}
 	return r.streams.PortForward(ctx, stream.Target{SandboxID: sandbox, HostNetwork: p.Spec.HostNetwork, IP: p.Status.PodIP}, port, conn)
-}
-
-// shownPod returns the last report of the pod with that name.
-func (r *Runtime) shownPod(namespace, name string) (*worker, *corev1.Pod, error) {
-	w := r.workerNamed(namespace, name)
-	if w == nil {
-		return nil, nil, errdefs.NotFoundf("pod %s/%s", namespace, name)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.shown == nil {
-		return nil, nil, errdefs.NotFoundf("pod %s/%s is not known yet to the container runtime", namespace, name)
-	}
-	return w, w.shown, nil // shown is replaced, never changed
 }

@@ -101,36 +101,3 @@ func parseQuantities(setting map[string]string) (corev1.ResourceList, error) {
 	}
 	return list, nil
 }
-
-// fillCapacity writes the capacity of the machine, or of the configuration, into s, and the allocatable amounts. Other
-// values in s stay.
-func (r *Runtime) fillCapacity(s *corev1.NodeStatus) {
-	if s.Capacity == nil {
-		s.Capacity = corev1.ResourceList{}
-	}
-	if s.Allocatable == nil {
-		s.Allocatable = corev1.ResourceList{}
-	}
-	for name, quantity := range stats.Capacity(r.cfg.Root, stats.DefaultPods) {
-		if _, said := s.Capacity[name]; !said {
-			s.Capacity[name] = quantity
-		}
-	}
-	for name, quantity := range r.cfg.Capacity {
-		s.Capacity[name] = quantity.DeepCopy()
-		delete(s.Allocatable, name)
-	}
-	for name, quantity := range s.Capacity {
-		if _, said := s.Allocatable[name]; said {
-			continue
-		}
-		left := quantity.DeepCopy()
-		if kept := r.reserved.amountOf(name); !kept.IsZero() {
-			left.Sub(kept)
-		}
-		if left.Sign() < 0 {
-			left = *resource.NewQuantity(0, left.Format)
-		}
-		s.Allocatable[name] = left
-	}
-}

@@ -59,10 +59,10 @@ func TestAllocatableIsWithoutWhatIsReserved(t *testing.T) {
 
 // TestCapacityOfTheConfigurationCounts: the configured capacity replaces a capacity that the node already has.
 func TestCapacityOfTheConfigurationCounts(t *testing.T) {
-	r := &Runtime{cfg: Config{Root: t.TempDir(), Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}}}
+	p := nodeProperties{root: t.TempDir(), capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}}
 	s := &corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourcePods: resource.MustParse("7")}}
 	s.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("60")}
-	r.fillCapacity(s)
+	p.fillCapacity(s)
 	if s.Capacity.Cpu().Value() != 3 || s.Allocatable.Cpu().Value() != 3 || s.Capacity.Pods().Value() != 7 || s.Allocatable.Pods().Value() != 7 {
 		t.Errorf("got %v, allocatable %v", s.Capacity, s.Allocatable)
 	}

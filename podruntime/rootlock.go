@@ -5,6 +5,7 @@ package podruntime
 import (
 	"context"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
@@ -13,19 +14,25 @@ import (
 // lockAgain is the time until this process notices that another process has released the directory.
 const lockAgain = 200 * time.Millisecond
 
+// rootLock keeps other processes from the directory of pods.
+type rootLock struct {
+	dir   string
+	taken atomic.Bool // another process uses the directory
+}
+
 // awaitLock waits until no other process uses the directory. Two processes would start each container twice, because
 // neither sees the other's starting container. awaitLock also waits for an ending or frozen process. It returns nil
 // when ctx ends.
-func (r *Runtime) awaitLock(ctx context.Context) (*os.File, error) {
+func (l *rootLock) awaitLock(ctx context.Context) (*os.File, error) {
 	for waits := false; ctx.Err() == nil; waits = true {
-		f, err := lockRoot(r.cfg.Root)
+		f, err := lockRoot(l.dir)
 		if f != nil || err != nil {
 			return f, err
 		}
 		if !waits {
-			r.taken.Store(true)
-			log.G(ctx).WithField("root", r.cfg.Root).Warn("another process uses the directory for pods; waiting until it has ended")
-			defer r.taken.Store(false)
+			l.taken.Store(true)
+			log.G(ctx).WithField("root", l.dir).Warn("another process uses the directory for pods; waiting until it has ended")
+			defer l.taken.Store(false)
 		}
 		select {
 		case <-time.After(lockAgain):

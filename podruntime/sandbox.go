@@ -15,6 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/hostfiles"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
 )
 
 // sandboxTimeout is the longest time for a sandbox: networks are slow at times.
@@ -28,7 +29,7 @@ func (j job) runSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	if err != nil {
 		message := "Failed to create pod sandbox: " + err.Error()
 		if !errors.Is(ctx.Err(), context.Canceled) { // else the pod was deleted meanwhile
-			j.r.podEvent(j.pod, corev1.EventTypeWarning, reasonSandbox, message)
+			j.exec.events.recordPod(j.pod, corev1.EventTypeWarning, reasonSandbox, message)
 		}
 		return plan.Outcome{Reason: reasonSandbox, Message: message}
 	}
@@ -36,26 +37,45 @@ func (j job) runSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 }
 
 func (j job) newSandbox(ctx context.Context, attempt uint32) (string, error) {
-	config, err := j.r.sandboxConfig(j.pod, attempt, j.r.files)
+	config, err := j.exec.sandboxes.newConfig(j.pod, attempt)
 	if err != nil {
 		return "", err
 	}
-	handler, err := j.r.runtimeHandler(ctx, j.pod)
+	handler, err := j.exec.sandboxes.findHandler(ctx, j.pod)
 	if err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(config.LogDirectory, 0o755); err != nil {
 		return "", fmt.Errorf("make the directory of its logs: %w", err)
 	}
-	if err := j.r.cgroups.makeGroup(j.pod); err != nil {
+	if err := j.exec.cgroups.makeGroup(j.pod); err != nil {
 		return "", err
 	}
-	return j.r.cfg.Runtime.RunPodSandbox(ctx, config, handler)
+	return j.exec.runtime.RunPodSandbox(ctx, config, handler)
 }
 
-// sandboxConfig returns the runtime's configuration of a pod. Only the maker of the sandbox lets files record
-// events about it: its containers come with the same configuration.
-func (r *Runtime) sandboxConfig(pod *corev1.Pod, attempt uint32, files *hostfiles.Files) (*runtimeapi.PodSandboxConfig, error) {
+// sandboxes configures the sandboxes of pods.
+type sandboxes struct {
+	settings criconfig.Settings
+	files    *hostfiles.Files
+	volumes  *volumes.Volumes
+	// namesVolumes says that sandboxes get the names of their volumes in memory.
+	namesVolumes bool
+	// handler returns the handler of a RuntimeClass; nil refuses pods that name a class.
+	handler func(ctx context.Context, class string) (string, error)
+}
+
+// newConfig returns the runtime's configuration of a new sandbox, and records events about the settings of the pod.
+func (s *sandboxes) newConfig(pod *corev1.Pod, attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
+	return s.makeConfig(pod, attempt, s.files)
+}
+
+// config returns the configuration of a sandbox again: the containers of a pod come with it.
+func (s *sandboxes) config(pod *corev1.Pod, attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
+	return s.makeConfig(pod, attempt, s.files.Quietly())
+}
+
+func (s *sandboxes) makeConfig(pod *corev1.Pod, attempt uint32, files *hostfiles.Files) (*runtimeapi.PodSandboxConfig, error) {
 	hostname, err := files.Hostname(pod)
 	if err != nil {
 		return nil, err
@@ -64,18 +84,18 @@ func (r *Runtime) sandboxConfig(pod *corev1.Pod, attempt uint32, files *hostfile
 	if err != nil {
 		return nil, err
 	}
-	config, err := r.settings.Sandbox(pod, attempt, criconfig.Network{Hostname: hostname, DNS: dns})
-	if err != nil || !r.cfg.SandboxVolumes {
+	config, err := s.settings.Sandbox(pod, attempt, criconfig.Network{Hostname: hostname, DNS: dns})
+	if err != nil || !s.namesVolumes {
 		return config, err
 	}
-	return config, r.nameVolumes(pod, config)
+	return config, s.nameVolumes(pod, config)
 }
 
 // nameVolumes names the volumes that the sandbox may hold by itself to the runtime, and drops the pod's own text
 // in that place.
-func (r *Runtime) nameVolumes(pod *corev1.Pod, config *runtimeapi.PodSandboxConfig) error {
+func (s *sandboxes) nameVolumes(pod *corev1.Pod, config *runtimeapi.PodSandboxConfig) error {
 	delete(config.Annotations, SandboxVolumesAnnotation)
-	dirs := r.volumes.InSandbox(pod)
+	dirs := s.volumes.InSandbox(pod)
 	if len(dirs) == 0 {
 		return nil
 	}
@@ -93,23 +113,23 @@ func (r *Runtime) nameVolumes(pod *corev1.Pod, config *runtimeapi.PodSandboxConf
 // errNoHandlers refuses pods with a runtime class if no handlers are known.
 var errNoHandlers = errors.New("runtime classes are not supported by this node")
 
-// runtimeHandler returns the runtime handler of the class of the pod.
-func (r *Runtime) runtimeHandler(ctx context.Context, pod *corev1.Pod) (string, error) {
+// findHandler returns the runtime handler of the class of the pod.
+func (s *sandboxes) findHandler(ctx context.Context, pod *corev1.Pod) (string, error) {
 	class := pod.Spec.RuntimeClassName
 	switch {
 	case class == nil || *class == "":
 		return "", nil
-	case r.cfg.RuntimeHandler == nil:
+	case s.handler == nil:
 		return "", fmt.Errorf("RuntimeClass %q: %w", *class, errNoHandlers)
 	}
-	return r.cfg.RuntimeHandler(ctx, *class)
+	return s.handler(ctx, *class)
 }
 
 // stopSandbox ends the network of the pod, and all its processes.
 func (j job) stopSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return j.removalOutcome(a, reasonStop, j.r.cfg.Runtime.StopPodSandbox(ctx, a.ID))
+	return j.removalOutcome(a, reasonStop, j.exec.runtime.StopPodSandbox(ctx, a.ID))
 }
 
 // removeSandbox removes a sandbox. It first removes the logs of a deleted pod: without a sandbox, no process
@@ -117,19 +137,10 @@ func (j job) stopSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 func (j job) removeSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if j.deleted && !j.r.cfg.KeepLogs {
-		if err := os.RemoveAll(j.r.settings.LogDirectory(j.pod)); err != nil {
+	if j.deleted && !j.exec.keepLogs {
+		if err := os.RemoveAll(j.exec.settings.LogDirectory(j.pod)); err != nil {
 			return plan.Outcome{Reason: reasonRemove, Message: err.Error()}
 		}
 	}
-	return j.removalOutcome(a, reasonRemove, j.r.cfg.Runtime.RemovePodSandbox(ctx, a.ID))
-}
-
-// removeFiles removes the files of a gone pod.
-func (r *Runtime) removeFiles(pod *corev1.Pod) error {
-	err := errors.Join(r.volumes.Remove(pod.UID), os.RemoveAll(r.messageDir(pod.UID)), r.cgroups.removeGroup(pod.UID))
-	if r.cfg.KeepLogs {
-		return err
-	}
-	return errors.Join(err, os.RemoveAll(r.settings.LogDirectory(pod)))
+	return j.removalOutcome(a, reasonRemove, j.exec.runtime.RemovePodSandbox(ctx, a.ID))
 }

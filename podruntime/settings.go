@@ -71,14 +71,3 @@ func hugePageSizes() []string {
 	}
 	return sizes
 }
-
-// hostIPs are the addresses of the node.
-func (r *Runtime) hostIPs() []string {
-	var ips []string
-	for _, a := range r.cfg.Node.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP {
-			ips = append(ips, a.Address)
-		}
-	}
-	return ips
-}

@@ -10,9 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	cri "k8s.io/cri-api/pkg/apis"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
@@ -81,14 +83,22 @@ func exceededStorage(pod *corev1.Pod, written map[string]int64, use map[string]v
 	return ""
 }
 
+// diskLimits compares the use of the disk by pods with their limits.
+type diskLimits struct {
+	runtime  cri.RuntimeService
+	settings criconfig.Settings
+	meter    *meter
+	volumes  *volumes.Volumes
+}
+
 // layerUse returns the bytes in the layers and logs of a sandbox's running containers.
-func (r *Runtime) layerUse(ctx context.Context, pod *corev1.Pod, sandbox string) (map[string]int64, error) {
+func (d *diskLimits) layerUse(ctx context.Context, pod *corev1.Pod, sandbox string) (map[string]int64, error) {
 	if sandbox == "" {
 		return nil, nil // no container runs
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	list, err := r.cfg.Runtime.ListContainerStats(ctx, &runtimeapi.ContainerStatsFilter{PodSandboxId: sandbox})
+	list, err := d.runtime.ListContainerStats(ctx, &runtimeapi.ContainerStatsFilter{PodSandboxId: sandbox})
 	if err != nil {
 		return nil, fmt.Errorf("read the disk use of containers from the container runtime: %w", err)
 	}
@@ -96,28 +106,28 @@ func (r *Runtime) layerUse(ctx context.Context, pod *corev1.Pod, sandbox string)
 	all := map[string]int64{}
 	for _, one := range list {
 		name := one.GetAttributes().GetMetadata().GetName()
-		logs, _ := stats.SizeOf(r.logsOf(ref, name))
+		logs, _ := stats.SizeOf(logsOf(d.settings, ref, name))
 		all[name] = int64(one.GetWritableLayer().GetUsedBytes().GetValue()) + int64(logs) //nolint:gosec // sizes of files fit
 	}
 	return all, nil
 }
 
 // exceededLimit returns the exceeded limit of disk or volumes of a pod; "" means none.
-func (r *Runtime) exceededLimit(ctx context.Context, pod *corev1.Pod, sandbox string) (string, error) {
-	use, err := r.meter.volumeUse(ctx, pod, measureEvery)
+func (d *diskLimits) exceededLimit(ctx context.Context, pod *corev1.Pod, sandbox string) (string, error) {
+	use, err := d.meter.volumeUse(ctx, pod, measureEvery)
 	if errors.Is(err, errNotMeasured) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	if message, err := r.volumes.Exceeded(pod, use); message != "" || err != nil {
+	if message, err := d.volumes.Exceeded(pod, use); message != "" || err != nil {
 		return message, err
 	}
 	if _, limited := storageLimit(pod); !limited {
 		return "", nil
 	}
-	written, err := r.layerUse(ctx, pod, sandbox)
+	written, err := d.layerUse(ctx, pod, sandbox)
 	if err != nil {
 		return "", err
 	}

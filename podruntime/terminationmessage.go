@@ -27,22 +27,40 @@ const (
 	maxMessages = 12 * 1024
 )
 
-// messageDir has the termination messages of a pod. They outlive its volumes, as the containers do.
-func (r *Runtime) messageDir(uid types.UID) string {
-	return filepath.Join(r.cfg.Root, "messages", string(uid))
+// messages are the files of the termination messages of pods. They outlive the volumes, as the containers do.
+type messages struct {
+	dir string // one directory for each pod
 }
 
-// messageFile returns the path of an instance's termination message.
-func (r *Runtime) messageFile(uid types.UID, container string, attempt uint32) string {
-	return filepath.Join(r.messageDir(uid), container, strconv.FormatUint(uint64(attempt), 10))
+// file returns the path of an instance's termination message.
+func (m messages) file(uid types.UID, container string, attempt uint32) string {
+	return filepath.Join(m.dir, string(uid), container, strconv.FormatUint(uint64(attempt), 10))
 }
 
-// messageMount makes the file for the termination message of an instance.
-func (r *Runtime) messageMount(pod *corev1.Pod, c *corev1.Container, attempt uint32) (*runtimeapi.Mount, error) {
+// removePod removes the messages of a pod.
+func (m messages) removePod(uid types.UID) error {
+	return os.RemoveAll(filepath.Join(m.dir, string(uid)))
+}
+
+// listPods returns the pods with messages.
+func (m messages) listPods() ([]types.UID, error) {
+	entries, err := os.ReadDir(m.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var uids []types.UID
+	for _, e := range entries {
+		uids = append(uids, types.UID(e.Name()))
+	}
+	return uids, err
+}
+
+// makeMount makes the file for the termination message of an instance.
+func (m messages) makeMount(pod *corev1.Pod, c *corev1.Container, attempt uint32) (*runtimeapi.Mount, error) {
 	if c.TerminationMessagePath == "" {
 		return nil, nil
 	}
-	path := r.messageFile(pod.UID, c.Name, attempt)
+	path := m.file(pod.UID, c.Name, attempt)
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("make the directory for the termination message: %w", err)
 	}
@@ -70,7 +88,7 @@ func (w *worker) terminationMessage(ctx context.Context, before plan.Container, 
 		s.ExitCode != 0 && s.Reason != "ContainerCannotRun"
 	words := ""
 	if c.meta.Annotations[criconfig.AnnotationTerminationMessagePath] != "" {
-		text, err := readTail(w.r.messageFile(w.uid, c.seen.Name, c.seen.Attempt))
+		text, err := readTail(w.exec.messages.file(w.uid, c.seen.Name, c.seen.Attempt))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
@@ -79,7 +97,7 @@ func (w *worker) terminationMessage(ctx context.Context, before plan.Container, 
 		words = text
 	}
 	if words == "" && fallback && c.log != "" {
-		words = w.r.logs.TerminationMessage(ctx, c.log)
+		words = w.exec.logs.TerminationMessage(ctx, c.log)
 	}
 	switch {
 	case words == "":

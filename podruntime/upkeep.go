@@ -37,10 +37,10 @@ func (w *worker) refreshVolumes(ctx context.Context, now time.Time) time.Duratio
 	}
 	w.refreshing = true
 	pod := w.pod
-	w.r.runBackground(func() {
-		again, err := w.r.volumes.Refresh(ctx, pod)
+	w.workers.background.begin(func() {
+		again, err := w.exec.volumes.Refresh(ctx, pod)
 		if err != nil {
-			w.r.mountEvents(pod, err)
+			w.exec.events.recordMounts(pod, err)
 		}
 		w.changeInbox(func(in *inbox) { in.refresh = &again })
 	})
@@ -61,8 +61,8 @@ func (w *worker) checkUsage(ctx context.Context, now time.Time) time.Duration {
 	if s := w.seen.newestSandbox(); s != nil {
 		sandbox = s.ID
 	}
-	w.r.runBackground(func() {
-		message, err := w.r.exceededLimit(ctx, pod, sandbox)
+	w.workers.background.begin(func() {
+		message, err := w.workers.limits.exceededLimit(ctx, pod, sandbox)
 		if err != nil && ctx.Err() == nil {
 			log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithError(err).Warn("find out whether a pod uses more of the disk than it may")
 		}
@@ -87,7 +87,7 @@ func (w *worker) evictPod(why plan.Eviction) {
 		return
 	}
 	w.mem.Eviction = &why
-	w.r.podEvent(w.pod, corev1.EventTypeWarning, why.Reason, why.Message)
+	w.exec.events.recordPod(w.pod, corev1.EventTypeWarning, why.Reason, why.Message)
 }
 
 // limitMessages cuts the termination messages of a pod's containers to their common limit.

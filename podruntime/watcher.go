@@ -41,8 +41,8 @@ func (l *lister) watchEvents(ctx context.Context) {
 func (l *lister) watchOnce(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	events, ended := make(chan *runtimeapi.ContainerEventResponse, watchBuffer), make(chan error, 1)
-	if !l.r.runBackground(func() {
-		ended <- l.r.cfg.Runtime.GetContainerEvents(ctx, events, func(runtimeapi.RuntimeService_GetContainerEventsClient) {})
+	if !l.workers.background.begin(func() {
+		ended <- l.runtime.GetContainerEvents(ctx, events, func(runtimeapi.RuntimeService_GetContainerEventsClient) {})
 	}) {
 		cancel()
 		return ctx.Err()
@@ -65,7 +65,7 @@ func (l *lister) handleEvent(e *runtimeapi.ContainerEventResponse) {
 	if kind != runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT && kind != runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT {
 		return
 	}
-	if w := l.r.findWorker(types.UID(e.GetPodSandboxStatus().GetMetadata().GetUid())); w != nil {
+	if w := l.workers.findWorker(types.UID(e.GetPodSandboxStatus().GetMetadata().GetUid())); w != nil {
 		w.changeInbox(func(in *inbox) { in.touched = append(in.touched, e.GetContainerId()) })
 	}
 }

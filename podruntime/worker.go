@@ -18,7 +18,8 @@ import (
 // worker owns one pod: it alone decides about it. Slow work runs on other goroutines, which put their outcome
 // into the inbox.
 type worker struct {
-	r               *Runtime
+	workers         *workers
+	exec            *executor
 	uid             types.UID
 	namespace, name string
 	born            time.Time
@@ -79,9 +80,9 @@ type done struct {
 	at      time.Time
 }
 
-func newWorker(r *Runtime, uid types.UID, namespace, name string) *worker {
+func newWorker(all *workers, uid types.UID, namespace, name string) *worker {
 	return &worker{
-		r: r, uid: uid, namespace: namespace, name: name, born: time.Now(),
+		workers: all, exec: all.exec, uid: uid, namespace: namespace, name: name, born: time.Now(),
 		wake: make(chan struct{}, 1), settled: make(chan struct{}), fresh: make(chan struct{}),
 		starts: map[string]context.CancelFunc{}, seen: newView(),
 	}
@@ -115,7 +116,7 @@ func (w *worker) takeInbox() inbox {
 // run works on the pod until nothing of it is left, or ctx ends.
 func (w *worker) run(ctx context.Context) {
 	select {
-	case <-w.r.lister.first: // the state from an earlier process is in the inbox
+	case <-w.workers.lists.first: // the state from an earlier process is in the inbox
 	case <-ctx.Done():
 		return
 	}
@@ -167,10 +168,10 @@ func (w *worker) runPass(ctx context.Context) (again time.Duration, gone bool) {
 
 // sweepPod forgets the pod, and removes its files.
 func (w *worker) sweepPod(ctx context.Context) {
-	if err := w.r.removeFiles(w.pod); err != nil {
+	if err := w.workers.files.removeFiles(w.pod); err != nil {
 		log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithError(err).Warn("remove what is left on disk of a pod that is gone; it is tried again")
 	}
-	w.r.puller.Forget(w.uid)
+	w.exec.puller.Forget(w.uid)
 }
 
 // endWait ends the wait of callers when the runtime's state is known, or cannot be known.
@@ -207,7 +208,7 @@ func (w *worker) endUnlessInput() bool {
 	close(w.fresh)
 	w.mu.Unlock()
 	w.endWait()
-	w.r.meter.forgetPod(w.uid)
-	w.r.dropWorker(w)
+	w.workers.meter.forgetPod(w.uid)
+	w.workers.dropWorker(w)
 	return true
 }
