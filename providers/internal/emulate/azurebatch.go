@@ -10,13 +10,8 @@ import (
 	"net/http"
 	"path"
 	"path/filepath"
-	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/azurebatch"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/entra"
@@ -33,7 +28,7 @@ func azurebatchService(ctx context.Context, b behind) service {
 	who := entra.Principal{Tenant: "tenant-emulated", Client: "client-emulated", Secret: rand.Text()}
 	machines := &azurebatch.Processes{Dir: filepath.Join(b.dir, "machines"), Gentle: 2 * time.Second}
 	var run azurebatch.Runner = machines
-	nodes, programs := 2, &tasks{runner: b.runner, reports: map[string]chan *corev1.Pod{}}
+	nodes, programs := 2, &tasks{jobs: newJobs(b.runner)}
 	if _, simulates := b.runner.(*simulated); simulates {
 		run, nodes = programs, 256
 	}
@@ -84,20 +79,8 @@ func azurebatchLeft(s *azurebatch.Server) map[string][]string {
 
 // tasks runs the pods of tasks at a runner, and writes the reports that their programs would write.
 type tasks struct {
-	runner nodeutil.Provider
-	store  *azurebatch.Store
-
-	mu      sync.Mutex
-	reports map[string]chan *corev1.Pod // guarded by mu; running tasks by their IDs, which are also the names of their pods
-}
-
-// takeReport takes a report of the runner.
-func (t *tasks) takeReport(pod *corev1.Pod) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if reports := t.reports[pod.Name]; reports != nil {
-		reports <- pod
-	}
+	*jobs
+	store *azurebatch.Store
 }
 
 // Run implements azurebatch.Runner.
@@ -110,21 +93,13 @@ func (t *tasks) Run(ctx context.Context, s azurebatch.Start) (int, error) {
 			}
 		}
 	}
-	reports := make(chan *corev1.Pod, 8) // there are four at most: one for each state
-	t.mu.Lock()
-	t.reports[s.ID] = reports
-	t.mu.Unlock()
-	defer func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.reports, s.ID)
-	}()
 	pod := p.Bundle.Pod
 	pod.Namespace, pod.Name = s.Job, s.ID
-	if err := t.runner.CreatePod(ctx, pod); err != nil {
+	reports, endPod, err := t.startPod(ctx, pod)
+	if err != nil {
 		return 1, err
 	}
-	defer t.stop(pod)
+	defer endPod()
 	look := time.NewTicker(p.Every)
 	defer look.Stop()
 	for {
@@ -133,25 +108,17 @@ func (t *tasks) Run(ctx context.Context, s azurebatch.Start) (int, error) {
 			return 137, nil
 		case <-look.C:
 			if meta, there := t.store.Metadata(podblobs.BundleName(p.Prefix, p.UID)); !there || podblobs.StopOf(meta) != nil {
-				t.stop(pod)
+				t.stopPod(pod)
 			}
 		case now := <-reports:
-			ended := now.Status.Phase == corev1.PodSucceeded || now.Status.Phase == corev1.PodFailed
-			data, meta, err := podblobs.Written(podjob.Status{Pod: now.Status, Job: s.ID, Host: s.Node, Ended: ended})
+			data, meta, err := podblobs.Written(podjob.Status{Pod: now.Status, Job: s.ID, Host: s.Node, Ended: hasEnded(now)})
 			if err != nil {
 				return 1, err
 			}
 			t.store.PutWith(podblobs.StatusName(p.Prefix, p.UID), data, meta)
-			if ended {
+			if hasEnded(now) {
 				return 0, nil
 			}
 		}
 	}
-}
-
-// stop stops a pod at the runner, unless it is gone.
-func (t *tasks) stop(pod *corev1.Pod) {
-	pod = pod.DeepCopy()
-	pod.DeletionTimestamp = new(metav1.Now())
-	_ = t.runner.DeletePod(context.Background(), pod) // the pod may be gone
 }
