@@ -299,6 +299,11 @@ eci-client: ## let the vendor's client of ECI talk to the emulator of the tests 
 bench-schedulers: build bin/nomad/nomad bin/interlink/version ## measure providers nomad, slurm and interlink and write docs/reports/schedulers-figures.md
 	@cd bench && go run . -scenarios=nomad,slurm,interlink -into=../docs/reports/schedulers-figures.md $(BENCH_ARGS)
 
+# Each start boots a machine, so this is no part of CI. It needs QEMU.
+.PHONY: bench-cells
+bench-cells: build cell-image ## measure provider kip with simulated machines and with machines of QEMU, and write docs/reports/kip-cells.md
+	@cd bench && go run . -scenarios=cells-20,cells,cells-qemu -rounds=1 -into=../docs/reports/kip-cells.md $(BENCH_ARGS)
+
 bin/liqo/virtual-kubelet: hack/build-liqo.sh
 	@hack/build-liqo.sh virtual-kubelet
 

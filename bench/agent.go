@@ -16,8 +16,8 @@ import (
 // project's agent in several processes, with a provider in a process of its own, with a second cluster as its
 // backend, and with Liqo in that cluster, with Liqo's own agent beside it. There is this project's agent with
 // Nomad, Slurm and interLink's server below it, with interLink's own beside the last one, with the emulator of
-// each cloud, and with each container runtime. With containers there is a kubelet, too.
-var agentNames = []string{"ours", "kwok", "kwok-parallel", "null", "shared", "plugin", "tensilekube", "liqo", "liqo-vk", "nomad", "slurm", "interlink", "interlink-vk", "aci", "eci", "fargate", "fargate-push", "stackpath", "zun", "azurebatch", "gvisor", "runc", "before", "cri", "kubelet"}
+// each cloud, with a machine for each pod, and with each container runtime. With containers there is a kubelet, too.
+var agentNames = []string{"ours", "kwok", "kwok-parallel", "null", "shared", "plugin", "tensilekube", "liqo", "liqo-vk", "nomad", "slurm", "interlink", "interlink-vk", "aci", "eci", "fargate", "fargate-push", "stackpath", "zun", "azurebatch", "kip", "kip-cold", "kip-standby", "gvisor", "runc", "before", "cri", "kubelet"}
 
 // suitsAgent reports whether an agent takes part in the scenario.
 func (s scenario) suitsAgent(agent string) bool {
@@ -38,8 +38,10 @@ func (s scenario) suitsAgent(agent string) bool {
 		return s.Remote && !s.Liqo
 	case "liqo", "liqo-vk":
 		return s.Liqo
-	case "nomad", "slurm", "interlink", "aci", "eci", "fargate", "stackpath", "zun", "azurebatch":
+	case "nomad", "slurm", "interlink", "aci", "eci", "fargate", "stackpath", "zun", "azurebatch", "kip":
 		return s.Backend == agent
+	case "kip-cold", "kip-standby":
+		return s.Backend == "qemu"
 	case "fargate-push":
 		return s.Backend == "fargate"
 	case "interlink-vk":
@@ -94,8 +96,10 @@ func newAgent(ctx context.Context, cfg config, name string) (agent, error) {
 		return newOnSlurm(&o)
 	case "interlink", "interlink-vk":
 		return newOnInterLink(&o, cfg, name)
-	case "aci", "eci", "fargate", "fargate-push", "stackpath", "zun", "azurebatch":
+	case "aci", "eci", "fargate", "fargate-push", "stackpath", "zun", "azurebatch", "kip":
 		return newOnCloud(ctx, &o, cfg, name)
+	case "kip-cold", "kip-standby":
+		return newOnQEMU(&o, cfg, name)
 	case "cri":
 		o.as = name
 		return onCRI{&o}, nil

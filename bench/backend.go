@@ -31,6 +31,7 @@ type lived struct {
 // The names of backends, by scenario.
 var backendNames = map[string]string{
 	"nomad": "Nomad", "slurm": "Slurm", "interlink": "interLink's server", "aci": "the emulator of ACI", "eci": "the emulator of ECI", "fargate": "the emulator of ECS", "stackpath": "the emulator of StackPath", "zun": "the emulator of Zun", "azurebatch": "the emulator of Azure Batch",
+	"kip": "the emulator of EC2", "qemu": "QEMU",
 }
 
 // startNames are a scheduler's units of a pod, for schedulers with a report of the start's time.

@@ -183,7 +183,7 @@ func (c *cloud) stop() {
 // endSomePods lets some pods end by themselves, one after the other, and returns when their statuses have been seen.
 func (l *life) endSomePods(ctx context.Context) error {
 	c, ok := l.agent.backend.(*cloud)
-	if !ok || l.scenario.Restarts {
+	if !ok || !l.scenario.hasEnds() {
 		return nil
 	}
 	ids, err := c.groupIDs()

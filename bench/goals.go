@@ -87,7 +87,7 @@ var goals = append([]goal[*round]{
 	{label: "CPU per pod life, with interLink", scenarios: []string{"interlink"}, by: "interlink", against: "interlink-vk", limit: 0.5,
 		of: func(r *round) float64 { return r.AgentCPUMillis }},
 	{label: "requests to interLink's server at rest, a minute", scenarios: []string{"interlink"}, by: "interlink", limit: 130, format: "%.1f", of: (*round).restPerMinute},
-}, cloudGoals()...)
+}, slices.Concat(cloudGoals(), cellGoals())...)
 
 // lagByPolling and lagByPush are the longest times, in milliseconds, until a change is in the status.
 const lagByPolling, lagByPush = 3000, 500
@@ -121,6 +121,26 @@ func cloudGoals() (all []goal[*round]) {
 				}
 				all = append(all, g)
 			}
+		}
+	}
+	return all
+}
+
+// cellGoals returns the goals at simulated machines. The limit of requests at rest is the same for 20 and for 200 machines.
+func cellGoals() []goal[*round] {
+	all := []goal[*round]{
+		{label: "memory that the machines add", scenarios: []string{"cells"}, limit: 60, format: "%.1f MiB", of: func(r *round) float64 { return r.AgentAddedMiB }},
+		{label: "requests to EC2 at rest, a minute", limit: 15, format: "%.1f", of: (*round).restPerMinute},
+		{label: "requests to EC2 per pod life", scenarios: []string{"cells"}, limit: 4, format: "%.2f", of: func(r *round) float64 { return r.Remote.perPod() }},
+		{label: "requests to EC2 that were refused for their rate", limit: 0, format: "%.0f", of: func(r *round) float64 { return float64(r.Remote.countRefused()) }},
+		{label: "to Running beyond the agent of a machine, median of pods", limit: lagByPush, format: "%.0f ms", of: func(r *round) float64 { return r.Remote.RunningLagP50Millis }},
+		{label: endGoal, scenarios: []string{"cells"}, limit: lagByPush, format: "%.0f ms", of: func(r *round) float64 { return r.Remote.ExitLagP50Millis }},
+		{label: "instances that are left when all pods are gone", limit: 0, format: "%.0f", of: func(r *round) float64 { return float64(r.Remote.Left["instances"]) }},
+	}
+	for i := range all {
+		all[i].by = "kip"
+		if len(all[i].scenarios) == 0 {
+			all[i].scenarios = []string{"cells-20", "cells"}
 		}
 	}
 	return all

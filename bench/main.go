@@ -94,7 +94,7 @@ func parseFlags(args []string) (config, error) {
 		return c, fmt.Errorf("unexpected argument %q; see -help", f.Arg(0))
 	case c.rounds < 1 || c.workers < 1 || c.pods < 0:
 		return c, errors.New("-rounds and -workers must be 1 or more, -pods 0 or more")
-	case slices.ContainsFunc(c.scenarios, func(s scenario) bool { return s.isCloud() && s.Pods <= endings }):
+	case slices.ContainsFunc(c.scenarios, func(s scenario) bool { return s.isCloud() && !s.hasCells() && s.Pods <= endings }):
 		return c, fmt.Errorf("-pods: want more than %d at the emulator of a cloud, because so many end by themselves", endings)
 	case c.idle < 0 || c.every < 0 || c.timeout <= 0:
 		return c, errors.New("-idle and -every must be 0 or more, -timeout more than 0")

@@ -63,8 +63,11 @@ func measureScenarios(ctx context.Context, cfg config) (*report, error) {
 				}
 			}
 			run := runScenario
-			if s.Containers {
+			switch {
+			case s.Containers:
 				run = runStarts
+			case s.Backend == "qemu":
+				run = runCells
 			}
 			out, err := run(ctx, m, s, chosen)
 			if err == nil || len(out.Rounds)+len(out.Starts) > 0 { // the results of an interrupted run are kept

@@ -26,13 +26,14 @@ type process struct {
 	done chan struct{} // closed when the process has ended
 	err  error         // read after done
 
-	account  *account // of all that it needs for its pods; nil: no account
-	children bool     // its CPU time includes the programs that it has run
-	backend  backend  // the system that runs its pods, if it is not a cluster; not measured; nil: no such system
-	program  []string // the command of its pods, without the last argument, which is the name of the pod; nil: no command
-	lower    *lower   // the cluster that runs its pods; not measured; nil without one
-	beside   *process // is measured with it, and stopped after it; nil: no such process
-	stopped  func()   // is called when both have; nil: nothing
+	account  *account      // of all that it needs for its pods; nil: no account
+	children bool          // its CPU time includes the programs that it has run
+	backend  backend       // the system that runs its pods, if it is not a cluster; not measured; nil: no such system
+	program  []string      // the command of its pods, without the last argument, which is the name of the pod; nil: no command
+	machines *qemuMachines // the machines of its pods; not measured; nil without them
+	lower    *lower        // the cluster that runs its pods; not measured; nil without one
+	beside   *process      // is measured with it, and stopped after it; nil: no such process
+	stopped  func()        // is called when both have; nil: nothing
 }
 
 // startProgram starts a program. Its output is kept for error messages, and shown if show is set.

@@ -162,10 +162,13 @@ func (o outcome) printRemote(t io.Writer, agents []string) {
 	if name := startNames[o.Backend]; name != "" {
 		line("  to Running from the start of the "+name+", median", "%.0f ms", func(r *remote) float64 { return r.StartLagP50Millis })
 	}
-	if o.isCloud() && !o.Restarts {
+	if o.hasEnds() {
 		line("  to the end of one that ends at rest, median", "%.0f ms", func(r *remote) float64 { return r.ExitLagP50Millis })
 		line("  99th percentile", "%.0f ms", func(r *remote) float64 { return r.ExitLagP99Millis })
 		line("  of 20 not seen within 2 minutes", "%.0f", func(r *remote) float64 { return float64(r.Unseen) })
+	}
+	if o.hasCells() {
+		o.printLine(t, agents, fmt.Sprintf("memory of the agent that %d machines add", o.Pods), "%.1f MiB", func(r *round) float64 { return r.AgentAddedMiB })
 	}
 	if o.isCloud() {
 		line("requests that were refused for their rate", "%.0f", func(r *remote) float64 { return float64(r.countRefused()) })

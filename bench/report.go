@@ -68,7 +68,7 @@ func (r *report) printTable(w io.Writer) error {
 	}
 	for _, o := range r.Scenarios {
 		show := o.printTable
-		if o.Containers {
+		if len(o.Starts) > 0 {
 			show = o.printStarts
 		}
 		if err := show(w, r.Agents); err != nil {

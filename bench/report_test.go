@@ -101,6 +101,9 @@ func TestTableGoesBetweenTheMarkers(t *testing.T) {
 		if slices.ContainsFunc(scenarios, func(s scenario) bool { return s.Backend != "" && !s.isCloud() && part.of(s) }) {
 			page = "../docs/reports/schedulers-figures.md"
 		}
+		if slices.ContainsFunc(scenarios, func(s scenario) bool { return (s.hasCells() || s.Backend == "qemu") && part.of(s) }) {
+			page = "../docs/reports/kip-cells.md"
+		}
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -140,7 +143,7 @@ func TestScenariosAreChosenByName(t *testing.T) {
 
 func TestAgentsTakePartWhereTheyBelong(t *testing.T) {
 	for name, want := range map[string][]string{"1000": {"ours", "kwok", "kwok-parallel", "null", "before"}, "cri": {"ours", "kubelet"}, "runtimes": {"gvisor", "runc", "before", "cri", "kubelet"}, "plugin": {"ours", "plugin"},
-		"remote": {"ours", "tensilekube"}, "liqo": {"liqo", "liqo-vk"}} {
+		"remote": {"ours", "tensilekube"}, "cells": {"kip"}, "cells-20": {"kip"}, "cells-qemu": {"kip-cold", "kip-standby"}, "liqo": {"liqo", "liqo-vk"}} {
 		chosen, err := chooseScenarios(name)
 		if err != nil {
 			t.Fatal(err)

@@ -27,7 +27,8 @@ type round struct {
 	ClusterCPUMillis  float64  `json:"clusterCPUMillisPerPod"`
 	ClientCPUMillis   float64  `json:"clientCPUMillisPerPod"`
 	AgentPeakMiB      float64  `json:"agentPeakMemoryMiB"`
-	Requests          requests `json:"requests"` // of all pod lives, the time at rest apart
+	AgentAddedMiB     float64  `json:"agentAddedMemoryMiB"` // the peak until the end of the time at rest, less the memory before the first pod
+	Requests          requests `json:"requests"`            // of all pod lives, the time at rest apart
 	WritesPerPod      float64  `json:"podWritesPerPod"`
 	EventsPerPod      float64  `json:"eventsPerPod"`
 	WatchResumed      float64  `json:"clientWatchResumed"`
@@ -104,9 +105,16 @@ func (r *round) runPods(ctx context.Context, l *life, atRest bool) (err error) {
 		}
 		return log.awaitQuiet(ctx, quietLimit)
 	}
+	measureMemory := func(of func(pid int) (int64, error), into *int64) func() error {
+		return func() (err error) {
+			*into, err = of(l.agent.processID())
+			return err
+		}
+	}
+	var before, most int64
 	heap := func() error { return writeProfiles(ctx, l.agent, heapProfile) }
 	steps := []func() error{
-		func() error { return waitFor(ctx, l.scenario.Settle) }, quiet, take(&at.begin),
+		func() error { return waitFor(ctx, l.scenario.Settle) }, quiet, measureMemory(residentMemory, &before), take(&at.begin),
 		func() (err error) { up, err = l.createAll(ctx); return err },
 		take(&at.running),
 	}
@@ -118,7 +126,7 @@ func (r *round) runPods(ctx context.Context, l *life, atRest bool) (err error) {
 	} else {
 		steps = append(steps, heap, take(&at.settled))
 	}
-	steps = append(steps, take(&at.rested), func() error { return l.endSomePods(ctx) }, take(&at.resumed),
+	steps = append(steps, take(&at.rested), measureMemory(peakMemory, &most), func() error { return l.endSomePods(ctx) }, take(&at.resumed),
 		func() (err error) { down, err = l.deleteAll(ctx); return err },
 		take(&at.gone), quiet, take(&at.end))
 	for _, step := range steps {
@@ -130,7 +138,7 @@ func (r *round) runPods(ctx context.Context, l *life, atRest bool) (err error) {
 	if err != nil {
 		return err
 	}
-	r.AgentPeakMiB = float64(peak) / (1 << 20)
+	r.AgentPeakMiB, r.AgentAddedMiB = float64(peak)/(1<<20), float64(most-before)/(1<<20)
 	r.WatchResumed = float64(l.tracker.resumed.Load())
 	r.setTimes(up, down)
 	r.setCosts(log, at, float64(l.scenario.Pods))

@@ -67,8 +67,10 @@ type place struct {
 }
 
 func placesOfBackends() (all []place) {
+	seen := map[string]bool{}
 	for _, s := range scenarios {
-		if s.Backend != "" {
+		if s.Backend != "" && !seen[s.Backend] {
+			seen[s.Backend] = true
 			name := backendNames[s.Backend]
 			all = append(all, place{func(other scenario) bool { return other.Backend == s.Backend }, fmt.Sprintf(backendBegin, name), fmt.Sprintf(backendEnd, name)})
 		}

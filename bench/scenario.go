@@ -64,17 +64,27 @@ var scenarios = []scenario{
 	{Name: "stackpath", Pods: 1000, Nodes: 1, Backend: "stackpath", Every: 75 * time.Millisecond, Idle: 2 * time.Minute, Restarts: true, Singles: 60},
 	{Name: "zun", Pods: 1000, Nodes: 1, Backend: "zun", Every: 75 * time.Millisecond, Idle: 2 * time.Minute, Singles: 60},
 	{Name: "azurebatch", Pods: 1000, Nodes: 1, Backend: "azurebatch", Every: 75 * time.Millisecond, Idle: 2 * time.Minute},
+	{Name: "cells-20", Pods: 20, Nodes: 1, Backend: "kip", Every: cellInterval, Idle: 2 * time.Minute},
+	{Name: "cells", Pods: 200, Nodes: 1, Backend: "kip", Every: cellInterval, Idle: 2 * time.Minute},
+	{Name: "cells-qemu", Pods: 10, Nodes: 1, Backend: "qemu"},
 }
+
+// cellInterval is the time between two pods with a machine each: EC2 allows two starts each second.
+const cellInterval = 600 * time.Millisecond
 
 // clouds names all scenarios at the emulators of clouds.
 const clouds = "clouds"
 
 // isCloud reports whether the backend is the emulator of a cloud.
-func (s scenario) isCloud() bool {
-	return s.Backend != "" && slices.Contains(cloudServices, s.Backend)
-}
+func (s scenario) isCloud() bool { return slices.Contains(cloudServices, s.Backend) || s.hasCells() }
 
-// cloudServices are the services with an emulator.
+// hasCells reports whether each pod has a simulated machine.
+func (s scenario) hasCells() bool { return s.Backend == "kip" }
+
+// hasEnds reports whether some pods end by themselves while all is at rest.
+func (s scenario) hasEnds() bool { return s.isCloud() && !s.Restarts && s.Pods > endings }
+
+// cloudServices are the services with an emulator and no machines.
 var cloudServices = []string{"aci", "eci", "fargate", "stackpath", "zun", "azurebatch"}
 
 // singlesOfLife returns how many requests about single pods the configuration allows for each pod, while all are
@@ -128,6 +138,12 @@ func (s scenario) String() string {
 	}
 	if s.Wire {
 		return fmt.Sprintf("%d pods on one node, the provider in the program and over the wire", s.Pods)
+	}
+	if s.Backend == "qemu" {
+		return fmt.Sprintf("%d pods on one node, one after another, each on a machine of QEMU", s.Pods)
+	}
+	if s.hasCells() {
+		return fmt.Sprintf("%d pods on one node, each on a simulated machine of %s", s.Pods, backendNames[s.Backend])
 	}
 	if s.Backend != "" {
 		return fmt.Sprintf("%d pods on one node, at %s", s.Pods, backendNames[s.Backend])

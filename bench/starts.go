@@ -27,12 +27,13 @@ type starts struct {
 	MemoryPerPodMiB   float64   `json:"memoryPerPodMiB"` // of all, shared memory counted once
 	AgentSteadyMiB    float64   `json:"agentMemoryMiB"`
 	AgentPeakMiB      float64   `json:"agentPeakMemoryMiB"`
-	Requests          requests  `json:"requests"`              // of all starts
-	ReadsBeforeWrites float64   `json:"podReadsPerStart"`      // of one pod
-	Pods              float64   `json:"starts"`                // that the requests are of
-	RestCPUPercent    float64   `json:"restCPUPercent"`        // of one core
-	RestAllCPUPercent float64   `json:"restAllCPUPercent"`     // of one core
-	RestPerMinute     float64   `json:"restRequestsPerMinute"` // all
+	GoneP50Millis     float64   `json:"goneP50Millis,omitempty"` // of pods on machines of QEMU, from the answer to the deletion
+	Requests          requests  `json:"requests"`                // of all starts
+	ReadsBeforeWrites float64   `json:"podReadsPerStart"`        // of one pod
+	Pods              float64   `json:"starts"`                  // that the requests are of
+	RestCPUPercent    float64   `json:"restCPUPercent"`          // of one core
+	RestAllCPUPercent float64   `json:"restAllCPUPercent"`       // of one core
+	RestPerMinute     float64   `json:"restRequestsPerMinute"`   // all
 	LoadBefore        float64   `json:"loadAverageBefore"`
 }
 

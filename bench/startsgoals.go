@@ -12,6 +12,8 @@ var startGoals = append([]goal[*starts]{
 	{label: "peak memory of the agent", scenarios: []string{"cri"}, against: "kubelet", limit: 0.6, of: func(r *starts) float64 { return r.AgentPeakMiB }},
 	{label: "CPU at rest, % of a core", scenarios: []string{"cri"}, against: "kubelet", limit: 0.5, of: func(r *starts) float64 { return r.RestCPUPercent }},
 	{label: "reads of a pod per start", scenarios: []string{"cri"}, limit: 0, format: "%.2f", of: func(r *starts) float64 { return r.ReadsBeforeWrites }},
+	{label: "with a machine on standby: to Running, median", scenarios: []string{"cells-qemu"}, by: "kip-standby", limit: 1500, format: "%.0f ms", of: oneByOneMedian},
+	{label: "with a new machine: to Running, median", scenarios: []string{"cells-qemu"}, by: "kip-cold", limit: 20000, format: "%.0f ms", of: oneByOneMedian},
 }, append(append(runtimeGoals("gvisor", "kubelet"), runtimeGoals("runc", "before")...),
 	goal[*starts]{label: "runc: one after another, median", scenarios: []string{"runtimes"}, by: "runc", against: "kubelet", limit: 1, of: oneByOneMedian})...)
 

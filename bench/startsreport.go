@@ -105,8 +105,20 @@ func (o outcome) printStarts(w io.Writer, agents []string) error {
 	return nil
 }
 
+// cellMetrics are the lines of starts on machines of QEMU.
+var cellMetrics = []startMetric{
+	{"to Running, median", "%.0f ms", oneByOneMedian},
+	{"  the longest", "%.0f ms", oneByOneLate},
+	{"to gone, median", "%.0f ms", func(r *starts) float64 { return r.GoneP50Millis }},
+	{"peak memory of the agent", "%.1f MiB", func(r *starts) float64 { return r.AgentPeakMiB }},
+	{"load average before", "%.1f", func(r *starts) float64 { return r.LoadBefore }},
+}
+
 // startMetrics returns the lines of the table.
 func (o outcome) startMetrics() []startMetric {
+	if o.Backend == "qemu" {
+		return cellMetrics
+	}
 	if o.Runtimes {
 		return runtimeMetrics
 	}
