@@ -143,9 +143,9 @@ func TestKeysAreRenewed(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	asked := 0
 	var fails error
-	source := renewed(func(context.Context) (temporary, error) {
+	source := renewed("ask", func(context.Context) (credentials, error) {
 		asked++
-		return temporary{sign.Key{Access: "AK"}, now.Add(time.Hour)}, fails
+		return credentials{AccessKeyID: "AK", AccessKeySecret: "secret", SecurityToken: "token", Expiration: now.Add(time.Hour)}, fails
 	}, func() time.Time { return now })
 	for _, step := range []struct {
 		after time.Duration

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,18 +61,22 @@ func errorOf(action string, answer *http.Response, data []byte, now time.Time) e
 	e := &apiError{action: action, status: answer.StatusCode}
 	_ = json.Unmarshal(data, e) // a body other than JSON has no code
 	e.Message = strings.TrimSpace(e.Message)
-	e.hint = e.explain(answer.Header, now)
-	wait := config.RetryAfter(answer.Header)
+	means := e.meaning()
+	if e.hint = means.hint; means.clock {
+		if off := apart(answer.Header, now); off > 0 {
+			e.hint = fmt.Sprintf("the clock of this machine is %s off that of ECI: set it, as signatures have a time", off)
+		}
+	}
+	if means.right {
+		e.hint += action
+	}
+	wait := max(config.RetryAfter(answer.Header), means.wait)
 	switch {
-	case e.throttled():
-		return errdefs.RetryAfter(e, max(wait, throttledFor))
-	case e.scarce():
-		return errdefs.RetryAfter(e, max(wait, scarceFor))
 	case wait > 0:
 		return errdefs.RetryAfter(e, wait)
 	case e.status >= 500:
 		return e
-	case e.noGroup():
+	case slices.Contains(noGroup, e.Code):
 		return errdefs.AsNotFound(e)
 	case e.refused():
 		return errdefs.AsInvalidInput(e)
@@ -79,42 +84,52 @@ func errorOf(action string, answer *http.Response, data []byte, now time.Time) e
 	return e
 }
 
-// throttled reports whether there were too many requests. https://error-center.alibabacloud.com has codes with
-// this prefix for every product.
-func (e *apiError) throttled() bool {
-	return e.status == http.StatusTooManyRequests || strings.HasPrefix(e.Code, "Throttling")
+// meaning is the meaning of a code of ECI.
+type meaning struct {
+	codes *regexp.Regexp
+	hint  string
+	wait  time.Duration // another try may succeed after it; 0 if time alone changes nothing
+	clock bool          // the clock of this machine may be wrong
+	right bool          // the hint ends with the action of the request
 }
 
-// scarce reports whether quota or stock is missing: another try may succeed later.
-func (e *apiError) scarce() bool {
-	return strings.HasPrefix(e.Code, "QuotaExce") || strings.Contains(e.Code, ".QuotaExce") || e.stock()
+// meanings are the known codes. The first row counts. https://error-center.alibabacloud.com has codes with Throttling for
+// every product.
+var meanings = []meaning{
+	{codes: regexp.MustCompile(`^Throttling`), wait: throttledFor, hint: "too many requests of this account: it is tried again later"},
+	{codes: regexp.MustCompile(`NoStock|^(Spot\.NotMatched|RecommendEmpty\.InstanceTypeFamilyNotMatched|InvalidVSwitchId\.IpNotEnough)$`), wait: scarceFor,
+		hint: "there is no such size here now: configure switches of several zones (vSwitchIDs), or ask for another size"},
+	{codes: regexp.MustCompile(`(^|\.)QuotaExce`), wait: scarceFor, hint: "the quota is used up: ask for more in the console, or lower the capacity of the node"},
+	{codes: regexp.MustCompile(`^InvalidTimeStamp|^SignatureExpired$`), clock: true, hint: "look at the clock of this machine, as signatures have a time"},
+	{codes: regexp.MustCompile(`^InvalidAccessKeyId|^SignatureDoesNotMatch$`), hint: "look at accessKeyID and accessKeySecret"},
+	{codes: regexp.MustCompile(`^InvalidSecurityToken`), hint: "the token of a temporary key has ended, or belongs to another key"},
+	{codes: regexp.MustCompile(`^InvalidRegionId`), hint: "look at region, and at endpoint, which is that of a region"},
+	{codes: regexp.MustCompile(`^InvalidVSwitchId`), hint: "check vSwitchIDs: each switch must be in the region, and in the VPC of the security group"},
+	{codes: regexp.MustCompile(`^InvalidSecurityGroupId`), hint: "check securityGroupID: the group must be in the region, and in the VPC of the switches"},
+	{codes: regexp.MustCompile(`^Forbidden|^NoPermission$`), right: true, hint: "give the user or role the right eci:"},
 }
 
-func (e *apiError) stock() bool {
-	return strings.Contains(e.Code, "NoStock") || e.Code == "Spot.NotMatched" || e.Code == "RecommendEmpty.InstanceTypeFamilyNotMatched" || e.Code == "InvalidVSwitchId.IpNotEnough"
-}
-
-// noGroup reports whether the group does not exist. It returns false if another thing, such as a switch, is not
-// found.
-func (e *apiError) noGroup() bool {
-	switch e.Code {
-	case "ContainerGroupNotFound", "ContainerGroup.NotFound", "InvalidContainerGroupId.NotFound":
-		return true
+// meaning returns the meaning of the code, or no meaning.
+func (e *apiError) meaning() meaning {
+	if e.status == http.StatusTooManyRequests {
+		return meanings[0]
 	}
-	return false
+	if i := slices.IndexFunc(meanings, func(m meaning) bool { return m.codes.MatchString(e.Code) }); i >= 0 {
+		return meanings[i]
+	}
+	return meaning{}
 }
+
+// noGroup are the codes of a group that does not exist. Other things, such as switches, have other codes.
+var noGroup = []string{"ContainerGroupNotFound", "ContainerGroup.NotFound", "InvalidContainerGroupId.NotFound"}
+
+// impossible matches codes of requests that are impossible. never has further ones.
+var impossible = regexp.MustCompile(`^(InvalidParameter|MissingParameter|InvalidContainer|InvalidVolume)`)
 
 // refused reports whether the request itself is impossible.
 func (e *apiError) refused() bool {
-	if e.status < 400 || e.status >= 500 || e.status == http.StatusForbidden || e.status == http.StatusUnauthorized {
-		return false
-	}
-	for _, prefix := range []string{"InvalidParameter", "MissingParameter", "InvalidContainer", "InvalidVolume"} {
-		if strings.HasPrefix(e.Code, prefix) {
-			return true
-		}
-	}
-	return slices.Contains(never, e.Code)
+	return e.status >= 400 && e.status < 500 && e.status != http.StatusForbidden && e.status != http.StatusUnauthorized &&
+		(impossible.MatchString(e.Code) || slices.Contains(never, e.Code))
 }
 
 // never are the error codes of CreateContainerGroup (its page of 2026-06-22) that no retry, operator or account
@@ -123,36 +138,6 @@ var never = []string{
 	"InvalidSpotCpuMemorySpec", "InvalidInstanceTypeForEciBuy", "InvalidInstanceTypeForEciSpotDurationBuy", "InstanceTypeNotMatchCpuArch",
 	"LocalDiskAmountNotMatch", "DiskVolume.NotSupport", "DiskNumber.LimitExceed", "DiskVolume.NotInSameZone", "ImageSnapshot.NotSupport",
 	"FeatureBasedConstraintConflict", "Ipv6AddressNotSupportInstanceType", "InvalidOperation.KMS.InstanceTypeNotSupport", "PrivatePoolInstanceSpotNotSupport",
-}
-
-// explain returns advice on the error.
-func (e *apiError) explain(h http.Header, now time.Time) string {
-	switch {
-	case e.throttled():
-		return "too many requests of this account: it is tried again later"
-	case e.stock():
-		return "there is no such size here now: configure switches of several zones (vSwitchIDs), or ask for another size"
-	case e.scarce():
-		return "the quota is used up: ask for more in the console, or lower the capacity of the node"
-	case strings.HasPrefix(e.Code, "InvalidTimeStamp") || e.Code == "SignatureExpired":
-		if off := apart(h, now); off > 0 {
-			return fmt.Sprintf("the clock of this machine is %s off that of ECI: set it, as signatures have a time", off)
-		}
-		return "look at the clock of this machine, as signatures have a time"
-	case strings.HasPrefix(e.Code, "InvalidAccessKeyId"), e.Code == "SignatureDoesNotMatch":
-		return "look at accessKeyID and accessKeySecret"
-	case strings.HasPrefix(e.Code, "InvalidSecurityToken"):
-		return "the token of a temporary key has ended, or belongs to another key"
-	case strings.HasPrefix(e.Code, "InvalidRegionId"):
-		return "look at region, and at endpoint, which is that of a region"
-	case strings.HasPrefix(e.Code, "InvalidVSwitchId"):
-		return "check vSwitchIDs: each switch must be in the region, and in the VPC of the security group"
-	case strings.HasPrefix(e.Code, "InvalidSecurityGroupId"):
-		return "check securityGroupID: the group must be in the region, and in the VPC of the switches"
-	case strings.HasPrefix(e.Code, "Forbidden"), e.Code == "NoPermission":
-		return "give the user or role the right eci:" + e.action
-	}
-	return ""
 }
 
 // apart returns how far the clock of this machine is off, or 0 if it is near enough or the difference is

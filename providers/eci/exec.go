@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
@@ -62,7 +63,7 @@ func (d *driver) hasShell(ctx context.Context, group, container, run string) (bo
 			ContainerGroupID: group, ContainerName: container, Command: string(words), Stdin: new(false), Sync: true,
 		}, &answer)
 		var said *apiError
-		if errors.As(err, &said) && said.status == http.StatusBadRequest && !said.throttled() { // the answer of ECI for a missing shell is not documented
+		if _, later := errdefs.RetryAfterOf(err); !later && errors.As(err, &said) && said.status == http.StatusBadRequest { // the answer of ECI for a missing shell is not documented
 			return "", nil
 		}
 		return answer.SyncResponse, err

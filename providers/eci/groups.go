@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -25,10 +26,11 @@ type instance struct {
 	created time.Time // zero before ECI was asked for the details
 }
 
-// expectation is a requested group.
-type expectation struct {
+// request is a requested group.
+type request struct {
 	pod identity.Pod
 	at  time.Time
+	id  string // of the group; "" before an answer
 }
 
 // groups reads the groups of a node from ECI.
@@ -40,17 +42,16 @@ type groups struct {
 	// inCluster returns the groups that run according to the cluster. Nil means that it knows none.
 	inCluster func() []running
 
-	mu       sync.Mutex             // not held while ECI is asked
-	expected map[string]expectation // guarded by mu; by the names of groups
-	had      map[string]instance    // guarded by mu; by the IDs of groups
-	made     map[string]string      // guarded by mu; the IDs of created groups, by their names
-	removed  map[string]time.Time   // guarded by mu; when ECI accepted the delete of a group, by its ID
+	mu        sync.Mutex           // not held while ECI is asked
+	requested map[string]request   // guarded by mu; by the names of groups
+	had       map[string]instance  // guarded by mu; by the IDs of groups
+	removed   map[string]time.Time // guarded by mu; when ECI accepted the delete of a group, by its ID
 }
 
 func newGroups(c *client, owner identity.Owner, hasInits func(identity.Pod) bool) *groups {
 	return &groups{
 		client: c, owner: owner, hasInits: hasInits,
-		expected: map[string]expectation{}, had: map[string]instance{}, made: map[string]string{}, removed: map[string]time.Time{},
+		requested: map[string]request{}, had: map[string]instance{}, removed: map[string]time.Time{},
 	}
 }
 
@@ -58,7 +59,8 @@ func newGroups(c *client, owner identity.Owner, hasInits func(identity.Pod) bool
 func (g *groups) expect(pod identity.Pod) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.expected[g.owner.Name(pod)] = expectation{pod, g.client.now()}
+	name := g.owner.Name(pod)
+	g.requested[name] = request{pod, g.client.now(), g.requested[name].id}
 }
 
 // running is a container of a group that should exist.
@@ -70,8 +72,8 @@ func (g *groups) deleted(i instance) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.removed[id] = g.client.now()
-	if g.made[name] == id {
-		delete(g.made, name)
+	if g.requested[name].id == id {
+		delete(g.requested, name)
 	}
 }
 
@@ -79,13 +81,13 @@ func (g *groups) deleted(i instance) {
 func (g *groups) isMade(pod identity.Pod, id string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.made[g.owner.Name(pod)] = id
+	g.requested[g.owner.Name(pod)] = request{pod, g.client.now(), id}
 }
 
 // before returns the earlier group of a pod, which lists do not show any more, or "" if there was none.
 func (g *groups) before(pod *corev1.Pod) string {
 	g.mu.Lock()
-	id := g.made[g.owner.Name(identity.Of(pod))]
+	id := g.requested[g.owner.Name(identity.Of(pod))].id
 	g.mu.Unlock()
 	for i := range pod.Status.ContainerStatuses {
 		if id == "" {
@@ -116,7 +118,8 @@ const (
 	maxPages = 500
 	// sinceSlack is added to the time of a request for changes, because clocks differ and answers are late.
 	sinceSlack = 10 * time.Second
-	// expectedFor is how long a requested group may be missing from lists. After that, its tags name its pod.
+	// expectedFor is how long a group may be missing from lists whose request had no answer, or be in lists after it was
+	// removed.
 	expectedFor = 10 * time.Minute
 )
 
@@ -139,9 +142,18 @@ func (g *groups) find(ctx context.Context, pod identity.Pod) (id string, err err
 }
 
 // list returns all groups of the node, or an error.
-func (g *groups) list(ctx context.Context) ([]instance, error) {
-	states, err := g.states(ctx, 0)
-	if err == nil && len(states) == 0 {
+func (g *groups) list(ctx context.Context) ([]instance, error) { return g.read(ctx, 0) }
+
+// changed returns the groups of the node with changes at a time or later.
+func (g *groups) changed(ctx context.Context, since time.Time) ([]instance, error) {
+	back := g.client.now().Sub(since) + sinceSlack
+	return g.read(ctx, int64(max(back, time.Second)/time.Second)+1)
+}
+
+// read returns the groups of the node with changes in the last seconds, or all groups for 0.
+func (g *groups) read(ctx context.Context, seconds int64) ([]instance, error) {
+	states, err := g.states(ctx, seconds)
+	if err == nil && seconds == 0 && len(states) == 0 {
 		err = g.confirmEmpty(ctx)
 	}
 	if err != nil {
@@ -153,37 +165,12 @@ func (g *groups) list(ctx context.Context) ([]instance, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	clear(g.had)
-	for _, i := range all {
-		g.had[i.status.ContainerGroupID] = i
-		delete(g.expected, i.status.Name)
+	if seconds == 0 {
+		clear(g.had)
+		old := func(at time.Time) bool { return g.client.now().Sub(at) > expectedFor }
+		maps.DeleteFunc(g.requested, func(_ string, r request) bool { return r.id == "" && old(r.at) })
+		maps.DeleteFunc(g.removed, func(_ string, at time.Time) bool { return old(at) })
 	}
-	for name, e := range g.expected {
-		if g.client.now().Sub(e.at) > expectedFor {
-			delete(g.expected, name)
-		}
-	}
-	for id, at := range g.removed {
-		if g.client.now().Sub(at) > expectedFor {
-			delete(g.removed, id)
-		}
-	}
-	return all, nil
-}
-
-// changed returns the groups of the node with changes at a time or later.
-func (g *groups) changed(ctx context.Context, since time.Time) ([]instance, error) {
-	back := g.client.now().Sub(since) + sinceSlack
-	states, err := g.states(ctx, int64(max(back, time.Second)/time.Second)+1)
-	if err != nil {
-		return nil, err
-	}
-	all, err := g.complete(ctx, states)
-	if err != nil {
-		return nil, err
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	for _, i := range all {
 		g.had[i.status.ContainerGroupID] = i
 	}
@@ -225,8 +212,9 @@ func (g *groups) complete(ctx context.Context, states []groupStatus) (all []inst
 	for _, s := range states {
 		i, ok := g.had[s.ContainerGroupID]
 		if !ok {
-			e, expected := g.expected[s.Name]
-			i.pod, ok = e.pod, expected
+			var r request
+			r, ok = g.requested[s.Name]
+			i.pod = r.pod
 		}
 		i.status = s
 		double := names[s.Name] > 1 && i.created.IsZero() // the creation times decide which of the groups belongs to the pod

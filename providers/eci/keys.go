@@ -31,65 +31,23 @@ const (
 
 // keys returns the source of the key that signs requests.
 func (c Config) keys(next http.RoundTripper, now func() time.Time) sign.KeySource {
-	switch {
-	case c.OIDC.RoleARN != "":
-		return renewed(oidc{c.OIDC, next, now}.ask, now)
-	case c.InstanceRole.Name != "":
+	switch o, i := c.OIDC, c.InstanceRole; {
+	case o.RoleARN != "":
+		return renewed(fmt.Sprintf("take the role %s by OIDC at %s", o.RoleARN, o.Endpoint), oidc{o, next, now}.ask, now)
+	case i.Name != "":
 		if t, ok := next.(*http.Transport); ok { // a proxy has another instance's metadata, or reads the key
 			t = t.Clone()
 			t.Proxy = nil
 			next = t
 		}
-		return renewed(instanceRole{c.InstanceRole, next}.ask, now)
+		return renewed(fmt.Sprintf("ask %s for the key of role %s of this instance", i.Endpoint, i.Name), instanceRole{i, next}.ask, now)
 	}
 	return func(ctx context.Context) (sign.Key, error) { // a changed file is read again
 		return sign.Key{Access: c.AccessKeyID.Value(ctx), Secret: c.AccessKeySecret.Value(ctx), Token: c.SecurityToken.Value(ctx)}, nil
 	}
 }
 
-// temporary is a key that expires.
-type temporary struct {
-	key  sign.Key
-	ends time.Time
-}
-
-// renewed keeps a temporary key, and asks for the next one in the last tenth of its life.
-func renewed(ask func(context.Context) (temporary, error), now func() time.Time) sign.KeySource {
-	var (
-		mu    sync.Mutex // held while a key is asked for
-		have  temporary  // guarded by mu
-		renew time.Time  // guarded by mu
-		err   error      // guarded by mu; why the last one could not be had
-	)
-	return func(ctx context.Context) (sign.Key, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		at := now()
-		if at.Before(renew) {
-			if at.Before(have.ends) {
-				return have.key, nil
-			}
-			return sign.Key{}, err
-		}
-		bounded, cancel := context.WithTimeout(ctx, keyTimeout)
-		defer cancel()
-		next, failed := ask(bounded)
-		switch {
-		case failed == nil:
-			have, err, renew = next, nil, at.Add(next.ends.Sub(at)*9/10)
-			return have.key, nil
-		case ctx.Err() != nil: // the caller has left, so the error says nothing about the service
-			return sign.Key{}, failed
-		}
-		err, renew = failed, at.Add(keyRetry)
-		if at.Before(have.ends) {
-			return have.key, nil
-		}
-		return sign.Key{}, err
-	}
-}
-
-// credentials is a key in the format of the services of Alibaba Cloud.
+// credentials is a temporary key in the format of the services of Alibaba Cloud.
 type credentials struct {
 	AccessKeyID     string `json:"AccessKeyId"`
 	AccessKeySecret string
@@ -97,11 +55,44 @@ type credentials struct {
 	Expiration      time.Time
 }
 
-func (c credentials) temporary() (temporary, error) {
-	if c.AccessKeyID == "" || c.AccessKeySecret == "" || c.SecurityToken == "" || c.Expiration.IsZero() {
-		return temporary{}, errors.New("the answer has no key, or no end of it")
+func (c credentials) key() sign.Key {
+	return sign.Key{Access: c.AccessKeyID, Secret: c.AccessKeySecret, Token: c.SecurityToken}
+}
+
+// renewed keeps a temporary key, and asks for the next one in the last tenth of its life. Errors begin with doing.
+func renewed(doing string, ask func(context.Context) (credentials, error), now func() time.Time) sign.KeySource {
+	var (
+		mu    sync.Mutex  // held while a key is asked for
+		have  credentials // guarded by mu
+		renew time.Time   // guarded by mu
+		err   error       // guarded by mu; why the last one could not be had
+	)
+	return func(ctx context.Context) (sign.Key, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		at := now()
+		if !at.Before(renew) {
+			bounded, cancel := context.WithTimeout(ctx, keyTimeout)
+			defer cancel()
+			next, failed := ask(bounded)
+			if failed == nil && (next.AccessKeyID == "" || next.AccessKeySecret == "" || next.SecurityToken == "" || next.Expiration.IsZero()) {
+				failed = errors.New("the answer has no key, or no end of it")
+			}
+			if failed == nil {
+				have, err, renew = next, nil, at.Add(next.Expiration.Sub(at)*9/10)
+				return have.key(), nil
+			}
+			failed = fmt.Errorf("%s: %w", doing, failed)
+			if ctx.Err() != nil { // the caller has left, so the error says nothing about the service
+				return sign.Key{}, failed
+			}
+			err, renew = failed, at.Add(keyRetry)
+		}
+		if at.Before(have.Expiration) {
+			return have.key(), nil
+		}
+		return sign.Key{}, err
 	}
-	return temporary{sign.Key{Access: c.AccessKeyID, Secret: c.AccessKeySecret, Token: c.SecurityToken}, c.Expiration}, nil
 }
 
 // oidc takes a role with the token of a service account.
@@ -112,32 +103,18 @@ type oidc struct {
 }
 
 // ask asks STS (2015-04-01) for a key.
-func (o oidc) ask(ctx context.Context) (temporary, error) {
-	fail := func(err error) (temporary, error) {
-		return temporary{}, fmt.Errorf("take the role %s by OIDC at %s: %w", o.config.RoleARN, o.config.Endpoint, err)
-	}
+func (o oidc) ask(ctx context.Context) (credentials, error) {
 	token, err := os.ReadFile(o.config.TokenFile) // the file is replaced before the token expires
 	if err != nil {
-		return fail(err)
+		return credentials{}, err
 	}
 	query := url.Values{"Action": {"AssumeRoleWithOIDC"}, "Version": {"2015-04-01"}, "Format": {"JSON"}, "Timestamp": {o.now().UTC().Format(time.RFC3339)}}
 	body := url.Values{
 		"RoleArn": {o.config.RoleARN}, "OIDCProviderArn": {o.config.ProviderARN}, "OIDCToken": {strings.TrimSpace(string(token))}, "RoleSessionName": {sessionName},
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, o.config.Endpoint+"/?"+query.Encode(), strings.NewReader(body.Encode()))
-	if err != nil {
-		return fail(err)
-	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	var says struct{ Credentials credentials }
-	if err := fetch(o.next, r, &says); err != nil {
-		return fail(err)
-	}
-	got, err := says.Credentials.temporary()
-	if err != nil {
-		return fail(err)
-	}
-	return got, nil
+	err = fetch(ctx, o.next, http.MethodPost, o.config.Endpoint+"/?"+query.Encode(), http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, body.Encode(), &says)
+	return says.Credentials, err
 }
 
 // instanceRole is the role of the instance of this program.
@@ -147,38 +124,24 @@ type instanceRole struct {
 }
 
 // ask asks the metadata service of the instance for a key, with the token that such requests need.
-func (i instanceRole) ask(ctx context.Context) (temporary, error) {
-	fail := func(err error) (temporary, error) {
-		return temporary{}, fmt.Errorf("ask %s for the key of role %s of this instance: %w", i.config.Endpoint, i.config.Name, err)
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPut, i.config.Endpoint+"/latest/api/token", nil)
-	if err != nil {
-		return fail(err)
-	}
-	r.Header.Set("X-Aliyun-Ecs-Metadata-Token-Ttl-Seconds", "60")
+func (i instanceRole) ask(ctx context.Context) (says credentials, err error) {
 	var token []byte
-	if err := fetch(i.next, r, &token); err != nil {
-		return fail(err)
+	err = fetch(ctx, i.next, http.MethodPut, i.config.Endpoint+"/latest/api/token", http.Header{"X-Aliyun-Ecs-Metadata-Token-Ttl-Seconds": {"60"}}, "", &token)
+	if err == nil {
+		address := i.config.Endpoint + "/latest/meta-data/ram/security-credentials/" + url.PathEscape(i.config.Name)
+		err = fetch(ctx, i.next, http.MethodGet, address, http.Header{"X-Aliyun-Ecs-Metadata-Token": {string(token)}}, "", &says)
 	}
-	r, err = http.NewRequestWithContext(ctx, http.MethodGet, i.config.Endpoint+"/latest/meta-data/ram/security-credentials/"+url.PathEscape(i.config.Name), nil)
-	if err != nil {
-		return fail(err)
-	}
-	r.Header.Set("X-Aliyun-Ecs-Metadata-Token", string(token))
-	var says credentials
-	if err := fetch(i.next, r, &says); err != nil {
-		return fail(err)
-	}
-	got, err := says.temporary()
-	if err != nil {
-		return fail(err)
-	}
-	return got, nil
+	return says, err
 }
 
-// fetch reads an answer: JSON, or bytes. The error has only the code of a refusal, because the text may quote
-// the request.
-func fetch(next http.RoundTripper, r *http.Request, answer any) error {
+// fetch makes a request, and reads the answer: JSON, or bytes. The error has only the code of a refusal, because the
+// text may quote the request.
+func fetch(ctx context.Context, next http.RoundTripper, method, address string, header http.Header, body string, answer any) error {
+	r, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header = header
 	got, err := next.RoundTrip(r)
 	if err != nil {
 		return err

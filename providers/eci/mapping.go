@@ -66,23 +66,20 @@ func (m mapping) group(r resolved) (createRequest, error) {
 	if err := cannot(pod, spec); err != nil {
 		return out, err
 	}
-	for i := range pod.Spec.InitContainers {
-		c, err := r.container(&pod.Spec.InitContainers[i], true, spec.Child("initContainers").Index(i))
-		if err != nil {
-			return out, err
+	err = service.Containers(pod, func(spec *corev1.Container, isInit bool, at *field.Path) error {
+		c, err := r.container(spec, isInit, at)
+		if isInit {
+			out.InitContainer = append(out.InitContainer, c)
+			return err
 		}
-		out.InitContainer = append(out.InitContainer, c)
-	}
-	for i := range pod.Spec.Containers {
-		at := spec.Child("containers").Index(i)
-		c, err := r.container(&pod.Spec.Containers[i], false, at)
-		if err != nil {
-			return out, err
-		}
-		if c.LivenessProbe, c.ReadinessProbe, err = m.config.probes(pod, &pod.Spec.Containers[i], at); err != nil {
-			return out, err
+		if err == nil {
+			c.LivenessProbe, c.ReadinessProbe, err = m.config.probes(pod, spec, at)
 		}
 		out.Container = append(out.Container, c)
+		return err
+	})
+	if err != nil {
+		return out, err
 	}
 	for i := range pod.Spec.Volumes {
 		v, err := r.volume(&pod.Spec.Volumes[i], spec.Child("volumes").Index(i))
@@ -111,7 +108,8 @@ func (m mapping) group(r resolved) (createRequest, error) {
 func (c Config) registries(pod *corev1.Pod) (out []acrRegistry) {
 	hosts := map[string]bool{}
 	_ = service.Containers(pod, func(k *corev1.Container, _ bool, _ *field.Path) error { // the callback returns no error
-		hosts[host(k.Image)] = true
+		host, _, _ := strings.Cut(k.Image, "/")
+		hosts[host] = true
 		return nil
 	})
 	for _, i := range c.ACRInstances {

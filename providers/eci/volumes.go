@@ -159,13 +159,3 @@ func (r resolved) logins() (out []registryCredential, err error) {
 	slices.SortFunc(out, func(a, b registryCredential) int { return strings.Compare(a.Server, b.Server) })
 	return out, err
 }
-
-// host returns the host of a registry. The registry may be written as a URL.
-func host(server string) string {
-	_, after, found := strings.Cut(server, "://")
-	if found {
-		server = after
-	}
-	name, _, _ := strings.Cut(server, "/")
-	return name
-}
