@@ -98,6 +98,10 @@ func backend(c *slurmtest.Cluster, env providertest.Env) (*providertest.Backend,
 	}
 	return &providertest.Backend{
 		Open: func(context.Context) (node.PodLifecycleHandler, error) {
+			config, err := config.complete()
+			if err != nil {
+				return nil, err
+			}
 			d, err := newDriver(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, config)
 			if err != nil {
 				return nil, err

@@ -10,20 +10,12 @@ import (
 	"strconv"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/node/api"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 )
 
-// Exec implements service.Executor, through a step of the job.
-func (d *driver) Exec(ctx context.Context, in service.Target[*instance], command []string, attach api.AttachIO) error {
-	return pack.Streams[*instance](d.stream).Exec(ctx, in, command, attach)
-}
-
-// stream does the request. The command line of the step has only a path and a number: the request goes through
-// its input.
+// stream does a request in a step of the job. The command line of the step has only a path and a number: the request
+// goes through its input.
 func (d *driver) stream(ctx context.Context, i *instance, req podjob.Request, e podjob.Ends) error {
 	if i.said == nil || i.said.Ended {
 		return errdefs.InvalidInput("its job does not run")

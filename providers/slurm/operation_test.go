@@ -70,6 +70,10 @@ func running(t *testing.T, config Config, o objects) (p *provider, stop func()) 
 // runningAs runs a provider whose node has the given name.
 func runningAs(t *testing.T, node string, config Config, o objects) (p *provider, stop func()) {
 	t.Helper()
+	config, err := config.complete()
+	if err != nil {
+		t.Fatal(err)
+	}
 	d, err := newDriver(cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}}, config)
 	if err != nil {
 		t.Fatal(err)

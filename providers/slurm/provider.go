@@ -29,7 +29,9 @@ import (
 	kitidentity "github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/configured"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 )
 
 //go:embed README.md
@@ -37,27 +39,17 @@ var readme string
 
 // Provider returns the provider slurm.
 func Provider() cli.Provider {
-	return cli.Provider{
-		Name:   "slurm",
-		Readme: readme,
-		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
-			config, err := LoadConfig(in.ConfigPath)
-			if err != nil {
-				return nil, err
-			}
+	return configured.Provider(cli.Provider{Name: "slurm", Readme: readme}, configured.Steps[Config]{
+		Load: LoadConfig, Complete: Config.complete, Capabilities: Config.Capabilities,
+		New: func(_ context.Context, in cli.ProviderInput, config Config) (nodeutil.Provider, error) {
 			d, err := newDriver(in, config)
 			if err != nil {
 				return nil, err
 			}
 			return d.provider, nil
 		},
-		Capabilities: service.CapabilitiesOf(LoadConfig),
-		Check: func(path string) (func(*corev1.Pod) error, error) {
-			config, err := LoadConfig(path)
-			config, _ = config.complete() // the node reports missing settings
-			return config.check, err
-		},
-	}
+		Check: func(config Config) func(*corev1.Pod) error { return config.check },
+	})
 }
 
 // settleTime bounds the time until the last status of an ended job is visible: a shared file system may show
@@ -67,6 +59,8 @@ const settleTime = time.Minute
 // driver runs pods as jobs. It merges the reports of Slurm with the status files on the shared file system. It
 // is safe for concurrent use.
 type driver struct {
+	pack.Streams[*instance]
+
 	config   Config
 	in       cli.ProviderInput
 	slurm    slurm
@@ -135,11 +129,8 @@ type stopping struct {
 	late  bool      // its time is up
 }
 
+// newDriver returns the driver for a complete configuration, with its provider.
 func newDriver(in cli.ProviderInput, config Config) (*driver, error) {
-	config, err := config.complete()
-	if err != nil {
-		return nil, err
-	}
 	if runtime.GOOS != "linux" {
 		return nil, errors.New("slurm provider: it runs on Linux only: jobs run the same program")
 	}
@@ -154,8 +145,9 @@ func newDriver(in cli.ProviderInput, config Config) (*driver, error) {
 // seenWithin bounds the time until a job appears whose submission had no answer.
 const seenWithin = 30 * time.Second
 
-// serve gives the driver its provider.
+// serve gives the driver its streams and its provider.
 func (d *driver) serve() {
+	d.Streams = d.stream
 	d.provider = service.New(service.Config{
 		Service: "Slurm", Owner: kitidentity.Owner{Cluster: d.config.ClusterName, Node: d.in.Node.Name}, Capabilities: d.config.Capabilities(),
 		Pods: d.in.Pods, Listed: d.in.Listed, Again: service.AgainReturnsFirst, SeenWithin: seenWithin, EarlierWithin: -1, Brief: lasting,
