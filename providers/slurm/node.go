@@ -81,12 +81,6 @@ func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	}
 	n.Status.Capacity, n.Status.Allocatable = offered.DeepCopy(), offered.DeepCopy()
 	n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.ContainerRuntimeVersion = "linux", "slurm://"+cmp.Or(d.config.Containers, "programs")
-	if d.in.InternalIP != "" {
-		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: d.in.InternalIP}}
-	}
-	if d.in.DaemonPort != 0 {
-		n.Status.DaemonEndpoints.KubeletEndpoint.Port = d.in.DaemonPort
-	}
 }
 
 // Ping implements service.Pinger.
