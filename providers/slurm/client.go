@@ -181,12 +181,10 @@ func (c client) jobs(ctx context.Context, more ...string) ([]queued, error) {
 	return all, nil
 }
 
+// seconds returns the time of a number of seconds in digits, or the zero time for any other text.
 func seconds(text string) time.Time {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return time.Time{}
-	}
-	return time.Unix(n, 0)
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return moment(n)
 }
 
 // submit returns the number of the new job.
@@ -250,10 +248,10 @@ func (c client) accounted(ctx context.Context, jobs []queued) (map[int]string, e
 				continue
 			}
 			state, _, _ := strings.Cut(f[1], " ") // CANCELLED by 1000
-			if slices.ContainsFunc(some, func(q queued) bool {
-				return f[0] == strconv.Itoa(q.ID) && f[3] == q.Name && near(seconds(f[2]), q.Submitted)
-			}) {
-				known[number(f[0])] = state
+			for _, q := range some {
+				if f[0] == strconv.Itoa(q.ID) && f[3] == q.Name && near(seconds(f[2]), q.Submitted) {
+					known[q.ID] = state
+				}
 			}
 		}
 	}
@@ -333,17 +331,6 @@ func gpusOf(gres string) (n int64) {
 			count = 1
 		}
 		n += count
-	}
-	return n
-}
-
-// number returns the number in digits, or 0 for any other text.
-func number(text string) (n int) {
-	for _, r := range text {
-		if r < '0' || r > '9' {
-			return 0
-		}
-		n = n*10 + int(r-'0')
 	}
 	return n
 }

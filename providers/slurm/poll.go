@@ -4,7 +4,8 @@ package slurm
 
 import (
 	"context"
-	"sort"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -141,19 +142,15 @@ func (d *driver) podOf(q queued) (types.UID, bool) {
 
 // choose returns the job that runs the pod, and the others, which must not run it.
 func choose(t *tracked, jobs []queued) (own *queued, others []int) {
-	sort.Slice(jobs, func(i, k int) bool { return jobs[i].ID < jobs[k].ID })
-	for i := range jobs {
-		if t.said != nil && number(t.said.Job) == jobs[i].ID {
+	slices.SortFunc(jobs, func(a, b queued) int { return a.ID - b.ID })
+	for _, runs := range []func(queued) bool{
+		func(q queued) bool { return t.said != nil && t.said.Job == strconv.Itoa(q.ID) },
+		func(q queued) bool { return t.job.ID == q.ID },
+		func(queued) bool { return true },
+	} {
+		if i := slices.IndexFunc(jobs, runs); own == nil && i >= 0 {
 			own = &jobs[i]
 		}
-	}
-	for i := range jobs {
-		if own == nil && t.job.ID == jobs[i].ID {
-			own = &jobs[i]
-		}
-	}
-	if own == nil && len(jobs) > 0 {
-		own = &jobs[0]
 	}
 	for i := range jobs {
 		if &jobs[i] != own && ended[jobs[i].State] == "" && (t.said != nil || jobs[i].State == "PENDING" && own.State == "RUNNING") {
