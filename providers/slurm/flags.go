@@ -67,15 +67,9 @@ func (c Config) allowed() []string {
 	return c.Flags
 }
 
-// flags returns the flags of the annotation, if the configuration allows all of them and none can use another
-// argument as its value.
-func (c Config) flags(pod *corev1.Pod) ([]string, error) {
-	taken, _, err := c.readFlags(pod)
-	return taken, err
-}
-
 // readFlags returns the flags of the annotation for the command line, each as --flag or --flag=value, and the
-// flags that the node sets itself.
+// flags that the node sets itself. The configuration must allow all others, and none can use another argument as
+// its value.
 func (c Config) readFlags(pod *corev1.Pod) (taken, overruled []string, err error) {
 	for _, flag := range joined(strings.Fields(pod.Annotations[AnnotationFlags])) {
 		name, _, _ := strings.Cut(flag, "=")

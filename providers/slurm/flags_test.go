@@ -34,12 +34,12 @@ func TestSecurityC8FlagsTakeNoOtherArgument(t *testing.T) {
 		"--": false, "-": false, ":": false, "-C": false, "-Cfast": false, "-H": false, "--const=fast": false, "--=x": false, "=x": false, "/bin/sh": false,
 		"--constraint=fast -- /bin/sh": false, "--constraint=fast : --hold": false,
 	} {
-		got, err := c.flags(flagged(flags))
+		got, _, err := c.readFlags(flagged(flags))
 		if (err == nil) != want || err != nil && !errdefs.IsInvalidInput(err) {
 			t.Errorf("flags %q: got %q and %v, want them taken: %v", flags, got, err, want)
 		}
 	}
-	_, err := c.flags(flagged("--hold --constraint"))
+	_, _, err := c.readFlags(flagged("--hold --constraint"))
 	if want := `metadata.annotations[slurm-job.vk.io/flags]: "--constraint": sbatch would take the next argument for its value: write --constraint=VALUE`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

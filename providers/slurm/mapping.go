@@ -75,6 +75,6 @@ func (c Config) submission(pod *corev1.Pod, id identity, dir, program, script st
 	if s := pod.Spec.ActiveDeadlineSeconds; s != nil {
 		args = append(args, fmt.Sprintf("--time=%d", *s/60+2)) // in minutes, rounded up; the job itself enforces the seconds
 	}
-	flags, err := c.flags(pod)
+	flags, _, err := c.readFlags(pod)
 	return append(append(args, flags...), endOfFlags, script, program, dir), err
 }

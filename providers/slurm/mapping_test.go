@@ -106,7 +106,7 @@ func TestFlagsThatAreNotAllowed(t *testing.T) {
 	c := completed(t, Config{Flags: []string{"--constraint"}})
 	for _, flags := range []string{"--nice=1", "--constraint", "-Cfast", "--constraint=a --wrap=id", "script.sh", "--constraint=\x00", "--constraintx=1"} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationFlags: flags}}}
-		if got, err := c.flags(pod); !errdefs.IsInvalidInput(err) {
+		if got, _, err := c.readFlags(pod); !errdefs.IsInvalidInput(err) {
 			t.Errorf("flags %q: got %q and %v, want an error of the kind invalid-input", flags, got, err)
 		}
 	}

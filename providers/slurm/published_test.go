@@ -203,7 +203,7 @@ func TestPublishedA22ShortFlagsAreTheLongOnes(t *testing.T) {
 		{"-t", Config{}, "-"}, {"-t -p x", Config{}, "-"}, {"-t30", Config{}, "-"}, {"-C fast", Config{}, "-"}, {"-a 1-9", Config{}, "-"},
 		{"-d afterok:1", Config{}, "-"}, {"--wrap id", Config{}, "-"}, {"-t 30 id", Config{}, "-"}, {"--gres=gpu:1", Config{}, "-"},
 	} {
-		got, err := completed(t, k.config).flags(flagged(k.flags))
+		got, _, err := completed(t, k.config).readFlags(flagged(k.flags))
 		if k.want == "-" != errdefs.IsInvalidInput(err) || k.want != "-" && strings.Join(got, " ") != k.want {
 			t.Errorf("flags %q with %q: got %q and %v, want %s", k.flags, k.config.Flags, got, err, k.want)
 		}
