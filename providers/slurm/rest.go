@@ -138,8 +138,9 @@ func (r *rest) understand(what string, code int, data []byte, out any) error {
 	if err := json.Unmarshal(data, &said); err != nil || said.Meta == nil {
 		return fmt.Errorf("slurmrestd: %s: the answer %d does not come from slurmrestd %s", what, code, r.version)
 	}
-	if out != nil && len(said.Errors) > 0 {
-		_ = json.Unmarshal(data, out) // the answer may have data beside its error
+	var unread error
+	if out != nil {
+		unread = json.Unmarshal(data, out) // the answer may have data beside its error
 	}
 	text, refused := said.said()
 	switch {
@@ -147,12 +148,8 @@ func (r *rest) understand(what string, code int, data []byte, out any) error {
 		return &refusedError{what, text}
 	case text != "" || code != http.StatusOK: // the controller refuses a token without a word of its own
 		return fmt.Errorf("slurmrestd: %s: %s (%d): look whether the controller of Slurm runs, and takes the token of user %s", what, cmp.Or(text, "it does not say why"), code, r.user)
-	}
-	if out == nil {
-		return nil
-	}
-	if err := json.Unmarshal(data, out); err != nil {
-		return fmt.Errorf("slurmrestd: %s: %w", what, err)
+	case unread != nil:
+		return fmt.Errorf("slurmrestd: %s: %w", what, unread)
 	}
 	return nil
 }
