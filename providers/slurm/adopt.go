@@ -85,9 +85,6 @@ func (d *driver) adopt(ctx context.Context, jobs map[types.UID][]queued) error {
 		var stop podjob.Stop
 		if jsonfile.Read(filepath.Join(d.place.pod(uid), job.StopFile), &stop) == nil {
 			t.stop = &stopping{until: stop.Until}
-			if stop.Until.IsZero() { // an earlier version wrote the file
-				t.stop.until = time.Now().Add(time.Duration(stop.GraceSeconds)*time.Second + endTime)
-			}
 		}
 		d.mu.Lock()
 		if d.pods[uid] == nil {
