@@ -9,13 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	"math"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
@@ -131,21 +133,14 @@ func (c *client) call(ctx context.Context, method, path string, q query, in, out
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	for try, wait := 1, firstWait; ; try, wait = try+1, 3*wait {
+	for try, next := 1, firstWait; ; try, next = try+1, 3*next {
 		index, err = c.once(ctx, method, path, q, body, out)
-		if err == nil || try == tries || !passes(err) {
+		asked, _ := errdefs.RetryAfterOf(err)
+		if err == nil || try == tries || !passes(err) || asked > longWait {
 			return index, err
 		}
-		if asked, _ := errdefs.RetryAfterOf(err); asked > longWait {
-			return index, err
-		} else if asked > wait {
-			wait = asked
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		next = max(next, asked)
+		if sleep(ctx, next); ctx.Err() != nil {
 			return index, err
 		}
 	}
@@ -187,26 +182,16 @@ func (c *client) once(ctx context.Context, method, path string, q query, body []
 	return index, nil
 }
 
-// pause waits between two tries, longer each time.
-type pause struct{ next time.Duration }
-
 const (
 	shortestPause = 200 * time.Millisecond
 	longestPause  = 5 * time.Second
 )
 
-func newPause() *pause { return &pause{next: shortestPause} }
-
-func (p *pause) reset() { p.next = shortestPause }
-
-// wait waits, plus up to a half, so that the nodes of a cluster do not come at once.
-func (p *pause) wait(ctx context.Context) {
-	sleep(ctx, p.next+rand.N(p.next/2))
-	p.next = min(2*p.next, longestPause)
+// newPause returns the pauses between tries: longer each time, plus up to a half, so that the nodes of a cluster do not
+// come at once.
+func newPause() wait.Backoff {
+	return wait.Backoff{Duration: shortestPause, Factor: 2, Jitter: 0.5, Steps: math.MaxInt, Cap: longestPause}
 }
-
-// short waits the shortest time.
-func (p *pause) short(ctx context.Context) { sleep(ctx, shortestPause) }
 
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)

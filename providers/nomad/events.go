@@ -47,9 +47,9 @@ func (d *driver) followEvents(ctx context.Context) {
 		d.setDown(err)
 		log.G(ctx).WithError(err).Warn("Changes of pods at Nomad are not seen")
 		if time.Since(opened) > streamLasts { // a stream that is cut at once is no success
-			pause.reset()
+			pause = newPause()
 		}
-		pause.wait(ctx)
+		sleep(ctx, pause.Step())
 	}
 }
 
@@ -122,13 +122,13 @@ func (d *driver) listAgain(ctx context.Context) {
 			return
 		}
 		if err == nil {
-			pause.reset()
+			pause = newPause()
 			continue
 		}
 		if ctx.Err() == nil {
 			log.G(ctx).WithError(err).Warn("The jobs of Nomad cannot be listed")
 		}
-		pause.wait(ctx)
+		sleep(ctx, pause.Step())
 	}
 }
 

@@ -200,7 +200,7 @@ func (l logReader) follow(w io.Writer, from [2]int64) error {
 				body, err := l.open(ctx, kind, "start", from[i], true)
 				if err == nil {
 					_ = write(body) // ends with ctx; otherwise the loop opens the log again at the same offset
-					pause.reset()
+					pause = newPause()
 				} else if final(err) {
 					failed[i] = err
 					cancel()
@@ -208,7 +208,7 @@ func (l logReader) follow(w io.Writer, from [2]int64) error {
 				}
 				asked, _ := errdefs.RetryAfterOf(err)
 				sleep(ctx, asked)
-				pause.wait(ctx)
+				sleep(ctx, pause.Step())
 			}
 			if l.ctx.Err() != nil {
 				return

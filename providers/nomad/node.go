@@ -38,14 +38,14 @@ func (d *driver) followNodes(ctx context.Context) {
 			d.mu.Lock()
 			d.placeError = err
 			d.mu.Unlock()
-			pause.wait(ctx)
+			sleep(ctx, pause.Step())
 			continue
 		}
-		pause.reset()
+		pause = newPause()
 		index = next
 		d.takePlace(placeOf(nodes, d.config))
 		d.knownOnce.Do(func() { close(d.known) })
-		pause.short(ctx) // clients change one by one
+		sleep(ctx, shortestPause) // clients change one by one
 	}
 }
 
