@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/gorilla/websocket"
 	nomadapi "github.com/hashicorp/nomad/api"
@@ -32,7 +31,6 @@ func (d *driver) Exec(ctx context.Context, in service.Target[*instance], command
 	service.Begun(attach)
 	s := execSession{conn: websession.Keep(ctx, conn), attach: attach}
 	go s.send() // ends with the input, or with the first write after the end of conn
-	go s.beat(ctx)
 	go shellexec.EachSize(ctx, attach, func(size api.TermSize) {
 		_ = s.conn.SendJSON(nomadapi.ExecStreamingInput{TTYSize: &nomadapi.TerminalSize{Height: int(size.Height), Width: int(size.Width)}})
 	})
@@ -60,9 +58,6 @@ func (c *client) exec(ctx context.Context, alloc, task string, command []string,
 	return nil, err
 }
 
-// execBeat is the interval of keepalives of an idle session.
-const execBeat = 10 * time.Second
-
 // execSession is a running command.
 type execSession struct {
 	conn   *websession.Session
@@ -76,22 +71,6 @@ func (s *execSession) send() {
 	}
 	websession.CopyInput(s.attach.Stdin(), func(data []byte) error { return write(&nomadapi.ExecStreamingIOOperation{Data: data}) })
 	_ = write(&nomadapi.ExecStreamingIOOperation{Close: true}) // fails after the session
-}
-
-// beat sends signs of life.
-func (s *execSession) beat(ctx context.Context) {
-	ticker := time.NewTicker(execBeat)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-		if s.conn.SendJSON(nomadapi.ExecStreamingInput{}) != nil {
-			return
-		}
-	}
 }
 
 // receive passes the output on until the command has ended.
