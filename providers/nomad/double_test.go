@@ -46,7 +46,7 @@ func openDouble(t *testing.T, o objects) (*double, *provider) {
 	p.d.placeError = nil
 	close(p.d.known)
 	p.d.take(t.Context(), listed{})
-	p.d.setDown(nil)
+	p.d.setOutdated(&p.d.down, nil)
 	return d, p
 }
 

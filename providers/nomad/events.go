@@ -31,7 +31,7 @@ func (d *driver) followEvents(ctx context.Context) {
 			if err != nil {
 				return err
 			}
-			d.setDown(nil)
+			d.setOutdated(&d.down, nil)
 			d.take(ctx, l) // the events that follow are newer than this list
 			return nil
 		}
@@ -44,7 +44,7 @@ func (d *driver) followEvents(ctx context.Context) {
 			return
 		}
 		err = fmt.Errorf("namespace %s: %w", d.config.Namespace, err)
-		d.setDown(err)
+		d.setOutdated(&d.down, err)
 		log.G(ctx).WithError(err).Warn("Changes of pods at Nomad are not seen")
 		if time.Since(opened) > streamLasts { // a stream that is cut at once is no success
 			pause = newPause()
@@ -55,7 +55,7 @@ func (d *driver) followEvents(ctx context.Context) {
 
 func (d *driver) list(ctx context.Context) error {
 	l, err := d.client.list(ctx, d.store.owner.prefix())
-	d.setListError(err)
+	d.setOutdated(&d.listError, err)
 	if err != nil {
 		d.listSoon()
 		return err

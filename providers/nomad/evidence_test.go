@@ -50,11 +50,11 @@ func TestHealthyPodIsNotGivenUp(t *testing.T) {
 	back.ModifyIndex = 30
 	d.set(func() { d.allocs = append(d.allocs, back) })
 	late := time.Now().Add(p.d.config.LostAfter.Duration + time.Minute)
-	p.d.setDown(errors.New("the stream is away"))
+	p.d.setOutdated(&p.d.down, errors.New("the stream is away"))
 	if p.d.due(t.Context(), pod.UID, late) != nil {
 		t.Error("a pod is given up while nobody knows what became of it")
 	}
-	p.d.setDown(nil)
+	p.d.setOutdated(&p.d.down, nil)
 	do := p.d.due(t.Context(), pod.UID, late)
 	if do == nil {
 		t.Fatal("nothing is done about a pod whose time is over")

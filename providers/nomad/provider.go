@@ -148,18 +148,10 @@ func (d *driver) outdated() error {
 	return cmp.Or(d.down, d.listError)
 }
 
-// setDown records why there is no stream; nil means that there is one.
-func (d *driver) setDown(err error) {
+// setOutdated records in down or listError why there is no stream, or why the last list failed; nil is no reason.
+func (d *driver) setOutdated(why *error, err error) {
 	d.mu.Lock()
-	d.down = err
-	d.mu.Unlock()
-	d.provider.Cache().Fails(d.outdated())
-}
-
-// setListError records why the last list failed; nil means that it did not.
-func (d *driver) setListError(err error) {
-	d.mu.Lock()
-	d.listError = err
+	*why = err
 	d.mu.Unlock()
 	d.provider.Cache().Fails(d.outdated())
 }
