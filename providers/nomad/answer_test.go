@@ -69,7 +69,7 @@ func TestForeignAnswersSayNothing(t *testing.T) {
 				"list":            func() error { _, err := p.d.client.list(t.Context(), "vk-"); return err },
 				"write":           func() error { return p.d.client.put(t.Context(), d.variables[variablePath(e.jobID, "main")]) },
 				"register":        func() error { _, err := p.d.client.register(t.Context(), d.jobs[e.jobID]); return err },
-				"remove Variable": func() error { return p.d.client.removeVariable(t.Context(), "x") },
+				"remove Variable": func() error { return p.d.client.removeVariable(t.Context(), "x", 0) },
 				"exec": func() error {
 					_, err := p.d.client.exec(t.Context(), "a", "main", []string{"true"}, false)
 					return err

@@ -102,18 +102,13 @@ func (c *client) putNew(ctx context.Context, v *nomadapi.Variable) error {
 	return err
 }
 
-// removeVariable removes a Variable; it need not be there.
-func (c *client) removeVariable(ctx context.Context, path string) error {
-	_, err := c.call(ctx, http.MethodDelete, "/v1/var/"+path, nil, nil, nil)
-	if errdefs.IsNotFound(err) {
-		return nil
+// removeVariable removes a Variable unless it was written after an index; 0 is any index. It need not be there.
+func (c *client) removeVariable(ctx context.Context, path string, index uint64) error {
+	q := query{}
+	if index > 0 {
+		q["cas"] = strconv.FormatUint(index, 10)
 	}
-	return err
-}
-
-// removeVariableOf removes a Variable unless it was written after an index.
-func (c *client) removeVariableOf(ctx context.Context, path string, index uint64) error {
-	_, err := c.call(ctx, http.MethodDelete, "/v1/var/"+path, query{"cas": strconv.FormatUint(index, 10)}, nil, nil)
+	_, err := c.call(ctx, http.MethodDelete, "/v1/var/"+path, q, nil, nil)
 	var answered *answerError
 	if errdefs.IsNotFound(err) || errors.As(err, &answered) && answered.code == http.StatusConflict {
 		return nil

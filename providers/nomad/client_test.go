@@ -101,7 +101,7 @@ func TestJobThatIsRefused(t *testing.T) {
 func TestVariableThatIsRemoved(t *testing.T) {
 	for code, text := range map[int]string{http.StatusNoContent: "", http.StatusNotFound: "variable not found"} {
 		c := faulty(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code); _, _ = io.WriteString(w, text) }, nil)
-		if err := c.removeVariable(t.Context(), "x"); err != nil {
+		if err := c.removeVariable(t.Context(), "x", 0); err != nil {
 			t.Errorf("the agent answers %d: got %v, want no error", code, err)
 		}
 	}

@@ -116,7 +116,7 @@ func (d *driver) withdraw(ctx context.Context, written []string, why error) {
 		return
 	}
 	for _, path := range written {
-		_ = d.client.removeVariable(ctx, path) // else the sweep does
+		_ = d.client.removeVariable(ctx, path, 0) // else the sweep does
 	}
 }
 

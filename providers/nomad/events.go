@@ -153,7 +153,7 @@ func (d *driver) sweep(ctx context.Context) {
 		if unused[v.Path] = v.ModifyIndex; d.unused[v.Path] != v.ModifyIndex {
 			continue
 		}
-		if err := d.client.removeVariableOf(ctx, v.Path, v.ModifyIndex); err != nil {
+		if err := d.client.removeVariable(ctx, v.Path, v.ModifyIndex); err != nil {
 			log.G(ctx).WithError(err).Warn("A Variable of Nomad without a job cannot be removed")
 		}
 	}

@@ -128,7 +128,7 @@ func TestVariableThatIsThere(t *testing.T) {
 	if got, err := c.variable(t.Context(), v.Path); err != nil || got.Items["a"] != "1" {
 		t.Errorf("got %v, %v, want the first one", got, err)
 	}
-	if err := c.removeVariable(t.Context(), v.Path); err != nil {
+	if err := c.removeVariable(t.Context(), v.Path, 0); err != nil {
 		t.Error(err)
 	}
 }

@@ -120,7 +120,7 @@ func (d *driver) kill(ctx context.Context, uid types.UID, now time.Time) func() 
 // forget removes the remains of a stopped pod.
 func (d *driver) forget(ctx context.Context, e *entry) error {
 	for _, path := range slices.Clone(e.variables) {
-		if err := d.client.removeVariable(ctx, path); err != nil {
+		if err := d.client.removeVariable(ctx, path, 0); err != nil {
 			return err
 		}
 	}
