@@ -198,7 +198,7 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i *instance) error {
 		}
 	}
 	d.store.mu.Lock()
-	e.deleted = true
+	e.deleted, e.failed = true, failure{} // the failure of another request does not delay the end
 	d.store.mu.Unlock()
 	return d.stop(ctx, e, time.Now().Add(podspec.Grace(pod)))
 }

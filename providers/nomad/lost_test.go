@@ -119,7 +119,7 @@ func TestPodsAreLookedAtWhileTheyChange(t *testing.T) {
 			p.d.store.mu.Lock()
 			defer p.d.store.mu.Unlock()
 			for _, e := range p.d.store.pods {
-				_ = len(e.variables) > 0 || len(e.failed) > 0
+				_ = len(e.variables) > 0 || e.failed.wait > 0
 			}
 		},
 		func() { _ = p.UpdatePod(t.Context(), pod) },

@@ -43,8 +43,8 @@ type entry struct {
 	lost     bool      // its client was away for too long
 	busy     bool      // a request about the pod is under way
 	skipped  bool      // something else may have become due meanwhile
-	failed   map[string]failure
-	killing  bool // a signal is under way
+	failed   failure   // of the last request
+	killing  bool      // a signal is under way
 	killWait time.Duration
 	askedIP  string // the allocation whose address was requested
 }
@@ -122,7 +122,7 @@ func (s *store) touch(e *entry) {
 
 // add adds an entry. The caller holds the lock.
 func (s *store) add(e *entry) {
-	e.allocs, e.failed = map[string]*nomadapi.Allocation{}, map[string]failure{}
+	e.allocs = map[string]*nomadapi.Allocation{}
 	s.pods[e.pod.UID], s.byJob[e.jobID] = e, e
 	s.touch(e)
 }

@@ -4,7 +4,6 @@ package nomad
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -35,7 +34,9 @@ func (d *driver) due(ctx context.Context, uid types.UID, now time.Time) func() {
 	}
 	what, do := d.next(e, now)
 	if do == nil {
-		maps.DeleteFunc(e.failed, func(_ string, f failure) bool { return !now.Before(f.at) }) // the failed work is no longer due
+		if !now.Before(e.failed.at) {
+			e.failed = failure{} // the failed work is no longer due
+		}
 		return nil
 	}
 	e.busy, e.skipped = true, false
@@ -48,39 +49,29 @@ func (d *driver) due(ctx context.Context, uid types.UID, now time.Time) func() {
 			d.store.touch(e)
 		}
 		if err == nil || ctx.Err() != nil {
-			delete(e.failed, what)
+			e.failed = failure{}
 			return
 		}
-		wait := min(max(2*e.failed[what].wait, firstFailure), longestFailure)
-		if asked, says := errdefs.RetryAfterOf(err); says {
-			wait = max(wait, asked)
-		}
-		e.failed[what] = failure{at: time.Now().Add(wait), wait: wait}
+		asked, _ := errdefs.RetryAfterOf(err)
+		wait := max(min(max(2*e.failed.wait, firstFailure), longestFailure), asked)
+		e.failed = failure{at: time.Now().Add(wait), wait: wait}
 		log.G(ctx).WithError(err).Warnf("Pod %s/%s: it was not possible to %s; it is tried again in %s", e.pod.Namespace, e.pod.Name, what, wait)
 	}
 }
 
-// Actions that may be due for a pod.
-const (
-	toForget = "forget it"
-	toLose   = "give it up"
-	toStop   = "stop its second allocation"
-	toAsk    = "ask for its address"
-)
-
 // next returns the next action for a pod, or nil if there is none. The caller holds the lock.
 func (d *driver) next(e *entry, now time.Time) (what string, do func(context.Context) error) {
 	a, moved := e.first()
-	may := func(what string) bool { return !now.Before(e.failed[what].at) }
 	switch {
-	case may(toForget) && (e.deleted && e.stopping || e.purged) && e.stopEval == "" && e.over():
-		return toForget, func(ctx context.Context) error { return d.forget(ctx, e) }
-	case may(toLose) && !d.lostAt(e).IsZero() && now.After(d.lostAt(e)) && d.outdated() == nil: // without news the client may be back
-		return toLose, func(ctx context.Context) error { return d.lose(ctx, e) }
-	case may(toStop) && moved && !e.stopping: // a pod is one allocation
-		return toStop, func(ctx context.Context) error { return d.stop(ctx, e, time.Time{}) }
-	case may(toAsk) && a != nil && a.NetworkStatus == nil && a.ClientStatus == nomadapi.AllocClientStatusRunning && e.askedIP != a.ID:
-		return toAsk, func(ctx context.Context) error { return d.askAddress(ctx, e, a.ID) }
+	case now.Before(e.failed.at):
+	case (e.deleted && e.stopping || e.purged) && e.stopEval == "" && e.over():
+		return "forget it", func(ctx context.Context) error { return d.forget(ctx, e) }
+	case !d.lostAt(e).IsZero() && now.After(d.lostAt(e)) && d.outdated() == nil: // without news the client may be back
+		return "give it up", func(ctx context.Context) error { return d.lose(ctx, e) }
+	case moved && !e.stopping: // a pod is one allocation
+		return "stop its second allocation", func(ctx context.Context) error { return d.stop(ctx, e, time.Time{}) }
+	case a != nil && a.NetworkStatus == nil && a.ClientStatus == nomadapi.AllocClientStatusRunning && e.askedIP != a.ID:
+		return "ask for its address", func(ctx context.Context) error { return d.askAddress(ctx, e, a.ID) }
 	}
 	return "", nil
 }
@@ -247,7 +238,7 @@ func (d *driver) lookAgain() {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
 	for uid, e := range d.store.pods {
-		if e.stopping || len(e.failed) > 0 || !d.lostAt(e).IsZero() {
+		if e.stopping || !e.failed.at.IsZero() || !d.lostAt(e).IsZero() {
 			d.store.dirty[uid] = true
 		}
 	}
