@@ -67,6 +67,10 @@ func (a *agent) backend(_ context.Context, env providertest.Env) (*providertest.
 	o := owner{cluster: env.Namespace, node: env.Node.Name}
 	return &providertest.Backend{
 		Open: func(context.Context) (node.PodLifecycleHandler, error) {
+			conf, err := conf.complete()
+			if err != nil {
+				return nil, err
+			}
 			d, err := newDriver(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, conf)
 			if err != nil {
 				return nil, err

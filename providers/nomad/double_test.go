@@ -58,6 +58,10 @@ type provider struct {
 
 func newProvider(t *testing.T, c Config, o objects) *provider {
 	t.Helper()
+	c, err := c.complete()
+	if err != nil {
+		t.Fatal(err)
+	}
 	d, err := newDriver(cli.ProviderInput{NodeName: "node"}, c)
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/configured"
 )
 
 //go:embed README.md
@@ -37,31 +38,21 @@ var readme string
 
 // Provider returns the provider nomad.
 func Provider() cli.Provider {
-	return cli.Provider{
-		Name:   "nomad",
-		Readme: readme,
-		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
-			config, err := LoadConfig(in.ConfigPath)
-			if err != nil {
-				return nil, err
-			}
+	return configured.Provider(cli.Provider{Name: "nomad", Readme: readme}, configured.Steps[Config]{
+		Load: LoadConfig, Complete: Config.complete,
+		Capabilities: func(config Config) capability.Declaration {
+			config.defaults()
+			return config.Capabilities()
+		},
+		New: func(_ context.Context, in cli.ProviderInput, config Config) (nodeutil.Provider, error) {
 			d, err := newDriver(in, config)
 			if err != nil {
 				return nil, err
 			}
 			return d.provider, nil
 		},
-		Capabilities: func(path string) (capability.Declaration, error) {
-			config, err := LoadConfig(path)
-			config.defaults()
-			return config.Capabilities(), err
-		},
-		Check: func(path string) (func(*corev1.Pod) error, error) {
-			config, err := LoadConfig(path)
-			config.defaults()
-			return mapping{config: config}.check, err
-		},
-	}
+		Check: func(config Config) func(*corev1.Pod) error { return mapping{config: config}.check },
+	})
 }
 
 // driver runs pods at Nomad. One event stream delivers the changes into a store that the pods of the provider
@@ -106,11 +97,8 @@ var (
 // seenWithin bounds the time until a job appears whose submission had no answer.
 const seenWithin = 10 * time.Second
 
+// newDriver returns the driver for a complete configuration, with its provider.
 func newDriver(in cli.ProviderInput, config Config) (*driver, error) {
-	config, err := config.complete()
-	if err != nil {
-		return nil, err
-	}
 	c, err := newClient(config)
 	if err != nil {
 		return nil, err
