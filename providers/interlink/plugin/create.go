@@ -37,7 +37,7 @@ func (p *pods) create(ctx context.Context, in wire.Retrieved) (wire.Created, err
 	}
 	defer unlock()
 	if k := p.get(uid); k != nil {
-		if k.deleted {
+		if k.Deleted != nil {
 			return answer, unmade{fmt.Errorf("pod %s/%s with the UID %s was deleted", r.Pod.Namespace, r.Pod.Name, uid)}
 		}
 		return answer, nil
@@ -115,7 +115,7 @@ func (p *pods) undo(k *pod) error {
 		log.G(ctx).WithError(err).Warn("The provider does not stop the pod that it refused; it is asked again")
 	}
 	p.mu.Lock()
-	k.Deleted, k.deleted, k.undone, k.stopper = stop, true, true, true
+	k.Deleted = stop
 	kept := k.record
 	p.mu.Unlock()
 	err := p.store.write(kept)
@@ -125,10 +125,15 @@ func (p *pods) undo(k *pod) error {
 
 // forget removes all data of a refused pod. The provider has nothing left of the pod by then.
 func (p *pods) forget(k *pod) error {
-	p.objects.remove(&k.record)
-	err := p.store.remove(k.Pod.UID)
+	err := p.clear(k)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.all, k.Pod.UID) // last: after this, the pod may be created again
 	return err
+}
+
+// clear removes the objects and the record of a pod.
+func (p *pods) clear(k *pod) error {
+	p.objects.remove(&k.record)
+	return p.store.remove(k.Pod.UID)
 }

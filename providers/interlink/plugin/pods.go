@@ -23,9 +23,6 @@ type pod struct {
 	without time.Time        // the first of them
 	before  bool             // the pod is older than this process, and the provider has not reported it since
 	lost    bool             // the provider no longer has the pod, without a deletion
-	deleted bool             // the pod must stop
-	stopper bool             // stop waits for the end of the pod
-	undone  bool             // the provider refused the pod, so answers leave it out
 	gone    time.Time        // when the pod had stopped
 }
 

@@ -41,7 +41,7 @@ func (p *pods) unsure(asked []*corev1.Pod) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, a := range asked {
-		if k := p.all[a.UID]; k != nil && k.before && !k.lost && !k.deleted {
+		if k := p.all[a.UID]; k != nil && k.before && !k.lost && k.Deleted == nil {
 			return fmt.Errorf("provider %s has not told of the pod %s/%s since the plugin started", p.runner, k.Pod.Namespace, k.Pod.Name)
 		}
 	}
@@ -50,25 +50,30 @@ func (p *pods) unsure(asked []*corev1.Pod) error {
 
 // statuses returns the statuses of pods. It leaves out pods that were never accepted.
 func (p *pods) statuses(asked []*corev1.Pod) []wire.PodStatus {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	out := []wire.PodStatus{}
 	for _, a := range asked {
-		if k := p.get(a.UID); k != nil && p.isAccepted(k) {
-			out = append(out, p.tell(k))
+		if k := p.all[a.UID]; k != nil && k.Accepted {
+			out = append(out, tell(k.Pod, &k.status, p.job(a.UID), k.lost || !k.gone.IsZero()))
 		}
 	}
 	return out
 }
 
-func (p *pods) isAccepted(k *pod) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return k.Accepted
-}
-
-func (p *pods) tell(k *pod) wire.PodStatus {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return tell(k.Pod, &k.status, p.job(k.Pod.UID), k.lost || !k.gone.IsZero())
+// list returns the pods of the provider.
+func (p *pods) list(ctx context.Context) (map[types.UID]*corev1.Pod, error) {
+	list, err := p.provider.GetPods(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("provider %s: %w", p.runner, err)
+	}
+	have := map[types.UID]*corev1.Pod{}
+	for _, r := range list {
+		if r != nil {
+			have[r.UID] = r
+		}
+	}
+	return have, nil
 }
 
 // patience returns how long lists must lack a pod until the pod counts as lost. If none is true, lists prove
@@ -85,15 +90,9 @@ func (p *pods) patience() (long time.Duration, none bool) {
 func (p *pods) refresh(ctx context.Context) error {
 	asked := time.Now()
 	patience, none := p.patience() // before the list, because it judges how complete the list is
-	list, err := p.provider.GetPods(ctx)
+	have, err := p.list(ctx)
 	if err != nil {
-		return fmt.Errorf("provider %s: %w", p.runner, err)
-	}
-	have := map[types.UID]*corev1.Pod{}
-	for _, r := range list {
-		if r != nil {
-			have[r.UID] = r
-		}
+		return err
 	}
 	_, reports := p.provider.(node.PodNotifier)
 	p.mu.Lock()
@@ -110,21 +109,16 @@ func (p *pods) refresh(ctx context.Context) error {
 				p.objects.seen(p.given(k.Pod), &k.status)
 			}
 			k.lost, k.missing, k.before = false, 0, false
-		case k.Accepted && k.since.Before(asked) && !k.deleted && p.busy[uid] == nil && !ended(k.status.Phase):
-			if none {
-				k.missing = 0
-				continue
-			}
+		case k.lost || !k.Accepted || !k.since.Before(asked) || k.Deleted != nil || p.busy[uid] != nil || ended(k.status.Phase):
+		case none:
+			k.missing = 0
+		default:
 			if k.missing++; k.missing == 1 {
 				k.without = asked
 			}
-			if !k.lost && (k.missing < lostAfter || asked.Sub(k.without) < patience) {
-				continue
-			}
-			if !k.lost {
+			if k.lost = k.missing >= lostAfter && asked.Sub(k.without) >= patience; k.lost {
 				log.G(ctx).WithField("pod", k.Pod.Namespace+"/"+k.Pod.Name).Warn("The provider has lost the pod")
 			}
-			k.lost = true
 		}
 	}
 	return nil

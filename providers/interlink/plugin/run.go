@@ -16,7 +16,6 @@ package plugin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"path/filepath"
 	"runtime"
@@ -165,15 +164,9 @@ func (p *pods) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list, err := p.provider.GetPods(ctx)
+	have, err := p.list(ctx)
 	if err != nil {
-		return fmt.Errorf("provider %s: %w", p.runner, err)
-	}
-	have := map[types.UID]*corev1.Pod{}
-	for _, r := range list {
-		if r != nil {
-			have[r.UID] = r
-		}
+		return err
 	}
 	for _, r := range records {
 		there := have[r.Pod.UID]
@@ -183,9 +176,8 @@ func (p *pods) recover(ctx context.Context) error {
 			}
 			continue
 		}
-		undone := !r.Accepted && r.Deleted != nil
-		r.Accepted = !undone
-		k := &pod{record: r, before: there == nil, deleted: r.Deleted != nil, stopper: r.Deleted != nil, undone: undone}
+		r.Accepted = r.Accepted || r.Deleted == nil
+		k := &pod{record: r, before: there == nil}
 		if there != nil {
 			k.status = *there.Status.DeepCopy()
 		}
@@ -198,7 +190,7 @@ func (p *pods) recover(ctx context.Context) error {
 				log.G(ctx).WithError(err).WithField("pod", r.Pod.Namespace+"/"+r.Pod.Name).Warn("The provider does not take up the pod")
 			}
 		}
-		if k.deleted {
+		if k.Deleted != nil {
 			p.working.Go(func() { p.stop(k) })
 		}
 	}

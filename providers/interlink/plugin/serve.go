@@ -185,23 +185,20 @@ func (s *server) offered(n *corev1.Node) {
 // serve answers until ctx ends.
 func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
-	failed := make(chan error, 1)
-	go func() { failed <- s.Serve(l) }()
-	select {
-	case err := <-failed:
+	closed := make(chan error, 1)
+	defer context.AfterFunc(ctx, func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err := s.Shutdown(bounded)
+		if err != nil { // a client still reads a log
+			err = s.Close()
+		}
+		closed <- err
+	})()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
-	case <-ctx.Done():
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	err := s.Shutdown(bounded)
-	if err != nil { // a client still reads a log
-		err = s.Close()
-	}
-	if ended := <-failed; !errors.Is(ended, http.ErrServerClosed) {
-		err = errors.Join(err, ended)
-	}
-	return err
+	return <-closed
 }
 
 // decode reads a body. An error does not repeat it.

@@ -32,12 +32,12 @@ func (p *pods) remove(ctx context.Context, asked *corev1.Pod) ([]wire.PodStatus,
 	}
 	stop := stopping(k.Pod, asked)
 	p.mu.Lock()
-	k.Deleted, k.deleted = stop, true
-	kept, begun, over := k.record, k.stopper, !k.gone.IsZero()
-	k.stopper = !over
+	begun, over := k.Deleted != nil, !k.gone.IsZero()
+	k.Deleted = stop
+	kept := k.record
 	p.mu.Unlock()
 	if over {
-		return []wire.PodStatus{p.tell(k)}, p.store.remove(asked.UID) // an earlier removal may have failed
+		return p.statuses([]*corev1.Pod{asked}), p.store.remove(asked.UID) // an earlier removal may have failed
 	}
 	// Stop the pod even if the record could not be written. The client then gets an error and asks again,
 	// because a restarted plugin would not know of the deletion.
@@ -51,7 +51,7 @@ func (p *pods) remove(ctx context.Context, asked *corev1.Pod) ([]wire.PodStatus,
 	if unwritten != nil {
 		return nil, fmt.Errorf("the pod stops, and would start again with the plugin: %w", unwritten)
 	}
-	return []wire.PodStatus{p.tell(k)}, nil
+	return p.statuses([]*corev1.Pod{asked}), nil
 }
 
 // keepDeleted writes a record that the pod must stop. If the pod has gone meanwhile, keepDeleted removes the
@@ -104,16 +104,12 @@ func (p *pods) stop(k *pod) {
 	}
 	p.mu.Lock()
 	k.gone = time.Now()
-	undone := k.undone
-	p.mu.Unlock()
-	if undone {
-		if err := p.forget(k); err != nil {
-			log.G(p.ctx).WithError(err).Error("The record of a pod that is gone cannot be removed; it is tried again when the plugin starts")
-		}
-		return
+	remove := p.clear
+	if !k.Accepted { // the provider refused the pod
+		remove = p.forget
 	}
-	p.objects.remove(&k.record)
-	if err := p.store.remove(k.Pod.UID); err != nil {
+	p.mu.Unlock()
+	if err := remove(k); err != nil {
 		log.G(p.ctx).WithError(err).Error("The record of a pod that is gone cannot be removed; it is tried again when the plugin starts")
 	}
 }
