@@ -3,7 +3,6 @@
 package interlink
 
 import (
-	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
@@ -58,7 +58,7 @@ type Config struct {
 	Features []capability.Feature `json:"features,omitempty"`
 	// StatusInterval is how often the API server is asked for the states of pods, all with one request, while one runs. Default
 	// DefaultStatusInterval.
-	StatusInterval Duration `json:"statusInterval,omitempty"`
+	StatusInterval metav1.Duration `json:"statusInterval,omitempty"`
 
 	earlier  time.Duration // how long after the start a plugin may repeat an answer of before; 0 is keptFor
 	warnings []string      // about settings of interLink's own file that have no meaning here
@@ -82,16 +82,6 @@ type KubernetesAPI struct {
 	// CA is the certificate of the authority of this address, in PEM. Pods get CA instead of the content of the
 	// ConfigMap kube-root-ca.crt.
 	CA string `json:"ca,omitempty"`
-}
-
-// Duration is a time.Duration as 1s or 500ms.
-type Duration time.Duration
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (d *Duration) UnmarshalText(text []byte) error {
-	parsed, err := time.ParseDuration(string(text))
-	*d = Duration(parsed)
-	return err
 }
 
 // complete fills the defaults of c and refuses invalid configurations. The error lists every problem.
@@ -128,10 +118,7 @@ func (c Config) complete() (Config, error) {
 			problem("features: there is no feature %q", f)
 		}
 	}
-	if c.StatusInterval < 0 {
-		problem("statusInterval: is %s, want 0 for the default, or more", time.Duration(c.StatusInterval))
-	}
-	c.StatusInterval = cmp.Or(c.StatusInterval, Duration(DefaultStatusInterval))
+	problems.Wait("statusInterval", &c.StatusInterval, DefaultStatusInterval)
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("100"), corev1.ResourceMemory: resource.MustParse("3000G"), corev1.ResourcePods: resource.MustParse("10000"),
 	}

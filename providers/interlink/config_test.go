@@ -10,8 +10,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
@@ -137,7 +139,7 @@ func TestConfigIsRefused(t *testing.T) {
 		"name both or none":      {URL: "https://host", TLS: TLS{CertFile: "x"}},
 		"does not begin with":    {URL: "http://host", TLS: TLS{CAFile: "x"}},
 		"kubernetesAPI: address": {URL: "http://host", KubernetesAPI: KubernetesAPI{Port: "1"}},
-		"statusInterval: is -1s": {URL: "http://host", StatusInterval: -1e9},
+		"statusInterval: is -1s": {URL: "http://host", StatusInterval: metav1.Duration{Duration: -time.Second}},
 		"features: there is no":  {URL: "http://host", Features: []capability.Feature{"Wings"}},
 		"has no attach":          {URL: "http://host", Features: []capability.Feature{capability.InteractiveContainers}},
 	} {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
@@ -83,7 +84,7 @@ func harness(dir, url string, cloud *inprocess.Cloud) providertest.Harness {
 			return &providertest.Backend{
 				Open: func(context.Context) (node.PodLifecycleHandler, error) {
 					p, err := openProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name},
-						Config{URL: url, Features: ofRunner, StatusInterval: Duration(100 * time.Millisecond), earlier: time.Nanosecond}) // our plugin repeats no answer
+						Config{URL: url, Features: ofRunner, StatusInterval: metav1.Duration{Duration: 100 * time.Millisecond}, earlier: time.Nanosecond}) // our plugin repeats no answer
 					if err == nil {
 						b.put(through(p))
 					}

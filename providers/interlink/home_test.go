@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
@@ -53,7 +54,7 @@ func newHome(t *testing.T) *home {
 	h := &home{Home: remotetest.NewHome(t, "vk-0"), dir: shortDir(t), cloud: inprocess.New(t.Context()), stopServer: func() {}}
 	h.startPlugin()
 	h.startServer()
-	h.config = Config{URL: h.url, Features: ofRunner, StatusInterval: Duration(200 * time.Millisecond), earlier: time.Nanosecond} // our plugin repeats no answer
+	h.config = Config{URL: h.url, Features: ofRunner, StatusInterval: metav1.Duration{Duration: 200 * time.Millisecond}, earlier: time.Nanosecond} // our plugin repeats no answer
 	return h
 }
 

@@ -17,7 +17,7 @@ import (
 func TestStatesComeWithTheNextAnswer(t *testing.T) {
 	needServer(t)
 	h := newHome(t)
-	h.config.StatusInterval = 0
+	h.config.StatusInterval.Duration = 0
 	p, _ := h.start()
 	direct, err := newClient(Config{URL: "unix://" + h.dir + "/plugin"})
 	if err != nil {

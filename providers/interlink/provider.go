@@ -99,7 +99,7 @@ func newProvider(in cli.ProviderInput, config Config) (*service.Provider[instanc
 		return nil, nil, err
 	}
 	d := &driver{config: config, client: c, pods: in.Pods, wanted: map[types.UID]bool{}, asker: asker{client: c}}
-	every := time.Duration(config.StatusInterval)
+	every := config.StatusInterval.Duration
 	p := service.New(service.Config{
 		Service: "InterLink", Owner: identity.Owner{Node: in.NodeName}, Capabilities: config.Capabilities(),
 		Pods: in.Pods, Listed: in.Listed, LogsUnseen: true, NoLogins: true,

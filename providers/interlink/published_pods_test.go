@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
@@ -38,7 +39,7 @@ func TestPublishedA9PodOfTheQuickStartRuns(t *testing.T) {
 		return taken{inprocess.Open(h.cloud, inprocess.Objects{ConfigMaps: in.ConfigMaps, Secrets: in.Secrets}), got}, nil
 	}}, "")
 	h.startServer()
-	h.config = Config{URL: h.url, StatusInterval: Duration(200 * time.Millisecond), earlier: time.Nanosecond}
+	h.config = Config{URL: h.url, StatusInterval: metav1.Duration{Duration: 200 * time.Millisecond}, earlier: time.Nanosecond}
 	p, _ := h.start()
 	p.UsePodObjects(withInit{h})
 	pod := h.Pod("default", "interlink-quickstart", stays())
