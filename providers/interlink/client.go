@@ -121,23 +121,30 @@ func (c *client) do(ctx context.Context, method, path string, body any) (*http.R
 	return resp, nil
 }
 
-// ask is do with the whole answer decoded into out; nil: it is not looked at.
-func (c *client) ask(ctx context.Context, timeout time.Duration, method, path string, body, out any) error {
+// read is do with the whole answer.
+func (c *client) read(ctx context.Context, timeout time.Duration, method, path string, body any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	resp, err := c.do(ctx, method, path, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("interLink %s: the answer broke off: %w", path, err)
+		return nil, fmt.Errorf("interLink %s: the answer broke off: %w", path, err)
 	case len(data) > maxAnswer:
-		return fmt.Errorf("interLink %s: the answer has more than %d bytes", path, maxAnswer)
-	case out == nil:
-		return nil
+		return nil, fmt.Errorf("interLink %s: the answer has more than %d bytes", path, maxAnswer)
+	}
+	return data, nil
+}
+
+// ask is read with the answer decoded into out; nil: it is not looked at.
+func (c *client) ask(ctx context.Context, timeout time.Duration, method, path string, body, out any) error {
+	data, err := c.read(ctx, timeout, method, path, body)
+	if err != nil || out == nil {
+		return err
 	}
 	if err := json.Unmarshal(data, out); err != nil {
 		return fmt.Errorf("interLink %s: the answer does not follow the protocol: %w", path, err)
@@ -193,30 +200,17 @@ func (c *client) create(ctx context.Context, pod wire.Create) (wire.Created, err
 	if err := c.ask(ctx, createTimeout, http.MethodPost, wire.PathCreate, pod, &raw); err != nil {
 		return wire.Created{}, err
 	}
-	var made created
-	if err := json.Unmarshal(raw, &made); err != nil || made.PodUID == "" && made.JobID == "" {
+	list, made := raw, []wire.Created{}
+	if !bytes.HasPrefix(raw, []byte{'['}) { // the answer is an object, or a list with one
+		list = slices.Concat([]byte{'['}, raw, []byte{']'})
+	}
+	if err := json.Unmarshal(list, &made); err != nil || len(made) == 0 || made[0].PodUID == "" && made[0].JobID == "" {
 		return wire.Created{}, fmt.Errorf("interLink %s: the answer names no job: %s", wire.PathCreate, words(string(raw)))
 	}
-	if made.PodUID != "" && made.PodUID != string(pod.Pod.UID) {
-		return wire.Created{}, fmt.Errorf("the plugin has made a job for the pod with the UID %q, and was asked for %q", words(made.PodUID), pod.Pod.UID)
+	if uid := made[0].PodUID; uid != "" && uid != string(pod.Pod.UID) {
+		return wire.Created{}, fmt.Errorf("the plugin has made a job for the pod with the UID %q, and was asked for %q", words(uid), pod.Pod.UID)
 	}
-	return wire.Created(made), nil
-}
-
-// created is the answer to a create: an object, or a list with one.
-type created wire.Created
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (c *created) UnmarshalJSON(data []byte) error {
-	if !bytes.HasPrefix(data, []byte{'['}) {
-		return json.Unmarshal(data, (*wire.Created)(c))
-	}
-	var list []wire.Created
-	err := json.Unmarshal(data, &list)
-	if err == nil && len(list) > 0 {
-		*c = created(list[0])
-	}
-	return err
+	return made[0], nil
 }
 
 // remove stops a pod.
@@ -235,17 +229,10 @@ func (c *client) logs(ctx context.Context, o wire.Logs) (io.ReadCloser, error) {
 
 // ping asks the server whether its plugin answers. An answer without resources counts, too.
 func (c *client) ping(ctx context.Context) (wire.Ping, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	resp, err := c.do(ctx, http.MethodPost, wire.PathPing, nil)
-	if err != nil {
-		return wire.Ping{}, err
-	}
-	defer resp.Body.Close()
 	var ping wire.Ping
-	data, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	data, err := c.read(ctx, requestTimeout, http.MethodPost, wire.PathPing, nil)
 	if err != nil {
-		return ping, fmt.Errorf("interLink %s: the answer broke off: %w", wire.PathPing, err)
+		return ping, err
 	}
 	switch text := string(bytes.TrimSpace(data)); {
 	case text == "" || text == "null" || text == "0" || strings.HasPrefix(text, "["):

@@ -56,7 +56,7 @@ type driver struct {
 	taints []corev1.Taint     // guarded by mu; the last taints of the plugin
 	wrong  []string           // guarded by mu; the wrong values in its last report
 	wanted map[types.UID]bool // guarded by mu; pods of the cluster that the server may have, but does not report
-	began  bool               // guarded by mu; the server was asked for all pods of the cluster
+	began  bool               // guarded by mu, and changed by List alone; the server was asked for all pods of the cluster
 
 	listing sync.Mutex // held while the server is asked for all states
 	asker   asker      // guarded by listing
@@ -86,7 +86,11 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 		return nil, err
 	}
 	pods = append(pods, lacked...)
-	said, err := d.asker.ask(ctx, pods, known, forgotten, d.most(len(pods)))
+	most := aloneAtOnce
+	if !d.began {
+		most = len(pods) // nothing is known of them
+	}
+	said, err := d.asker.ask(ctx, pods, known, forgotten, most)
 	if err != nil {
 		return nil, err
 	}
@@ -114,16 +118,6 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 		return all, unanswered
 	}
 	return all, nil
-}
-
-// most is how many of all pods are asked for alone: the first time all, as nothing is known of them.
-func (d *driver) most(all int) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.began {
-		return all
-	}
-	return aloneAtOnce
 }
 
 // lacked returns the pods of the cluster that the server may have but does not report. The first call returns

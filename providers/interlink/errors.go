@@ -32,20 +32,13 @@ type answerError struct {
 func (e *answerError) Error() string {
 	switch {
 	case e.plugin:
-		return fmt.Sprintf("interLink, %s: %s", e.session, e.words)
 	case e.code == http.StatusUnauthorized || e.code == http.StatusForbidden || e.code/100 == 3:
-		return fmt.Sprintf("interLink API server, %s: %d: the token or the certificate of this node is not accepted%s", e.session, e.code, e.tail())
+		text := fmt.Sprintf("interLink API server, %s: %d: the token or the certificate of this node is not accepted: %s", e.session, e.code, e.words)
+		return strings.TrimSuffix(text, ": ")
 	case e.words == "":
 		return fmt.Sprintf("interLink API server, %s: %d without a word: its log says more, by that name", e.session, e.code)
 	}
 	return fmt.Sprintf("interLink, %s: %s", e.session, e.words)
-}
-
-func (e *answerError) tail() string {
-	if e.words == "" {
-		return ""
-	}
-	return ": " + e.words
 }
 
 // envelope matches the text that the API server puts before the message of a plugin. Since 2026 the server
