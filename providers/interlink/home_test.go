@@ -111,6 +111,10 @@ type provider struct {
 }
 
 func openProvider(in cli.ProviderInput, config Config) (*provider, error) {
+	config, err := config.complete()
+	if err != nil {
+		return nil, err
+	}
 	p, d, err := newProvider(in, config)
 	if err != nil {
 		return nil, err

@@ -28,6 +28,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/configured"
 )
 
 //go:embed README.md
@@ -35,29 +36,20 @@ var readme string
 
 // Provider returns the provider interlink.
 func Provider() cli.Provider {
-	return cli.Provider{
-		Name:   "interlink",
-		Readme: readme,
-		New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
-			config, err := LoadConfig(in.ConfigPath)
+	return configured.Provider(cli.Provider{Name: "interlink", Readme: readme}, configured.Steps[Config]{
+		Load: LoadConfig, Complete: Config.complete, Capabilities: Config.Capabilities,
+		New: func(ctx context.Context, in cli.ProviderInput, config Config) (nodeutil.Provider, error) {
+			p, _, err := newProvider(in, config)
 			if err != nil {
 				return nil, err
 			}
-			p, d, err := newProvider(in, config)
-			if err != nil {
-				return nil, err
-			}
-			for _, warning := range d.config.warnings {
+			for _, warning := range config.warnings {
 				log.G(ctx).Warn("interlink provider: " + warning)
 			}
 			return service.Unlisted[instance]{Provider: p}, nil
 		},
-		Capabilities: service.CapabilitiesOf(LoadConfig),
-		Check: func(path string) (func(*corev1.Pod) error, error) {
-			_, err := LoadConfig(path)
-			return check, err
-		},
-	}
+		Check: func(Config) func(*corev1.Pod) error { return check },
+	})
 }
 
 // format describes the configuration file of this provider.
@@ -88,12 +80,8 @@ const (
 	slowest = 10 * time.Second
 )
 
-// newProvider returns the provider of a configuration, and its driver.
+// newProvider returns the provider of a complete configuration, and its driver.
 func newProvider(in cli.ProviderInput, config Config) (*service.Provider[instance], *driver, error) {
-	config, err := config.complete()
-	if err != nil {
-		return nil, nil, err
-	}
 	c, err := newClient(config)
 	if err != nil {
 		return nil, nil, err
