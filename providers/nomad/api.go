@@ -69,7 +69,7 @@ func (c *client) purge(ctx context.Context, id string) (uint64, error) {
 }
 
 func (c *client) remove(ctx context.Context, id string, purge bool) (out nomadapi.JobDeregisterResponse, err error) {
-	_, err = c.call(ctx, http.MethodDelete, "/v1/job/"+url.PathEscape(id), query{"purge": strconv.FormatBool(purge)}, nil, &out)
+	_, err = c.call(ctx, http.MethodDelete, "/v1/job/"+url.PathEscape(id), query{"purge": {strconv.FormatBool(purge)}}, nil, &out)
 	if errdefs.IsNotFound(err) {
 		err = nil
 	}
@@ -94,7 +94,7 @@ var errVariable = errors.New("the Variable exists")
 
 // putNew writes a Variable, unless a Variable with its path exists: errVariable.
 func (c *client) putNew(ctx context.Context, v *nomadapi.Variable) error {
-	_, err := c.call(ctx, http.MethodPut, "/v1/var/"+v.Path, query{"cas": "0"}, v, nil)
+	_, err := c.call(ctx, http.MethodPut, "/v1/var/"+v.Path, query{"cas": {"0"}}, v, nil)
 	var answered *answerError
 	if errors.As(err, &answered) && answered.code == http.StatusConflict {
 		return errVariable // without the text, which contains the Variable
@@ -106,7 +106,7 @@ func (c *client) putNew(ctx context.Context, v *nomadapi.Variable) error {
 func (c *client) removeVariable(ctx context.Context, path string, index uint64) error {
 	q := query{}
 	if index > 0 {
-		q["cas"] = strconv.FormatUint(index, 10)
+		q.Set("cas", strconv.FormatUint(index, 10))
 	}
 	_, err := c.call(ctx, http.MethodDelete, "/v1/var/"+path, q, nil, nil)
 	var answered *answerError
@@ -118,7 +118,7 @@ func (c *client) removeVariable(ctx context.Context, path string, index uint64) 
 
 // variables lists the Variables below a path, without their values.
 func (c *client) variables(ctx context.Context, prefix string) (out []*nomadapi.VariableMetadata, err error) {
-	_, err = c.call(ctx, http.MethodGet, "/v1/vars", query{"prefix": prefix}, nil, &out)
+	_, err = c.call(ctx, http.MethodGet, "/v1/vars", query{"prefix": {prefix}}, nil, &out)
 	return out, err
 }
 
@@ -134,10 +134,10 @@ type listed struct {
 func (c *client) list(ctx context.Context, prefix string) (listed, error) {
 	var l listed
 	var err error
-	if l.index, err = c.call(ctx, http.MethodGet, "/v1/jobs", query{"prefix": prefix, "meta": "true"}, nil, &l.jobs); err != nil {
+	if l.index, err = c.call(ctx, http.MethodGet, "/v1/jobs", query{"prefix": {prefix}, "meta": {"true"}}, nil, &l.jobs); err != nil {
 		return l, err
 	}
-	filter := query{"filter": `JobID matches "^` + prefix + `"`}
+	filter := query{"filter": {`JobID matches "^` + prefix + `"`}}
 	// Ask before the allocations: their list then has the result of a completed evaluation.
 	if _, err = c.call(ctx, http.MethodGet, "/v1/evaluations", filter, nil, &l.evals); err != nil {
 		return l, err
@@ -167,7 +167,7 @@ func (c *client) allocation(ctx context.Context, id string) (*nomadapi.Allocatio
 // runs reports whether some allocations of a job have not ended. The job may be gone.
 func (c *client) runs(ctx context.Context, id string) (bool, error) {
 	var list []*nomadapi.Allocation
-	_, err := c.call(ctx, http.MethodGet, "/v1/job/"+url.PathEscape(id)+"/allocations", query{"all": "true"}, nil, &list)
+	_, err := c.call(ctx, http.MethodGet, "/v1/job/"+url.PathEscape(id)+"/allocations", query{"all": {"true"}}, nil, &list)
 	return slices.ContainsFunc(list, func(a *nomadapi.Allocation) bool { return !terminal(a) }), err
 }
 
@@ -191,9 +191,10 @@ func (c *client) led(ctx context.Context) error {
 
 // nodes returns the clients after a change since the index, or after a while.
 func (c *client) nodes(ctx context.Context, index uint64) (out []*nomadapi.NodeListStub, next uint64, err error) {
-	q := query{"resources": "true"}
+	q := query{"resources": {"true"}}
 	if index > 0 {
-		q["index"], q["wait"] = strconv.FormatUint(index, 10), nodesWait.String()
+		q.Set("index", strconv.FormatUint(index, 10))
+		q.Set("wait", nodesWait.String())
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*nodesWait)
 	defer cancel()
@@ -235,11 +236,7 @@ func (c *client) events(ctx context.Context, begun func() error, each func(event
 	defer cancel(nil)
 	watchdog := time.AfterFunc(streamPatience, func() { cancel(errors.New("the event stream of Nomad is silent")) })
 	defer watchdog.Stop()
-	u := c.url("/v1/event/stream", nil)
-	values := u.Query()
-	values["topic"] = []string{"Allocation", "Evaluation", "Job"}
-	u.RawQuery = values.Encode()
-	answer, err := c.openAt(ctx, http.MethodGet, u, nil)
+	answer, err := c.open(ctx, http.MethodGet, "/v1/event/stream", query{"topic": {"Allocation", "Evaluation", "Job"}}, nil)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -68,7 +69,7 @@ func newClient(c Config) (*client, error) {
 }
 
 // query are the parameters of a request, besides the common ones.
-type query map[string]string
+type query = url.Values
 
 // url returns the URL of a path.
 func (c *client) url(path string, q query) *url.URL {
@@ -76,9 +77,7 @@ func (c *client) url(path string, q query) *url.URL {
 	if c.region != "" {
 		values.Set("region", c.region)
 	}
-	for name, value := range q {
-		values.Set(name, value)
-	}
+	maps.Copy(values, q)
 	u := *c.address
 	u.RawPath = ""
 	u.Path = strings.TrimSuffix(u.Path, "/") + path
@@ -97,12 +96,7 @@ func (c *client) header(ctx context.Context) http.Header {
 
 // open makes a request, once, and returns the answer's body if it is a success. The caller closes it.
 func (c *client) open(ctx context.Context, method, path string, q query, body []byte) (*http.Response, error) {
-	return c.openAt(ctx, method, c.url(path, q), body)
-}
-
-func (c *client) openAt(ctx context.Context, method string, u *url.URL, body []byte) (*http.Response, error) {
-	path := u.Path
-	request, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, c.url(path, q).String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func (c *client) exec(ctx context.Context, alloc, task string, command []string,
 		return nil, err
 	}
 	path := "/v1/client/allocation/" + alloc + "/exec"
-	u := c.url(path, query{"task": task, "command": string(encoded), "tty": strconv.FormatBool(tty)})
+	u := c.url(path, query{"task": {task}, "command": {string(encoded)}, "tty": {strconv.FormatBool(tty)}})
 	u.Scheme = map[string]string{"http": "ws", "https": "wss"}[u.Scheme]
 	dialer := websocket.Dialer{Proxy: c.proxy, HandshakeTimeout: requestTimeout, NetDialTLSContext: c.tls.DialTLS}
 	conn, answer, err := dialer.DialContext(ctx, u.String(), c.header(ctx))

@@ -101,7 +101,7 @@ type logReader struct {
 
 func (l logReader) open(ctx context.Context, kind, origin string, offset int64, follow bool) (io.ReadCloser, error) {
 	answer, err := l.d.client.open(ctx, http.MethodGet, "/v1/client/fs/logs/"+l.alloc, query{
-		"task": l.task, "type": kind, "origin": origin, "offset": strconv.FormatInt(offset, 10), "follow": strconv.FormatBool(follow), "plain": "true",
+		"task": {l.task}, "type": {kind}, "origin": {origin}, "offset": {strconv.FormatInt(offset, 10)}, "follow": {strconv.FormatBool(follow)}, "plain": {"true"},
 	}, nil)
 	if err != nil {
 		return nil, err
