@@ -35,10 +35,7 @@ type limited struct {
 
 // logOptions converts log options to those of the protocol. The API server refuses two combinations of options.
 func logOptions(o api.ContainerLogOpts) wire.LogOptions {
-	out := wire.LogOptions{
-		Tail: o.Tail, LimitBytes: o.LimitBytes, Timestamps: o.Timestamps, Follow: o.Follow, Previous: o.Previous,
-		SinceSeconds: o.SinceSeconds, SinceTime: o.SinceTime,
-	}
+	out := wire.LogOptions(o)
 	if out.Tail != 0 {
 		out.LimitBytes = 0
 	}

@@ -27,11 +27,7 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request) error {
 	if err := s.pods.owns(r.Context(), k); err != nil {
 		return err
 	}
-	o := asked.Options
-	stream, err := s.pods.provider.GetContainerLogs(r.Context(), k.Pod.Namespace, k.Pod.Name, asked.Container, api.ContainerLogOpts{
-		Tail: o.Tail, LimitBytes: o.LimitBytes, Timestamps: o.Timestamps, Follow: o.Follow, Previous: o.Previous,
-		SinceSeconds: o.SinceSeconds, SinceTime: o.SinceTime,
-	})
+	stream, err := s.pods.provider.GetContainerLogs(r.Context(), k.Pod.Namespace, k.Pod.Name, asked.Container, api.ContainerLogOpts(asked.Options))
 	if err != nil {
 		return err
 	}
