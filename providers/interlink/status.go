@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
@@ -63,28 +64,19 @@ func observed(pod *corev1.Pod, said wire.PodStatus, probes bool) podstatus.Pod {
 // ended reports whether nothing of a pod runs any more: its containers have ended, or an init container has
 // failed.
 func ended(pod *corev1.Pod, said wire.PodStatus) bool {
+	of := &corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: said.InitContainers, ContainerStatuses: said.Containers}}
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		if podspec.IsSidecar(c) {
-			continue
-		}
-		if s := find(said.InitContainers, c.Name); s != nil && s.State.Terminated != nil && s.State.Terminated.ExitCode != 0 {
+		if s := service.StateOf(of, c.Name); !podspec.IsSidecar(c) && s != nil && s.State.Terminated != nil && s.State.Terminated.ExitCode != 0 {
 			return true
 		}
 	}
 	for i := range pod.Spec.Containers {
-		if s := find(said.Containers, pod.Spec.Containers[i].Name); s == nil || s.State.Terminated == nil {
+		if s := service.StateOf(of, pod.Spec.Containers[i].Name); s == nil || s.State.Terminated == nil {
 			return false
 		}
 	}
 	return true
-}
-
-func find(list []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
-	if i := slices.IndexFunc(list, func(s corev1.ContainerStatus) bool { return s.Name == name }); i >= 0 {
-		return &list[i]
-	}
-	return nil
 }
 
 // container converts a container status for package podstatus.
