@@ -10,13 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+	kuberecord "k8s.io/client-go/tools/record"
 
-	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
@@ -38,10 +37,10 @@ func newObjects() *objects {
 }
 
 // config returns the configuration for making the provider.
-func (o *objects) config(n *corev1.Node) nodeutil.ProviderConfig {
+func (o *objects) config(n *corev1.Node, events kuberecord.EventRecorder) nodeutil.ProviderConfig {
 	return nodeutil.ProviderConfig{
 		Pods: corev1listers.NewPodLister(o.pods), ConfigMaps: corev1listers.NewConfigMapLister(o.configMaps),
-		Secrets: corev1listers.NewSecretLister(o.secrets), Services: corev1listers.NewServiceLister(o.services), Node: n, Recorder: recorder{},
+		Secrets: corev1listers.NewSecretLister(o.secrets), Services: corev1listers.NewServiceLister(o.services), Node: n, Recorder: events,
 	}
 }
 
@@ -184,26 +183,4 @@ func joined[T any](all []T, of func(T) string) string {
 // PullCredentials implements node.PullCredentials: the protocol does not carry them.
 func (*objects) PullCredentials(context.Context, *corev1.Pod) ([]node.RegistryCredential, error) {
 	return nil, nil
-}
-
-// recorder writes the provider's events about pods to the log, because the protocol has no events.
-type recorder struct{}
-
-// Event implements record.EventRecorder.
-func (recorder) Event(object runtime.Object, _, reason, message string) {
-	l := log.L
-	if pod, ok := object.(*corev1.Pod); ok {
-		l = l.WithField("pod", pod.Namespace+"/"+pod.Name)
-	}
-	l.WithField("reason", reason).Debug(message)
-}
-
-// Eventf implements record.EventRecorder.
-func (r recorder) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
-	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
-}
-
-// AnnotatedEventf implements record.EventRecorder.
-func (r recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
-	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }

@@ -45,7 +45,7 @@ func newServer(t *testing.T, wrap func(nodeutil.Provider) nodeutil.Provider) *se
 		t.Fatal(err)
 	}
 	o := newObjects()
-	config := o.config(&corev1.Node{})
+	config := o.config(&corev1.Node{}, nil)
 	p := &pods{
 		runner: "inprocess", store: kept, objects: o, ctx: t.Context(), all: map[types.UID]*pod{}, busy: map[types.UID]chan struct{}{},
 		provider: inprocess.Open(inprocess.New(t.Context()), inprocess.Objects{ConfigMaps: config.ConfigMaps, Secrets: config.Secrets}),

@@ -24,6 +24,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	kuberecord "k8s.io/client-go/tools/record"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -82,8 +84,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	p := &pods{
 		runner: o.Runner.Name, store: kept, objects: newObjects(), ctx: ctx, all: map[types.UID]*pod{}, busy: map[types.UID]chan struct{}{},
 	}
+	events := kuberecord.NewBroadcaster() // to the log: the protocol has no events
+	defer events.Shutdown()
+	events.StartLogging(log.G(ctx).Debugf)
+	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "interlink-plugin"})
 	p.provider, err = o.Runner.New(ctx, cli.ProviderInput{
-		ProviderConfig: p.objects.config(n), ConfigPath: o.RunnerConfig, NodeName: o.NodeName, OperatingSystem: runtime.GOOS,
+		ProviderConfig: p.objects.config(n, recorder), ConfigPath: o.RunnerConfig, NodeName: o.NodeName, OperatingSystem: runtime.GOOS,
 		InternalIP: "127.0.0.1", KubeClusterDomain: "cluster.local",
 	})
 	if err != nil {
