@@ -37,8 +37,8 @@ type server struct {
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, h := range map[string]func(http.ResponseWriter, *http.Request) error{
-		wire.PathCreate: s.create, wire.PathDelete: s.remove, wire.PathStatus: s.status, wire.PathLogs: s.logs, wire.PathSystemInfo: s.info,
-		wire.PathPing: s.info, wire.PathUpdateCache: s.forget, // of an API server: a virtual node may have none between
+		wire.PathCreate: answered(s.create), wire.PathDelete: answered(s.remove), wire.PathStatus: answered(s.status), wire.PathLogs: s.logs, wire.PathSystemInfo: answered(s.info),
+		wire.PathPing: answered(s.info), wire.PathUpdateCache: s.forget, // of an API server: a virtual node may have none between
 	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			ctx := log.WithLogger(r.Context(), log.G(r.Context()).WithField("session", r.Header.Get(wire.HeaderSession)))
@@ -81,75 +81,73 @@ func code(err error) int {
 	return http.StatusInternalServerError
 }
 
-func answer(w http.ResponseWriter, what any) error {
-	data, err := json.Marshal(what)
-	if err != nil {
-		return err
+// answered returns a handler that sends the result of do in JSON.
+func answered(do func(*http.Request) (any, error)) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		result, err := do(r)
+		if err != nil {
+			return err
+		}
+		data, err := json.Marshal(result)
+		if err != nil {
+			return err
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(data) // Write fails when the caller has gone
+		return nil
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(data) // Write fails when the caller has gone
-	return nil
 }
 
-func (s *server) create(w http.ResponseWriter, r *http.Request) error {
+func (s *server) create(r *http.Request) (any, error) {
 	var raw json.RawMessage
 	if err := decode(r, &raw); err != nil {
-		return err
+		return nil, err
 	}
 	in, err := submitted(raw)
 	if err != nil {
-		return fmt.Errorf("%s: %w", r.URL.Path, err)
+		return nil, fmt.Errorf("%s: %w", r.URL.Path, err)
 	}
-	made, err := s.pods.create(r.Context(), in)
-	if err != nil {
-		return err
-	}
-	return answer(w, made)
+	return s.pods.create(r.Context(), in)
 }
 
-func (s *server) remove(w http.ResponseWriter, r *http.Request) error {
+func (s *server) remove(r *http.Request) (any, error) {
 	pod := &corev1.Pod{}
 	if err := decode(r, pod); err != nil {
-		return err
+		return nil, err
 	}
-	status, err := s.pods.remove(r.Context(), pod)
-	if err != nil {
-		return err
-	}
-	return answer(w, status)
+	return s.pods.remove(r.Context(), pod)
 }
 
-// status answers with the states of pods. A request for no pods is a ping, and the API server passes the answer
-// on.
-func (s *server) status(w http.ResponseWriter, r *http.Request) error {
+// status returns the states of pods. A request for no pods is a ping, and the API server passes the answer on.
+func (s *server) status(r *http.Request) (any, error) {
 	var asked []*corev1.Pod
 	if err := decode(r, &asked); err != nil {
-		return err
+		return nil, err
 	}
 	if len(asked) == 0 {
-		return s.info(w, r)
+		return s.info(r)
 	}
 	if _, reports := s.pods.provider.(node.PodNotifier); !reports {
 		if err := s.pods.refresh(r.Context()); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := s.pods.unsure(asked); err != nil {
-		return err
+		return nil, err
 	}
-	return answer(w, s.pods.statuses(asked))
+	return s.pods.statuses(asked), nil
 }
 
-// info answers with the resources of the provider, or with the reason why they are unavailable now.
-func (s *server) info(w http.ResponseWriter, r *http.Request) error {
+// info returns the resources of the provider, or the reason why they are unavailable now.
+func (s *server) info(r *http.Request) (any, error) {
 	if p, ok := s.pods.provider.(node.NodeProvider); ok {
 		if err := p.Ping(r.Context()); err != nil {
-			return fmt.Errorf("provider %s: %w", s.pods.runner, err)
+			return nil, fmt.Errorf("provider %s: %w", s.pods.runner, err)
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return answer(w, wire.Ping{Status: "ok", Resources: resources(s.node.Status.Allocatable)})
+	return wire.Ping{Status: "ok", Resources: resources(s.node.Status.Allocatable)}, nil
 }
 
 // forget does nothing: the plugin reports the current state and remembers no answers.
