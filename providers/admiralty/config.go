@@ -99,7 +99,7 @@ func (c Config) Complete(nodeName string) (Config, error) {
 		c.Object = ObjectPod
 	}
 	if c.Constraints == nil {
-		c.Constraints = []string{fieldNodeSelector, fieldAffinity}
+		c.Constraints = []string{remotecluster.FieldNodeSelector, remotecluster.FieldAffinity}
 	}
 	if err := c.checkConfig(); err != nil {
 		return c, fmt.Errorf("admiralty provider: %w", err)
@@ -128,10 +128,8 @@ func (c Config) checkConfig() error {
 			return fmt.Errorf("namespaces: %s: %q: %s", home, remote, problems[0])
 		}
 	}
-	for _, field := range c.Constraints {
-		if !slices.Contains([]string{fieldNodeSelector, fieldAffinity, fieldTolerations}, field) {
-			return fmt.Errorf("constraints: %q: want %s, %s or %s", field, fieldNodeSelector, fieldAffinity, fieldTolerations)
-		}
+	if err := c.constraints().CheckAllowed(); err != nil {
+		return err
 	}
 	for name, quantity := range c.Capacity {
 		if quantity.Sign() < 0 {

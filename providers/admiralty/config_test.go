@@ -51,20 +51,20 @@ func TestConstraints(t *testing.T) {
 	pod := func(says string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationConstraints: says}}}
 	}
-	if got, err := c.podPlacement(pod("")); err != nil || got.NodeSelector["pool"] != "bursts" {
+	if got, err := c.PlacePod(pod("")); err != nil || got.NodeSelector["pool"] != "bursts" {
 		t.Errorf("a pod that says nothing: got %v, %v", got, err)
 	}
-	got, err := c.podPlacement(pod(`{"nodeSelector":{"disk":"ssd"}}`))
+	got, err := c.PlacePod(pod(`{"nodeSelector":{"disk":"ssd"}}`))
 	if err != nil || got.NodeSelector["disk"] != "ssd" || got.NodeSelector["pool"] != "" || len(got.Tolerations) != 1 {
 		t.Errorf("a pod that selects nodes: got %v, %v", got, err)
 	}
 	for _, refused := range []string{`{"tolerations":[{"operator":"Exists"}]}`, `{"nodeName":"n"}`, `no JSON`} {
-		if _, err := c.podPlacement(pod(refused)); !errdefs.IsInvalidInput(err) {
+		if _, err := c.PlacePod(pod(refused)); !errdefs.IsInvalidInput(err) {
 			t.Errorf("%s: got %v, want an error of the kind invalid-input", refused, err)
 		}
 	}
-	c.Constraints = append(c.Constraints, fieldTolerations)
-	if got, err := c.podPlacement(pod(`{"tolerations":[{"operator":"Exists"}]}`)); err != nil || got.Tolerations[0].Operator != corev1.TolerationOpExists {
+	c.Constraints = append(c.Constraints, remotecluster.FieldTolerations)
+	if got, err := c.PlacePod(pod(`{"tolerations":[{"operator":"Exists"}]}`)); err != nil || got.Tolerations[0].Operator != corev1.TolerationOpExists {
 		t.Errorf("tolerations that are allowed: got %v, %v", got, err)
 	}
 }

@@ -41,7 +41,7 @@ func Provider() cli.Provider {
 		},
 		Check: func(path string) (func(*corev1.Pod) error, error) {
 			config, err := LoadConfig(path)
-			return remotecluster.Config{Place: config.podPlacement}.Check, err
+			return remotecluster.Config{Place: config.PlacePod}.Check, err
 		},
 	}
 }
@@ -78,7 +78,7 @@ func newProvider(in cli.ProviderInput, config Config, access *rest.Config) (*pro
 	cluster, err := remotecluster.New(remotecluster.Config{
 		Home: remotecluster.Home{Cluster: config.ClusterName, Node: in.Node.Name}, REST: access,
 		Namespace: config.Namespace, Namespaces: config.Namespaces, ServiceAccount: config.ServiceAccount,
-		Place: config.podPlacement, Owner: config.ownerKind(), Annotations: config.showsAnnotation, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed,
+		Place: config.PlacePod, Owner: config.ownerKind(), Annotations: config.showsAnnotation, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed,
 		Claim: true, Recorder: in.Recorder, RefreshEvery: config.refreshEvery,
 	})
 	if err != nil {

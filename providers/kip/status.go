@@ -11,6 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/pack"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 )
 
@@ -54,7 +55,7 @@ func statusOf(pod *corev1.Pod, i instance) corev1.PodStatus {
 			reason, message = reasonNodeLost, "its machine has ended"
 		}
 		return podstatus.Status(pod, podstatus.Pod{
-			StartedAt: i.Created, Ended: true, Failed: true, Reason: reason, Message: message, IPs: i.ips(), Containers: cut(pod, i.said, message),
+			StartedAt: i.Created, Ended: true, Failed: true, Reason: reason, Message: message, IPs: i.ips(), Containers: pack.CutStatus(lastStatus(pod, i.said), message),
 		})
 	case i.said != nil:
 		return believed(pod, i)
@@ -103,30 +104,10 @@ func ofContainers(all []corev1.ContainerStatus, of []corev1.Container) []corev1.
 	})
 }
 
-// cut returns the containers of a pod that ended without a final status.
-func cut(pod *corev1.Pod, said *podjob.Status, message string) (all []podstatus.Container) {
-	last := pod.Status
-	if said != nil {
-		last = said.Pod
+// lastStatus returns the newest known status of a pod.
+func lastStatus(pod *corev1.Pod, said *podjob.Status) corev1.PodStatus {
+	if said == nil {
+		return pod.Status
 	}
-	for _, s := range slices.Concat(last.InitContainerStatuses, last.ContainerStatuses) {
-		c := podstatus.Container{Name: s.Name, Restarts: s.RestartCount, Image: s.Image, ImageID: s.ImageID, Last: runOf(s.LastTerminationState.Terminated)}
-		switch {
-		case s.State.Terminated != nil:
-			c.State, c.Run = podstatus.Exited, *runOf(s.State.Terminated)
-		case s.State.Running != nil:
-			c.State, c.Run = podstatus.Exited, podstatus.Run{ID: s.ContainerID, StartedAt: s.State.Running.StartedAt.Time, Message: message}
-		}
-		all = append(all, c)
-	}
-	return all
-}
-
-func runOf(t *corev1.ContainerStateTerminated) *podstatus.Run {
-	if t == nil {
-		return nil
-	}
-	return &podstatus.Run{
-		ID: t.ContainerID, StartedAt: t.StartedAt.Time, FinishedAt: t.FinishedAt.Time, ExitCode: new(t.ExitCode), Reason: t.Reason, Message: t.Message,
-	}
+	return said.Pod
 }

@@ -109,12 +109,10 @@ func (c Config) completeConfig() (Config, error) {
 		}
 	}
 	if c.ClusterSelector == nil {
-		c.ClusterSelector = []string{fieldNodeSelector, fieldAffinity, fieldTolerations}
+		c.ClusterSelector = []string{remotecluster.FieldNodeSelector, remotecluster.FieldAffinity, remotecluster.FieldTolerations}
 	}
-	for _, field := range c.ClusterSelector {
-		if !slices.Contains([]string{fieldNodeSelector, fieldAffinity, fieldTolerations}, field) {
-			return c, fmt.Errorf("tensilekube provider: clusterSelector: %q: want %s, %s or %s", field, fieldNodeSelector, fieldAffinity, fieldTolerations)
-		}
+	if err := c.selector().CheckAllowed(); err != nil {
+		return c, fmt.Errorf("tensilekube provider: %w", err)
 	}
 	for name, quantity := range c.Capacity {
 		if quantity.Sign() < 0 {

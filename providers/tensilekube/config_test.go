@@ -63,7 +63,7 @@ func TestClusterSelector(t *testing.T) {
 			t.Errorf("%s: got %v, want an error of the kind invalid-input", refused, err)
 		}
 	}
-	c.ClusterSelector = []string{fieldNodeSelector, fieldAffinity}
+	c.ClusterSelector = []string{remotecluster.FieldNodeSelector, remotecluster.FieldAffinity}
 	if _, err := c.podPlacement(pod(`{"tolerations":[{"operator":"Exists"}]}`)); !errdefs.IsInvalidInput(err) {
 		t.Errorf("tolerations that are not allowed: got %v, want an error of the kind invalid-input", err)
 	}

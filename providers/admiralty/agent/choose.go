@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/admiralty"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
@@ -76,7 +75,7 @@ func (c *candidate) takePod(pod *corev1.Pod, there map[types.UID]bool) {
 
 // podPlacement returns where a pod may run in the target.
 func (c *candidate) podPlacement(pod *corev1.Pod) (remotecluster.Placement, error) {
-	return admiralty.Place(pod, c.target.provider.Placement, c.target.provider.Constraints)
+	return c.target.provider.PlacePod(pod)
 }
 
 // fitPod returns how much would be left at the target after the pod, as a share of the best node there. If no node

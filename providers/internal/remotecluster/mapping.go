@@ -18,17 +18,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Placement selects nodes of the remote cluster for a pod. It replaces the pod's own constraints, which are for
-// nodes of the home cluster.
-type Placement struct {
-	NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
-	Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
-	Affinity     *corev1.Affinity    `json:"affinity,omitempty"`
-	// OwnAffinity is true if Affinity is from the pod, and not from the configuration. It then refers to pods of
-	// its home namespace.
-	OwnAffinity bool `json:"-"`
-}
-
 // Target has the other inputs of Translate.
 type Target struct {
 	Home Home

@@ -3,19 +3,26 @@
 package pack
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// Cut returns the containers of a pod without a last status, from the status before. message is for the running
-// containers.
-func Cut(said *podjob.Status, message string) (all []podstatus.Container) {
+// Cut is CutStatus for the last status that the job wrote. A nil status has no containers: none of them ran, as far as is known.
+func Cut(said *podjob.Status, message string) []podstatus.Container {
 	if said == nil {
-		return nil // none of them ran, as far as is known
+		return nil
 	}
-	for _, s := range append(append([]corev1.ContainerStatus{}, said.Pod.InitContainerStatuses...), said.Pod.ContainerStatuses...) {
+	return CutStatus(said.Pod, message)
+}
+
+// CutStatus returns the containers of a pod that ended without a final status, from its last status. message is for the running
+// containers.
+func CutStatus(last corev1.PodStatus, message string) (all []podstatus.Container) {
+	for _, s := range slices.Concat(last.InitContainerStatuses, last.ContainerStatuses) {
 		c := podstatus.Container{Name: s.Name, Restarts: s.RestartCount, Image: s.Image, ImageID: s.ImageID, Last: runOf(s.LastTerminationState.Terminated)}
 		switch {
 		case s.State.Terminated != nil:
