@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes what is generated from the protocol of plugins: Go beside it, Python in examples/plugin-python and for new plugins.
+# Writes what is generated from the protocol of plugins: Go beside it, Python for new plugins, to which examples/plugin-python has a link.
 # It needs protoc 3.21, as Debian's protobuf-compiler has it: what another one writes for Python does not run with Debian's
 # runtime. The plugins for Go are pinned in providerrpc/go.mod.
 set -euo pipefail
@@ -18,6 +18,4 @@ proto=proto/virtualkubelet/provider/v1
 PATH=$tools:$PATH protoc -I proto --go_out=proto --go_opt=paths=source_relative \
   --go-grpc_out=proto --go-grpc_opt=paths=source_relative virtualkubelet/provider/v1/provider.proto
 protoc -I "$proto" --python_out="$tools" provider.proto
-for python in ../examples/plugin-python ../cmd/virtual-kubelet/internal/scaffold/python; do
-  { echo '# SPDX-License-Identifier: Apache-2.0'; cat "$tools/provider_pb2.py"; } >"$python/provider_pb2.py"
-done
+{ echo '# SPDX-License-Identifier: Apache-2.0'; cat "$tools/provider_pb2.py"; } >../cmd/virtual-kubelet/internal/scaffold/python/provider_pb2.py

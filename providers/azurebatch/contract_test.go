@@ -7,14 +7,9 @@ package azurebatch
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -26,7 +21,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/podjobtest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
 // TestContract runs the contract of providers on an emulator of Azure Batch, whose tasks are the real program.
@@ -34,27 +28,20 @@ func TestContract(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("tasks run as root: run the test as root, as CI does")
 	}
-	path := podjobtest.Program(t)
-	providertest.Run(t, providertest.Harness{
-		Backend: backend,
-		Container: func(_ *corev1.Pod, k *corev1.Container, p program.Program) error {
-			k.Image, k.Command, k.Args = "programs", []string{path}, p.Args()
-			return nil
-		},
-		Command:  func(p program.Program) ([]string, error) { return append([]string{path}, p.Args()...), nil },
-		Patience: time.Minute, Every: 50 * time.Millisecond, Parallel: 6, Many: 8,
-		Subject: providertest.Subject{Provider: "azurebatch", Backend: "an emulator of Azure Batch on one machine; containers are programs of it, as root"},
-		Except: map[string]string{
-			"settings/limits": "nothing on a machine of the pool keeps limits; TestSlots has how pods share machines",
-			"exec/terminal":   "a command in a job has no terminal",
-			"stats/summary":   "what tasks use is not told by Batch",
-		},
-		Unproven: map[capability.Feature]string{
-			capability.ContainerLimits: "nothing on a machine of the pool keeps them",
-			capability.HostPorts:       "a container has the ports of its machine; port-forward/both-ways connects with one there",
-			capability.TokenVolumes:    "no check of the contract has tokens; TestNoSecretInTask has one",
-		},
-	})
+	h := podjobtest.Harness(t)
+	h.Backend = backend
+	h.Subject = providertest.Subject{Provider: "azurebatch", Backend: "an emulator of Azure Batch on one machine; containers are programs of it, as root"}
+	h.Except = map[string]string{
+		"settings/limits": "nothing on a machine of the pool keeps limits; TestSlots has how pods share machines",
+		"exec/terminal":   "a command in a job has no terminal",
+		"stats/summary":   "what tasks use is not told by Batch",
+	}
+	h.Unproven = map[capability.Feature]string{
+		capability.ContainerLimits: "nothing on a machine of the pool keeps them",
+		capability.HostPorts:       "a container has the ports of its machine; port-forward/both-ways connects with one there",
+		capability.TokenVolumes:    "no check of the contract has tokens; TestNoSecretInTask has one",
+	}
+	providertest.Run(t, h)
 }
 
 // backend is Batch for one check.
@@ -102,7 +89,7 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 				}
 			}
 			if state, _ := c.State(taskID(pod.UID)); state == "" { // its blobs may be removed before its process ends
-				if _, err := containerOf(c.processes.PID(taskID(pod.UID))); err != nil {
+				if _, err := podjobtest.FindContainer(c.processes.PID(taskID(pod.UID))); err != nil {
 					return 0, nil //nolint:nilerr // it has ended
 				}
 			}
@@ -121,28 +108,7 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 		LoseAnswer: func() { c.front.Break(emulator.Fault{Operations: []string{"CreateTask"}, Times: 1, Lose: true}) },
 		Lose:       func(pod *corev1.Pod) error { return c.RemoveTask(taskID(pod.UID)) },
 		Kill: func(pod *corev1.Pod, _ string) error {
-			container, err := containerOf(c.processes.PID(taskID(pod.UID)))
-			if err != nil {
-				return err
-			}
-			return syscall.Kill(container, syscall.SIGKILL)
+			return podjobtest.KillContainer(c.processes.PID(taskID(pod.UID)))
 		},
 	}, nil
-}
-
-// containerOf returns the process ID of the only container of a pod: the child of the program of its task that runs the program of the contract.
-func containerOf(pid int) (int, error) {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, path := range lists {
-		data, _ := os.ReadFile(path)
-		for _, child := range strings.Fields(string(data)) {
-			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
-			program, _, _ := strings.Cut(string(line), "\x00")
-			if filepath.Base(program) != podjobtest.ProgramName {
-				continue
-			}
-			return strconv.Atoi(child)
-		}
-	}
-	return 0, fmt.Errorf("no container of process %d runs", pid)
 }

@@ -8,10 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
@@ -22,11 +18,8 @@ import (
 func TestTwoHomesOfOneName(t *testing.T) {
 	c := startCloud(t, remotetest.StartWorker(t, testapi.Start(t)), API20)
 	first, second := newHome(t, c, "twin"), newHome(t, c, "twin")
-	for h, uid := range map[*home]types.UID{first: "first", second: "second"} {
-		if err := h.Services.Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", UID: uid}}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	first.Identify("first")
+	second.Identify("second")
 	p, stop := first.start()
 	pod := first.Pod("default", "web", program.Program{Stay: program.Forever})
 	first.Create(p, pod)

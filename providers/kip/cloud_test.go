@@ -7,21 +7,16 @@ package kip
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/podjobtest"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine/machinetest"
@@ -142,29 +137,4 @@ func (p *processes) status(id string) (s podjob.Status) {
 func (p *processes) close() {
 	p.cloud.Close()
 	_ = os.RemoveAll(p.dir)
-}
-
-// killContainer kills the only container of a machine's pod.
-func (p *processes) killContainer(id string) error {
-	pid := p.pid(id)
-	if pid == 0 {
-		return errors.New("the machine does not run")
-	}
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, path := range lists {
-		data, _ := os.ReadFile(path)
-		for _, child := range strings.Fields(string(data)) {
-			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
-			program, _, _ := strings.Cut(string(line), "\x00")
-			if filepath.Base(program) != podjobtest.ProgramName {
-				continue
-			}
-			n, err := strconv.Atoi(child)
-			if err != nil {
-				return err
-			}
-			return syscall.Kill(n, syscall.SIGKILL)
-		}
-	}
-	return fmt.Errorf("no container of machine %s runs", id)
 }

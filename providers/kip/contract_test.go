@@ -23,7 +23,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine/machinetest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
 // TestContract runs the provider contract on a simulated cloud. Its machines are processes with the real agent.
@@ -31,27 +30,20 @@ func TestContract(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("agents run as root: run the test as root, as CI does")
 	}
-	path := podjobtest.Program(t)
-	providertest.Run(t, providertest.Harness{
-		Backend: backend,
-		Container: func(_ *corev1.Pod, k *corev1.Container, p program.Program) error {
-			k.Image, k.Command, k.Args = "programs", []string{path}, p.Args()
-			return nil
-		},
-		Command:  func(p program.Program) ([]string, error) { return append([]string{path}, p.Args()...), nil },
-		Patience: time.Minute, Every: 50 * time.Millisecond, Parallel: 6, Many: 8,
-		Subject: providertest.Subject{Provider: "kip", Backend: "a simulated cloud whose machines are processes with the real agent; containers are programs of this machine, as root"},
-		Except: map[string]string{
-			"exec/terminal":   "a command in a machine has no terminal; TestTerminalIsRefused",
-			"stats/summary":   "the process of a test is not a machine that could be measured",
-			"settings/limits": "the kernel of a machine keeps limits; TestContainerWithTooMuchMemoryIsKilledAlone of the driver qemu",
-		},
-		Unproven: map[capability.Feature]string{
-			capability.ContainerLimits: "the kernel of a machine keeps them; TestContainerWithTooMuchMemoryIsKilledAlone of the driver qemu",
-			capability.HostPorts:       "a container has the ports of its machine; port-forward/both-ways connects with one there",
-			capability.TokenVolumes:    "no check of the contract has tokens",
-		},
-	})
+	h := podjobtest.Harness(t)
+	h.Backend = backend
+	h.Subject = providertest.Subject{Provider: "kip", Backend: "a simulated cloud whose machines are processes with the real agent; containers are programs of this machine, as root"}
+	h.Except = map[string]string{
+		"exec/terminal":   "a command in a machine has no terminal; TestTerminalIsRefused",
+		"stats/summary":   "the process of a test is not a machine that could be measured",
+		"settings/limits": "the kernel of a machine keeps limits; TestContainerWithTooMuchMemoryIsKilledAlone of the driver qemu",
+	}
+	h.Unproven = map[capability.Feature]string{
+		capability.ContainerLimits: "the kernel of a machine keeps them; TestContainerWithTooMuchMemoryIsKilledAlone of the driver qemu",
+		capability.HostPorts:       "a container has the ports of its machine; port-forward/both-ways connects with one there",
+		capability.TokenVolumes:    "no check of the contract has tokens",
+	}
+	providertest.Run(t, h)
 }
 
 // testConfig returns a configuration with two sizes.
@@ -127,6 +119,6 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 			p.cloud.Terminate(id, "Terminated")
 			return nil
 		},
-		Kill: func(pod *corev1.Pod, _ string) error { return p.killContainer(machineOf(pod)) },
+		Kill: func(pod *corev1.Pod, _ string) error { return podjobtest.KillContainer(p.pid(machineOf(pod))) },
 	}, nil
 }

@@ -7,20 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
-
-// isHome gives a home cluster its identity.
-func (u *home) isHome(uid types.UID) {
-	u.Helper()
-	if err := u.Services.Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", UID: uid}}); err != nil {
-		u.Fatal(err)
-	}
-}
 
 // TestTwoHomesOfOneName has a second home cluster with the same clusterName and node name as the first one.
 // While the first one has pods in the remote cluster, the second one is refused before it does anything.
@@ -29,8 +17,8 @@ func TestTwoHomesOfOneName(t *testing.T) {
 	name := "twin-" + w.API.NodeName(t)
 	first, second := newHome(t, w, name, "vk-0"), newHome(t, w, name, "vk-0")
 	second.config.Namespaces = first.config.Namespaces
-	first.isHome("first")
-	second.isHome("second")
+	first.Identify("first")
+	second.Identify("second")
 	p, stop := first.start()
 	pod := first.Pod("default", "web", stays())
 	first.Create(p, pod)
@@ -59,7 +47,7 @@ func TestTwoHomesOfOneName(t *testing.T) {
 	// Its Service is made again: the first home is known by its pods, and writes nothing.
 	stop()
 	first.line.Writes()
-	first.isHome("made-anew")
+	first.Identify("made-anew")
 	p, _ = first.start()
 	if list, err := p.GetPods(t.Context()); err != nil || len(list) != 1 {
 		t.Errorf("with another Service kubernetes the first sees %d pods (%v), want its own", len(list), err)

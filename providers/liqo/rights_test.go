@@ -32,9 +32,7 @@ func TestLeastRights(t *testing.T) {
 	u.config.Capacity = nil // nodes and all pods are read, too
 	u.asTheReadmeSays()
 	u.Put("default", "objects", "one")
-	if err := u.Services.Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", UID: "another"}}); err != nil {
-		t.Fatal(err)
-	}
+	u.Identify("another")
 	p, _ := u.start()
 	pod := withObjects(u.Pod("default", "web", program.Program{Print: []string{"hello"}, Listen: 18080, Stay: program.Forever}))
 	u.Create(p, pod)

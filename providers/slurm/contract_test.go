@@ -28,33 +28,26 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
 // TestContract runs the contract of providers on a real Slurm.
 func TestContract(t *testing.T) {
 	c := slurmtest.Start(t, slurmtest.Options{})
-	path := podjobtest.Program(t)
-	providertest.Run(t, providertest.Harness{
-		Backend: func(_ context.Context, env providertest.Env) (*providertest.Backend, error) { return backend(c, env) },
-		Container: func(_ *corev1.Pod, k *corev1.Container, p program.Program) error {
-			k.Image, k.Command, k.Args = "programs", []string{path}, p.Args()
-			return nil
-		},
-		Command:  func(p program.Program) ([]string, error) { return append([]string{path}, p.Args()...), nil },
-		Patience: time.Minute, Every: 50 * time.Millisecond, Parallel: 8, Many: 8,
-		Subject: providertest.Subject{Provider: "slurm", Backend: "Slurm 22.05 with two nodes on one machine; containers are programs of it, as root"},
-		Except: map[string]string{
-			"settings/limits": "the cgroups of Slurm keep limits, and this cluster has none; TestSubmission has what is asked for",
-			"exec/terminal":   "a command in a job has no terminal; TestTerminalIsRefused",
-			"stats/summary":   "what jobs use is in Slurm's accounting; TestStatisticsAreOfNoPod",
-		},
-		Unproven: map[capability.Feature]string{
-			capability.ContainerLimits: "the cgroups of Slurm keep them, and this cluster has none",
-			capability.HostPorts:       "a container has the ports of the job's node; port-forward/both-ways connects with one there",
-			capability.TokenVolumes:    "no check of the contract has tokens; TestSecretsStayInFiles reads one in a job",
-		},
-	})
+	h := podjobtest.Harness(t)
+	h.Backend = func(_ context.Context, env providertest.Env) (*providertest.Backend, error) { return backend(c, env) }
+	h.Parallel = 8
+	h.Subject = providertest.Subject{Provider: "slurm", Backend: "Slurm 22.05 with two nodes on one machine; containers are programs of it, as root"}
+	h.Except = map[string]string{
+		"settings/limits": "the cgroups of Slurm keep limits, and this cluster has none; TestSubmission has what is asked for",
+		"exec/terminal":   "a command in a job has no terminal; TestTerminalIsRefused",
+		"stats/summary":   "what jobs use is in Slurm's accounting; TestStatisticsAreOfNoPod",
+	}
+	h.Unproven = map[capability.Feature]string{
+		capability.ContainerLimits: "the cgroups of Slurm keep them, and this cluster has none",
+		capability.HostPorts:       "a container has the ports of the job's node; port-forward/both-ways connects with one there",
+		capability.TokenVolumes:    "no check of the contract has tokens; TestSecretsStayInFiles reads one in a job",
+	}
+	providertest.Run(t, h)
 }
 
 // testConfig returns the configuration of a provider on a test cluster.
@@ -156,23 +149,7 @@ func killContainer(uid string) error {
 	if err != nil {
 		return err
 	}
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, path := range lists {
-		data, _ := os.ReadFile(path)
-		for _, child := range strings.Fields(string(data)) {
-			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
-			program, _, _ := strings.Cut(string(line), "\x00")
-			if filepath.Base(program) != podjobtest.ProgramName {
-				continue
-			}
-			id, err := strconv.Atoi(child)
-			if err != nil {
-				return err
-			}
-			return syscall.Kill(id, syscall.SIGKILL)
-		}
-	}
-	return fmt.Errorf("no container of pod %s runs", uid)
+	return podjobtest.KillContainer(pid)
 }
 
 // supervisor returns the process that runs a pod in its job.

@@ -7,20 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
-
-// isHome gives an upper cluster its identity.
-func (u *upper) isHome(uid types.UID) {
-	u.Helper()
-	if err := u.Services.Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", UID: uid}}); err != nil {
-		u.Fatal(err)
-	}
-}
 
 // TestTwoUpperClustersOfOneName has a second upper cluster with the same name, and a node of the same name. It
 // is refused before it does anything, and the pods of the first one stay.
@@ -30,8 +18,8 @@ func TestTwoUpperClustersOfOneName(t *testing.T) {
 		name := "twin-" + w.API.NodeName(t)
 		first, second := newUpper(t, w, name, "vk-0"), newUpper(t, w, name, "vk-0")
 		first.config.Namespace, second.config.Namespace = where, where
-		first.isHome("first")
-		second.isHome("second")
+		first.Identify("first")
+		second.Identify("second")
 		p, stop := first.start()
 		pod := first.Pod("default", "web", stays())
 		first.Create(p, pod)
@@ -71,7 +59,7 @@ func TestTwoUpperClustersOfOneName(t *testing.T) {
 
 		// Its Service is made again: the first cluster is known by its pods, and writes nothing.
 		stop()
-		first.isHome("made-anew")
+		first.Identify("made-anew")
 		p, _ = first.start()
 		if list, err := p.GetPods(t.Context()); err != nil || len(list) != 1 {
 			t.Errorf("with another Service kubernetes the first sees %d pods (%v), want its own", len(list), err)

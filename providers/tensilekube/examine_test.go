@@ -59,7 +59,7 @@ func TestExamineNamesWhatIsMissing(t *testing.T) {
 	u := newUpper(t, w, "examined", "vk-0")
 	u.config.Capacity, u.config.StorageClasses = nil, map[string]string{"a": "b"}
 	u.asTheReadmeSays()
-	u.isHome("another")
+	u.Identify("another")
 	p := u.make()
 	u.Until("all rights are seen", func() (bool, string) { err := p.Examine(t.Context()); return err == nil, fmt.Sprint(err) })
 	roles := w.API.Client.RbacV1().ClusterRoles()

@@ -34,7 +34,7 @@ func TestLeastRights(t *testing.T) {
 	u.config.Capacity = nil // nodes and all pods are read, too
 	u.asTheReadmeSays()
 	u.Put("default", "objects", "one")
-	u.isHome("another")
+	u.Identify("another")
 	p, _ := u.start()
 	pod := withObjects(u.Pod("default", "web", program.Program{Print: []string{"hello"}, Listen: 18080, Stay: program.Forever}))
 	u.Create(p, pod)
@@ -101,7 +101,7 @@ func TestOneNamespace(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "one-namespace", "vk-0")
 	u.config.Namespace = w.API.Namespace(t)
-	u.isHome("another")
+	u.Identify("another")
 	user := w.API.NodeName(t)
 	var rules []rbacv1.PolicyRule
 	for _, rule := range remotetest.ReadmeRules(t, "README.md", "virtual-kubelet-tensilekube") {

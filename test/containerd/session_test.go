@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testlog"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testterminal"
 )
 
 // user is a user of kubectl who prefers one protocol.
@@ -68,7 +69,7 @@ func (u user) open(args ...string) *session {
 func (u user) openTerminal(args ...string) *session {
 	u.Helper()
 	s := u.session(args)
-	master, slave, err := newTerminal()
+	master, slave, err := testterminal.Open()
 	if err != nil {
 		u.Skipf("this test needs a terminal: %v", err)
 	}
@@ -173,22 +174,4 @@ func (s *session) awaitSize(size string) {
 		got := s.out.String()
 		return strings.Contains(got, size+"\r\n"), got
 	})
-}
-
-// newTerminal opens both sides of a new pseudo-terminal.
-func newTerminal() (master, slave *os.File, err error) {
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("open /dev/ptmx: %w", err)
-	}
-	if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err == nil {
-		var number uint32
-		if number, err = unix.IoctlGetUint32(fd, unix.TIOCGPTN); err == nil {
-			slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-		}
-	}
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("open a terminal: %w", err), unix.Close(fd))
-	}
-	return os.NewFile(uintptr(fd), "terminal"), slave, nil
 }

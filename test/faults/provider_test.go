@@ -4,19 +4,14 @@ package faults
 
 import (
 	"context"
-	"io"
 	"sync"
 	"testing"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
-	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
@@ -98,7 +93,7 @@ func (c *calls) await(t *testing.T, what string, done func() bool) {
 // provider is a complete provider with a backend in memory. It records a changing call after the call is done.
 type provider struct {
 	memory.Notifying
-	noRequests
+	memory.NoRequests
 	calls *calls
 }
 
@@ -119,33 +114,4 @@ func (p provider) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 func (p provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	defer p.calls.add("delete", pod)
 	return p.Backend.DeletePod(ctx, pod)
-}
-
-// noRequests answers no requests to the node's server.
-type noRequests struct{}
-
-var errNoRequests = errdefs.InvalidInput("the backend of this test answers no requests")
-
-func (noRequests) GetContainerLogs(context.Context, string, string, string, api.ContainerLogOpts) (io.ReadCloser, error) {
-	return nil, errNoRequests
-}
-
-func (noRequests) RunInContainer(context.Context, string, string, string, []string, api.AttachIO) error {
-	return errNoRequests
-}
-
-func (noRequests) AttachToContainer(context.Context, string, string, string, api.AttachIO) error {
-	return errNoRequests
-}
-
-func (noRequests) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
-	return nil, errNoRequests
-}
-
-func (noRequests) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) {
-	return nil, errNoRequests
-}
-
-func (noRequests) PortForward(context.Context, string, string, int32, io.ReadWriteCloser) error {
-	return errNoRequests
 }

@@ -12,12 +12,12 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/gorilla/websocket"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
 // session is a program that waits for the streams of its terminal.
@@ -128,55 +128,15 @@ func (s *Server) runSession(w http.ResponseWriter, r *http.Request, id string) {
 			}
 		}
 	}()
+	out, sizes := &emulator.Frames{Conn: conn}, make(chan api.TermSize, 1)
+	sizes <- one.size
 	runner, namespace, name := s.fleet.Runner(s.idOf(one.group))
-	err = runner.RunInContainer(ctx, namespace, name, one.container, []string{one.program}, &streams{in: in, out: &output{conn: conn}, size: one.size})
+	err = runner.RunInContainer(ctx, namespace, name, one.container, []string{one.program}, &emulator.Streams{In: in, Out: out, Terminal: true, Sizes: sizes})
 	if err != nil && ctx.Err() == nil {
 		var code interface{ ExitStatus() int }
 		if !errors.As(err, &code) { // the command did not run
-			_, _ = fmt.Fprintf(&output{conn: conn}, "%v\n", err)
+			_, _ = fmt.Fprintf(out, "%v\n", err)
 		}
 	}
 	_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
-}
-
-// output sends the output of the terminal.
-type output struct {
-	mu   sync.Mutex
-	conn *websocket.Conn
-}
-
-// Write implements io.Writer.
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(b), o.conn.WriteMessage(websocket.BinaryMessage, b)
-}
-
-// Close implements io.Closer.
-func (o *output) Close() error { return nil }
-
-// streams are the streams of a session.
-type streams struct {
-	in   io.Reader
-	out  *output
-	size api.TermSize
-}
-
-// Stdin implements api.AttachIO.
-func (s *streams) Stdin() io.Reader { return s.in }
-
-// Stdout implements api.AttachIO.
-func (s *streams) Stdout() io.WriteCloser { return s.out }
-
-// Stderr implements api.AttachIO: a terminal has one output.
-func (s *streams) Stderr() io.WriteCloser { return nil }
-
-// TTY implements api.AttachIO.
-func (s *streams) TTY() bool { return true }
-
-// Resize implements api.AttachIO: there is only the first size.
-func (s *streams) Resize() <-chan api.TermSize {
-	sizes := make(chan api.TermSize, 1)
-	sizes <- s.size
-	return sizes
 }

@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
 const (
@@ -105,7 +105,7 @@ func (s *Server) openExec(r *http.Request, form url.Values) (object, error) {
 			return nil, newFailure(http.StatusBadRequest, "InvalidParameter", "Sync: not with TTY")
 		}
 		var out bytes.Buffer
-		err := s.run(r.Context(), c, &streams{out: &out, err: &out})
+		err := s.run(r.Context(), c, &emulator.Streams{Out: &out, Err: &out})
 		var exit utilexec.ExitError
 		if err != nil && !errors.As(err, &exit) {
 			return nil, newFailure(http.StatusBadRequest, "IncorrectStatus", "%v", err)
@@ -122,7 +122,7 @@ func (s *Server) openExec(r *http.Request, form url.Values) (object, error) {
 	return object{"WebSocketUri": "wss://" + r.Host + sessionPath + "?s=" + secret, "HttpUrl": "https://" + r.Host + "/terminal?param=" + secret}, nil
 }
 
-func (s *Server) run(ctx context.Context, c *session, to *streams) error {
+func (s *Server) run(ctx context.Context, c *session, to *emulator.Streams) error {
 	runner, ns, name := s.Fleet.Runner(c.group)
 	return runner.RunInContainer(ctx, ns, name, c.container, c.command, to)
 }
@@ -179,19 +179,19 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}()
-	all := &frames{conn: conn}
-	to := &streams{out: all, err: all, tty: c.tty}
+	all := &emulator.Frames{Conn: conn}
+	to := &emulator.Streams{Out: all, Err: all, Terminal: c.tty}
 	if !plain {
-		to.out, to.err = channel{all, channelOutput}, channel{all, channelErrors}
+		to.Out, to.Err = channel{all, channelOutput}, channel{all, channelErrors}
 	}
 	if c.stdin {
-		to.in = in
+		to.In = in
 	}
 	err = s.run(ctx, c, to)
 	var exit utilexec.ExitError
 	switch failed := err != nil && !errors.As(err, &exit); {
 	case failed:
-		_, _ = to.out.Write([]byte(strings.TrimSpace(err.Error()) + "\n"))
+		_, _ = to.Out.Write([]byte(strings.TrimSpace(err.Error()) + "\n"))
 	case !plain:
 		code := 0
 		if err != nil {
@@ -202,25 +202,9 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second))
 }
 
-// frames writes each piece as a message.
-type frames struct {
-	mu   sync.Mutex
-	conn *websocket.Conn
-}
-
-// Write implements io.Writer.
-func (f *frames) Write(data []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.conn.WriteMessage(websocket.BinaryMessage, data); err != nil {
-		return 0, err
-	}
-	return len(data), nil
-}
-
 // channel writes each piece as a message of a channel.
 type channel struct {
-	to   *frames
+	to   *emulator.Frames
 	code byte
 }
 
@@ -228,39 +212,4 @@ type channel struct {
 func (c channel) Write(data []byte) (int, error) {
 	n, err := c.to.Write(append([]byte{c.code}, data...))
 	return max(0, n-1), err
-}
-
-// streams are the streams of a command.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-	tty      bool
-}
-
-type noClose struct{ io.Writer }
-
-func (noClose) Close() error { return nil }
-
-// Stdin implements api.AttachIO.
-func (s *streams) Stdin() io.Reader { return s.in }
-
-// Stdout implements api.AttachIO.
-func (s *streams) Stdout() io.WriteCloser { return noClose{s.out} }
-
-// Stderr implements api.AttachIO.
-func (s *streams) Stderr() io.WriteCloser {
-	if s.tty {
-		return nil
-	}
-	return noClose{s.err}
-}
-
-// TTY implements api.AttachIO.
-func (s *streams) TTY() bool { return s.tty }
-
-// Resize implements api.AttachIO: there are no sizes.
-func (s *streams) Resize() <-chan api.TermSize {
-	sizes := make(chan api.TermSize)
-	close(sizes)
-	return sizes
 }

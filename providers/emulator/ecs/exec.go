@@ -17,6 +17,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
 // channelPath begins the paths of data channels.
@@ -124,7 +125,7 @@ func (s *Server) serveChannel(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	in, typed := io.Pipe()
 	defer in.Close() // Close of a pipe never fails
-	t := &terminal{in: in, sizes: make(chan api.TermSize, 1)}
+	t := &terminal{sizes: make(chan api.TermSize, 1)}
 	t.sizes <- api.TermSize{Width: 80, Height: 24} // the agent's first size
 	defer t.close()
 	keys := make(chan []byte, mostKeys)
@@ -173,10 +174,9 @@ func (s *Server) serveChannel(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.sendPayload(7, []byte(`{"HandshakeTimeToComplete":1000000,"CustomerMessage":""}`))
-	t.out = d
 	runner, namespace, name := s.fleet.Runner(c.task.id)
 	s.countCommands(1)
-	err = runner.RunInContainer(ctx, namespace, name, c.container, c.command, t)
+	err = runner.RunInContainer(ctx, namespace, name, c.container, c.command, &emulator.Streams{In: in, Out: d, Terminal: true, Sizes: t.sizes})
 	s.countCommands(-1)
 	said := ""
 	var exit utilexec.ExitError
@@ -200,34 +200,12 @@ func (s *Server) Commands() int {
 	return s.commands
 }
 
-// terminal is the terminal of a session.
+// terminal has the sizes of the terminal of a session.
 type terminal struct {
-	in  io.Reader
-	out io.Writer
-
 	mu    sync.Mutex
 	over  bool              // guarded by mu; sizes is closed
 	sizes chan api.TermSize // written to with mu held
 }
-
-type noClose struct{ io.Writer }
-
-func (noClose) Close() error { return nil }
-
-// Stdin implements api.AttachIO.
-func (t *terminal) Stdin() io.Reader { return t.in }
-
-// Stdout implements api.AttachIO.
-func (t *terminal) Stdout() io.WriteCloser { return noClose{t.out} }
-
-// Stderr implements api.AttachIO.
-func (t *terminal) Stderr() io.WriteCloser { return nil }
-
-// TTY implements api.AttachIO.
-func (t *terminal) TTY() bool { return true }
-
-// Resize implements api.AttachIO.
-func (t *terminal) Resize() <-chan api.TermSize { return t.sizes }
 
 func (t *terminal) sendSize(data []byte) {
 	var size struct{ Cols, Rows uint16 }

@@ -16,6 +16,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
 // Console is the SSH server for commands in containers. The user is stack.instance.container.client, and the
@@ -115,7 +116,8 @@ func (c *Console) serve(ctx context.Context, conn net.Conn, config *ssh.ServerCo
 func (c *Console) session(ctx context.Context, channel ssh.Channel, requests <-chan *ssh.Request, of map[string]string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	to := &streams{channel: channel, sizes: make(chan api.TermSize, 16)}
+	sizes := make(chan api.TermSize, 16)
+	to := &emulator.Streams{In: channel, Out: channel, Err: channel.Stderr(), Sizes: sizes}
 	for r := range requests {
 		var ok bool
 		switch r.Type {
@@ -126,13 +128,13 @@ func (c *Console) session(ctx context.Context, channel ssh.Channel, requests <-c
 				Modes                        string
 			}
 			ok = ssh.Unmarshal(r.Payload, &pty) == nil
-			to.tty = true
-			to.sizes <- api.TermSize{Width: uint16(pty.Columns), Height: uint16(pty.Rows)}
+			to.Terminal = true
+			sizes <- api.TermSize{Width: uint16(pty.Columns), Height: uint16(pty.Rows)}
 		case "window-change":
 			var size struct{ Columns, Rows, Width, Height uint32 }
 			if ok = ssh.Unmarshal(r.Payload, &size) == nil; ok {
 				select {
-				case to.sizes <- api.TermSize{Width: uint16(size.Columns), Height: uint16(size.Rows)}:
+				case sizes <- api.TermSize{Width: uint16(size.Columns), Height: uint16(size.Rows)}:
 				default:
 				}
 			}
@@ -151,7 +153,7 @@ func (c *Console) session(ctx context.Context, channel ssh.Channel, requests <-c
 }
 
 // run runs a command, and reports its exit code.
-func (c *Console) run(ctx context.Context, channel ssh.Channel, command []string, to *streams, of map[string]string) {
+func (c *Console) run(ctx context.Context, channel ssh.Channel, command []string, to *emulator.Streams, of map[string]string) {
 	defer c.server.opened("sessions", of["group"])()
 	runner, ns, name := c.server.Fleet.Runner(of["group"])
 	err := runner.RunInContainer(ctx, ns, name, of["container"], command, to)
@@ -196,34 +198,3 @@ func words(text string) (all []string) {
 	}
 	return all
 }
-
-// streams are the streams of a command.
-type streams struct {
-	channel ssh.Channel
-	tty     bool
-	sizes   chan api.TermSize
-}
-
-type noClose struct{ io.Writer }
-
-func (noClose) Close() error { return nil }
-
-// Stdin implements api.AttachIO.
-func (s *streams) Stdin() io.Reader { return s.channel }
-
-// Stdout implements api.AttachIO.
-func (s *streams) Stdout() io.WriteCloser { return noClose{s.channel} }
-
-// Stderr implements api.AttachIO.
-func (s *streams) Stderr() io.WriteCloser {
-	if s.tty {
-		return nil
-	}
-	return noClose{s.channel.Stderr()}
-}
-
-// TTY implements api.AttachIO.
-func (s *streams) TTY() bool { return s.tty }
-
-// Resize implements api.AttachIO.
-func (s *streams) Resize() <-chan api.TermSize { return s.sizes }

@@ -12,13 +12,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
 // log is the log of all runs of a container.
@@ -130,7 +130,7 @@ func (s *Server) execute(r *http.Request, rec *record, query url.Values) (object
 	}
 	var out bytes.Buffer
 	ended := make(chan error, 1)
-	go func() { ended <- s.run(s.Context, rec, command, &streams{out: &out, err: &out}) }() // the command continues after the limit
+	go func() { ended <- s.run(s.Context, rec, command, &emulator.Streams{Out: &out, Err: &out}) }() // the command continues after the limit
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -186,7 +186,7 @@ func split(text string) (out []string, err error) {
 }
 
 // run runs a command in the current run of a container.
-func (s *Server) run(ctx context.Context, rec *record, command []string, to *streams) error {
+func (s *Server) run(ctx context.Context, rec *record, command []string, to *emulator.Streams) error {
 	s.mu.Lock()
 	r := rec.last()
 	s.mu.Unlock()
@@ -261,8 +261,8 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 			_, _ = typed.Write(data) // a command that has ended reads no more input
 		}
 	}()
-	all := &frames{conn: conn}
-	to := &streams{in: in, out: all, err: all, tty: !c.attach || c.rec.body["tty"] == true, sizes: c.sizes}
+	all := &emulator.Frames{Conn: conn}
+	to := &emulator.Streams{In: in, Out: all, Err: all, Terminal: !c.attach || c.rec.body["tty"] == true, Sizes: c.sizes}
 	if c.attach {
 		s.mu.Lock()
 		last := c.rec.last()
@@ -277,59 +277,4 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 		_, _ = all.Write([]byte(strings.TrimSpace(err.Error()) + "\r\n"))
 	}
 	_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, "Target closed"), time.Now().Add(time.Second))
-}
-
-// frames writes each piece as a message.
-type frames struct {
-	mu   sync.Mutex
-	conn *websocket.Conn
-}
-
-// Write implements io.Writer.
-func (f *frames) Write(data []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.conn.WriteMessage(websocket.BinaryMessage, data); err != nil {
-		return 0, err
-	}
-	return len(data), nil
-}
-
-// streams are the streams of a command.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-	tty      bool
-	sizes    chan api.TermSize
-}
-
-type noClose struct{ io.Writer }
-
-func (noClose) Close() error { return nil }
-
-// Stdin implements api.AttachIO.
-func (s *streams) Stdin() io.Reader { return s.in }
-
-// Stdout implements api.AttachIO.
-func (s *streams) Stdout() io.WriteCloser { return noClose{s.out} }
-
-// Stderr implements api.AttachIO.
-func (s *streams) Stderr() io.WriteCloser {
-	if s.tty {
-		return nil
-	}
-	return noClose{s.err}
-}
-
-// TTY implements api.AttachIO.
-func (s *streams) TTY() bool { return s.tty }
-
-// Resize implements api.AttachIO.
-func (s *streams) Resize() <-chan api.TermSize {
-	if s.sizes != nil {
-		return s.sizes
-	}
-	none := make(chan api.TermSize)
-	close(none)
-	return none
 }

@@ -187,14 +187,6 @@ func TestGoVersionIsThatOfTheLibrary(t *testing.T) {
 	}
 }
 
-// TestMessagesAreThoseOfTheProtocol: hack/generate-rpc.sh writes both.
-func TestMessagesAreThoseOfTheProtocol(t *testing.T) {
-	const name = "provider_pb2.py"
-	if read(t, filepath.Join("python", name)) != read(t, filepath.Join(tree(t).Tree, "examples", "plugin-python", name)) {
-		t.Errorf("python/%s is not that of examples/plugin-python: make generate-rpc", name)
-	}
-}
-
 var (
 	mark = regexp.MustCompile(`FILL\(([a-z]+)\): `)
 	box  = regexp.MustCompile("(?m)^- \\[ \\] FILL\\(([a-z]+)\\): `([^`]+)`")

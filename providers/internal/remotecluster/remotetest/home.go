@@ -71,6 +71,14 @@ func NewHome(t *testing.T, nodeName string) *Home {
 	}
 }
 
+// Identify gives the cluster its identity, which is the UID of the Service kubernetes.
+func (h *Home) Identify(uid types.UID) {
+	h.Helper()
+	if err := h.Services.Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", UID: uid}}); err != nil {
+		h.Fatal(err)
+	}
+}
+
 // Input returns the input for making a provider.
 func (h *Home) Input() cli.ProviderInput {
 	return cli.ProviderInput{NodeName: h.Node, ProviderConfig: nodeutil.ProviderConfig{

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testlog"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testterminal"
 )
 
 // session is a running kubectl.
@@ -58,7 +59,7 @@ func (s *scenario) openSession(t *testing.T, terminal bool, args ...string) *ses
 	k.cmd.Stdout, k.cmd.Stderr = k.out, k.out
 	read := make(chan struct{})
 	if terminal {
-		master, slave, err := newTerminal()
+		master, slave, err := testterminal.Open()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,22 +132,4 @@ func (k *session) resizeTerminal(lines, columns uint16) {
 	if err := unix.IoctlSetWinsize(int(k.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: lines, Col: columns}); err != nil {
 		k.Fatalf("resize the terminal: %v", err)
 	}
-}
-
-// newTerminal opens both sides of a new pseudo-terminal.
-func newTerminal() (master, slave *os.File, err error) {
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("open /dev/ptmx: %w", err)
-	}
-	if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err == nil {
-		var number uint32
-		if number, err = unix.IoctlGetUint32(fd, unix.TIOCGPTN); err == nil {
-			slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-		}
-	}
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("open a terminal: %w", err), unix.Close(fd))
-	}
-	return os.NewFile(uintptr(fd), "terminal"), slave, nil
 }
