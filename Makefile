@@ -358,11 +358,12 @@ vk-test-set: build $(if $(filter nomad,$(or $(PROVIDER),nomad)),bin/nomad/nomad)
 # How many random schedules of users, faults and restarts every `make test` tries, new ones each time. A failing one is never repeated.
 SCHEDULES ?= 10000
 SEED ?= 0
+KIND ?= mixed
 .PHONY: schedules
-schedules: ## try SCHEDULES=10000 random schedules; SEED=N tries those of N again; a failing one is shrunk
+schedules: ## try SCHEDULES=10000 random schedules; SEED=N tries those of N again; a failing one is shrunk; KIND=nouids, second, authority, drain
 	@seed=$(SEED); [ "$$seed" != 0 ] || seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
-	echo "$(SCHEDULES) schedules, seed $$seed: replay with make schedules SEED=$$seed"; \
-	go test ./node -count=1 -timeout 20m -run '^TestRandomSchedules$$' -rapid.checks=$(SCHEDULES) -rapid.seed=$$seed
+	echo "$(SCHEDULES) schedules, seed $$seed: replay with make schedules KIND=$(KIND) SEED=$$seed"; \
+	go test ./node -count=1 -timeout 20m -run '^TestRandomSchedules$$' -rapid.checks=$(SCHEDULES) -rapid.seed=$$seed -sim.kind=$(KIND)
 
 .PHONY: unit
 unit: ## run the tests that need no API server, with the race detector

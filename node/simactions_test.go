@@ -89,6 +89,22 @@ var simActions = []struct {
 	{"silence", 1, func(w *simWorld, _ simStep) { w.api.Silence() }},
 	{"lag", 2, func(w *simWorld, s simStep) { w.api.Lag(max(0, w.api.Revision()-int64(2*s.Arg)), false) }},
 	{"catch up", 1, func(w *simWorld, _ simStep) { w.api.CatchUp() }},
+
+	{simSecond, 3, func(w *simWorld, s simStep) { w.addSecond(s) }},
+}
+
+// simSecond is the step in which an instance of another UID appears under the name of a running pod.
+const simSecond = "second instance"
+
+func (w *simWorld) addSecond(s simStep) {
+	first := w.backend.Has("d/" + s.pod())
+	if first == nil || first.Status.Phase != corev1.PodRunning || w.plan.KeepsNoUID {
+		return
+	}
+	second := first.DeepCopy()
+	w.uids++
+	second.UID, second.Status = types.UID(fmt.Sprint("x", w.uids)), corev1.PodStatus{}
+	w.backend.Extra(second)
 }
 
 // simVerbs and simMethods are what an Arg chooses.

@@ -29,8 +29,16 @@ func (w *simWorld) judge() (problems []string) {
 		problems = append(problems, "Overlap: "+overlap)
 	}
 	for i := range simPods {
-		if p := w.disagreement(fmt.Sprint("p", i)); p != "" {
+		if p := w.disagreement(fmt.Sprint("p", i)); p != "" && !w.draining {
 			problems = append(problems, "Agreement: "+p)
+		}
+	}
+	for key, n := range countRunning(history) {
+		switch {
+		case n > 1:
+			problems = append(problems, fmt.Sprintf("Second instance: %s runs %d times", key, n))
+		case w.draining:
+			problems = append(problems, fmt.Sprintf("Drain: %s runs", key))
 		}
 	}
 	problems = append(problems, w.createdTwice(history)...)
@@ -45,6 +53,24 @@ func (w *simWorld) judge() (problems []string) {
 	}
 	w.end()
 	return append(problems, w.errs...)
+}
+
+// countRunning returns the number of instances that run in the end, by the name of their pod.
+func countRunning(history ledger.History) map[string]int {
+	keys := map[string]string{} // by instance
+	for i := range history.Ledger {
+		switch e := &history.Ledger[i]; e.Verb {
+		case ledger.Start:
+			keys[e.Instance] = e.Key()
+		case ledger.Stop:
+			delete(keys, e.Instance)
+		}
+	}
+	all := map[string]int{}
+	for _, key := range keys {
+		all[key]++
+	}
+	return all
 }
 
 // kept counts the names of which the backend has only what has ended, and the API server nothing.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,6 +130,11 @@ func (p simNotifier) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
 		}
 	})
 }
+
+// simAuthority is a provider that knows whether its answers are complete.
+type simAuthority struct{ simProvider }
+
+func (a simAuthority) AnswersForAllPods() bool { return !time.Now().Before(a.life.world.lieEnds) }
 
 // simClient is the API server as one life sees it.
 type simClient struct {

@@ -3,6 +3,7 @@
 package node
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,8 @@ type simSchedule struct {
 	PlainErrors bool          // reads of a pod that is not there are errors without a kind
 	ShowsAfter  time.Duration // a new pod is shown so late
 	SaysPending bool          // but is reported as Pending at once
+	Authority   bool          // the provider is a PodAuthority
+	Drains      bool          // the node stops all pods after the steps, while the faults last
 	Steps       []simStep
 }
 
@@ -63,7 +66,8 @@ func (s simStep) String() string {
 func (s simSchedule) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "silent=%v keepsNoUID=%v nodeName=%v lies=%v stopTime=%v exitCode=%d", s.Silent, s.KeepsNoUID, s.NodeName, s.Lies, s.StopTime, s.ExitCode)
-	fmt.Fprintf(&b, " keepsEnded=%v endedFirst=%v plainErrors=%v showsAfter=%v saysPending=%v\n", s.KeepsEnded, s.EndedFirst, s.PlainErrors, s.ShowsAfter, s.SaysPending)
+	fmt.Fprintf(&b, " keepsEnded=%v endedFirst=%v plainErrors=%v showsAfter=%v saysPending=%v authority=%v drains=%v\n",
+		s.KeepsEnded, s.EndedFirst, s.PlainErrors, s.ShowsAfter, s.SaysPending, s.Authority, s.Drains)
 	for _, step := range s.Steps {
 		fmt.Fprintf(&b, "\t%v\n", step)
 	}
@@ -77,22 +81,30 @@ func (s simSchedule) restarts() bool {
 	})
 }
 
-// simNames are the names of all steps; those that happen often are there often.
-var simNames = func() (names []string) {
+// simKind is the kind of schedules: mixed; nouids for backends that keep no UIDs; and, for backends that keep them, second for instances of other UIDs
+// that appear under the names of pods, authority for a PodAuthority, drain for a drain in the middle of the faults.
+var simKind = flag.String("sim.kind", "mixed", "mixed, nouids, second, authority or drain")
+
+// simNames returns the names of all steps; those that happen often are there often.
+func simNames() (names []string) {
 	for _, action := range simActions {
+		if action.name == simSecond && *simKind != "second" {
+			continue
+		}
 		for range action.often {
 			names = append(names, action.name)
 		}
 	}
 	return names
-}()
+}
 
 // drawSchedule draws a schedule. What is drawn first in each list is the simplest,
 // to which rapid shrinks.
 func drawSchedule(t *rapid.T) simSchedule {
+	names := simNames()
 	step := rapid.Custom(func(t *rapid.T) simStep {
 		return simStep{
-			Do:   rapid.SampledFrom(simNames).Draw(t, "do"),
+			Do:   rapid.SampledFrom(names).Draw(t, "do"),
 			Pod:  rapid.IntRange(0, simPods-1).Draw(t, "pod"),
 			Arg:  rapid.IntRange(0, simArgs-1).Draw(t, "arg"),
 			Then: rapid.SampledFrom(simPauses).Draw(t, "then"),
@@ -113,6 +125,16 @@ func drawSchedule(t *rapid.T) simSchedule {
 		ShowsAfter:  rapid.SampledFrom([]time.Duration{0, 0, 0, 0, 5 * time.Second, 20 * time.Second, 45 * time.Second}).Draw(t, "showsAfter"),
 		SaysPending: rapid.Bool().Draw(t, "saysPending"),
 		Steps:       rapid.SliceOfN(step, 1, 25).Draw(t, "steps"),
+	}
+	if *simKind != "mixed" {
+		plan.KeepsNoUID = *simKind == "nouids"
+	}
+	plan.Drains = *simKind == "drain"
+	if *simKind == "authority" {
+		plan.Authority, plan.ShowsAfter, plan.SaysPending = true, 0, false
+		if plan.Lies == listsLie {
+			plan.Lies = noLies // the answers of a PodAuthority are complete, or it says that they are not
+		}
 	}
 	return plan.possible()
 }

@@ -41,6 +41,7 @@ type simWorld struct {
 	lieEnds  time.Time
 	denials  []simSpan // lies that reads tell, too; at most
 	blind    bool      // a lie denies all pods, for longer than one could be missing
+	draining bool      // the daemon was told to stop all pods
 
 	mu       sync.Mutex
 	fail     map[string]int // guarded by mu; by verb: requests that fail
@@ -106,8 +107,17 @@ func (w *simWorld) start() {
 		MissingPodsQuarantine: simQuarantine,
 		PodVisibilityTimeout:  w.visibleWithin(),
 	}
-	if w.plan.Silent {
-		cfg.Provider = simProvider{w.backend, life}
+	provider := simProvider{w.backend, life}
+	switch {
+	case w.plan.Silent && w.plan.Authority:
+		cfg.Provider = simAuthority{provider}
+	case w.plan.Silent:
+		cfg.Provider = provider
+	case w.plan.Authority:
+		cfg.Provider = struct {
+			simNotifier
+			PodAuthority
+		}{simNotifier{provider}, simAuthority{provider}}
 	}
 	if w.plan.NodeName {
 		cfg.NodeName = "n"
@@ -167,13 +177,39 @@ func (w *simWorld) run() {
 		}
 		w.pass(step.Then)
 	}
+	drained := w.drain()
 	w.calm()
 	w.pass(0)
 	w.start()
 	w.pass(4 * time.Minute)
+	if w.draining {
+		select {
+		case err := <-drained:
+			if err != nil {
+				w.errs = append(w.errs, fmt.Sprintf("Drain: %v", err))
+			}
+		default:
+			w.errs = append(w.errs, "Drain: it has not returned")
+		}
+	}
 	if w.rejected {
 		w.pass(rejectedRetry) // what the provider rejected is not tried again earlier
 	}
+}
+
+// drain begins to stop all pods, if the schedule has a drain and the daemon is up.
+func (w *simWorld) drain() <-chan error {
+	drained := make(chan error, 1)
+	if !w.plan.Drains || w.life == nil || w.life.dead() != nil || !isClosed(w.life.ctl.Ready()) {
+		return drained
+	}
+	w.draining = true
+	w.backend.Recorder.Drain()
+	ctl := w.life.ctl
+	w.life.plan(0) // no crash: the drain of a process that ends is over
+	go func() { drained <- ctl.Drain(w.ctx, DrainGroups(3*time.Minute, 30*time.Second)...) }()
+	w.pass(time.Second)
+	return drained
 }
 
 // calm ends all faults.
