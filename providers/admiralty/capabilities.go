@@ -7,7 +7,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// Capabilities returns the features that a provider with this configuration gives to pods.
+// Capabilities returns the features of pods with this configuration.
 func (Config) Capabilities() capability.Declaration {
 	return remotecluster.Capabilities().Lacks("claims are not taken to the target cluster", capability.PersistentVolume)
 }

@@ -46,12 +46,12 @@ type Config struct {
 	Target string `json:"target,omitempty"`
 	// TargetNamespace is the namespace of the Target. Default: Target is a ClusterTarget.
 	TargetNamespace string `json:"targetNamespace,omitempty"`
-	// Kubeconfig is the path of the access to the target cluster. Required.
+	// Kubeconfig is the path of the kubeconfig for the target cluster. Required.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Context is the context in the kubeconfig file. Default: the current context of the file.
 	Context string `json:"context,omitempty"`
-	// ClusterName names the source cluster, where the node is, in the target cluster. No two source clusters of one target cluster may
-	// have the same, and it must not change while there are pods. Required.
+	// ClusterName is the name of the source cluster, where the node is, in the target cluster. It must be unique
+	// among the source clusters of a target cluster, and must not change while there are pods. Required.
 	ClusterName string `json:"clusterName,omitempty"`
 	// Object is the kind of object that the node creates in the target cluster: Pod, or PodChaperon where an
 	// agent of Admiralty runs there. Default: Pod.
@@ -65,16 +65,16 @@ type Config struct {
 	// ServiceAccount is the service account of pods in the target cluster. Pods do not get its token. Default:
 	// the default service account of the namespace.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
-	// Constraints lists the fields in which an elected pod may select nodes of the target cluster: nodeSelector,
+	// Constraints are the fields with which an elected pod may select nodes of the target cluster: nodeSelector,
 	// affinity, tolerations. Default: nodeSelector and affinity.
 	Constraints []string `json:"constraints,omitempty"`
 	// Placement selects nodes of the target cluster for pods without constraints of their own.
 	Placement remotecluster.Placement `json:"placement,omitzero"`
-	// Annotations names the pod annotations that the target cluster gets: whole names, and prefixes such as
-	// example.com/*. Default: none, because programs in the target cluster may give rights by annotations.
+	// Annotations are the pod annotations that are copied to the target cluster: full names, and prefixes such as
+	// example.com/*. Default: none, because programs in the target cluster may grant privileges by annotations.
 	Annotations []string `json:"annotations,omitempty"`
-	// Capacity is the capacity of the node. Default: the free resources of the Ready nodes of the target
-	// cluster. The default needs the right to read all nodes and pods of the target cluster.
+	// Capacity is the capacity of the node. Default: the free resources of the Ready nodes of the target cluster.
+	// The default needs permission to read all nodes and pods of the target cluster.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// QPS and Burst limit requests to the target cluster. Default DefaultQPS and DefaultBurst.
 	QPS   int `json:"qps,omitempty"`
@@ -149,7 +149,7 @@ func (c Config) checkConfig() error {
 	return nil
 }
 
-// Access returns the access to the target cluster.
+// Access returns the client configuration for the target cluster.
 func (c Config) Access() (*rest.Config, error) {
 	if c.Kubeconfig == "" {
 		return nil, errors.New("admiralty provider: kubeconfig: is missing: set it in the file of --provider-config or in VKUBELET_ADMIRALTY_KUBECONFIG")
@@ -163,7 +163,7 @@ func (c Config) Access() (*rest.Config, error) {
 	return access, nil
 }
 
-// showsAnnotation reports whether the target cluster sees an annotation.
+// showsAnnotation reports whether an annotation is copied to the target cluster.
 func (c Config) showsAnnotation(key string) bool {
 	return slices.ContainsFunc(c.Annotations, func(name string) bool {
 		beginning, open := strings.CutSuffix(name, "*")

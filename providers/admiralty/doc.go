@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package admiralty is a provider that makes a Target of Admiralty look like a node. Pods run in the cluster of
-// the Target: as PodChaperons where an agent of Admiralty makes pods of PodChaperons, or else as Pods.
+// the Target. The provider creates Pods there, or PodChaperons if an agent of Admiralty in the target cluster
+// creates the Pods.
 //
-// The guarantee: the guarantees of package remotecluster. This package has the configuration and selects the
-// constraints of a pod that apply in the target. A scheduler decides which node a pod goes to; package agent,
-// below this package, is such a scheduler.
+// The guarantees are those of package remotecluster. This package adds the configuration, and determines the node
+// constraints of a pod in the target. A scheduler chooses the target of a pod; package agent is such a scheduler.
 //
-// The surprise: pods have no finalizers. The watch reports a pod lost by its target, and so does every later
-// relist.
+// The surprise: unlike in Admiralty, pods have no finalizers. The watch and every later list show that the target
+// has lost a pod.
 package admiralty

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ConfigureNode writes the resources of the target and labels with its identity into n.
+// ConfigureNode sets the resources of the target and labels with its identity in n.
 func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}

@@ -19,7 +19,7 @@ import (
 //go:embed README.md
 var readme string
 
-// Provider returns the provider admiralty.
+// Provider returns the provider named admiralty.
 func Provider() cli.Provider {
 	return cli.Provider{
 		Name:   "admiralty",
@@ -58,9 +58,8 @@ var (
 	_ cli.Examiner          = (*provider)(nil)
 )
 
-// provider runs pods in the target cluster. It does not implement node.PodAuthority: if many pods are missing at
-// once, the target cluster may have been restored from an older state, so the provider doubts that they are
-// gone.
+// provider runs pods in the target cluster. It does not implement node.PodAuthority, because missing pods are not
+// certainly gone: the target cluster may have been restored from an older state.
 type provider struct {
 	*remotecluster.Cluster
 	config Config

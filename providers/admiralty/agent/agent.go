@@ -23,8 +23,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// Durations of the lease that lets one agent at a time bind pods. An agent that cannot renew the lease stops
-// before another agent begins.
+// Durations of the lease, which allows one agent at a time to bind pods. An agent that cannot renew the lease
+// stops before another agent starts.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
@@ -34,14 +34,14 @@ const (
 // LeaseName is the name of the lease.
 const LeaseName = "virtual-kubelet-admiralty-agent"
 
-// Options are how an agent runs.
+// Options configure an agent.
 type Options struct {
 	Config Config
-	// Access is to the cluster where the agent and the nodes are.
+	// Access is the client configuration for the source cluster, where the agent and the nodes are.
 	Access *rest.Config
 	// Namespace is the namespace of the lease.
 	Namespace string
-	// Listener is where the webhook listens. Nil: it is not served.
+	// Listener accepts connections for the webhook. If it is nil, the webhook is not served.
 	Listener net.Listener
 	// CertFile and KeyFile are the certificate and key of the webhook. The agent reads the files again after a
 	// change.
@@ -58,7 +58,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
-	defer func() { cancel(nil); wg.Wait() }() // in this order: the webhook ends with ctx
+	defer func() { cancel(nil); wg.Wait() }() // cancel first, because the webhook ends with ctx
 	if o.Listener != nil {
 		pair := &keyPair{cert: o.CertFile, key: o.KeyFile}
 		if _, err := pair.currentPair(); err != nil {
@@ -70,7 +70,7 @@ func Run(ctx context.Context, o Options) error {
 			}
 		})
 	}
-	for ctx.Err() == nil { // the agent may get a lost lease again
+	for ctx.Err() == nil { // after losing the lease, try to acquire it again
 		if err := leadElection(ctx, client, o); err != nil {
 			return err
 		}
@@ -81,14 +81,14 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// leadElection binds pods from when this agent has the lease until it has lost it.
+// leadElection waits for the lease, and binds pods until it loses the lease.
 func leadElection(ctx context.Context, client kubernetes.Interface, o Options) error {
-	host, _ := os.Hostname() // a part of the name that users may recognize
+	host, _ := os.Hostname() // a readable part of the identity
 	terms := o.terms
 	if terms.duration == 0 {
 		terms.duration, terms.deadline, terms.retry = leaseDuration, renewDeadline, retryPeriod
 	}
-	s, err := newScheduler(client, o.Config) // before the lease: an agent that cannot bind must not hold the lease
+	s, err := newScheduler(client, o.Config) // before the election: an agent that cannot bind must not hold the lease
 	if err != nil {
 		return fmt.Errorf("admiralty agent: %w", err)
 	}
@@ -112,13 +112,13 @@ func leadElection(ctx context.Context, client kubernetes.Interface, o Options) e
 		return fmt.Errorf("admiralty agent: lease: %w", err)
 	}
 	elector.Run(ctx)
-	if elector.IsLeader() || ctx.Err() == nil { // otherwise the agent never had the lease
+	if elector.IsLeader() || ctx.Err() == nil { // otherwise the agent never held the lease
 		<-ended
 	}
 	return nil
 }
 
-// serveWebhook answers the API server until ctx ends.
+// serveWebhook serves the webhook until ctx ends.
 func serveWebhook(ctx context.Context, l net.Listener, pair *keyPair) error {
 	server := &http.Server{
 		Handler: Webhook(), ReadHeaderTimeout: requestTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: 2 * time.Minute,

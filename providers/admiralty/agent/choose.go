@@ -19,12 +19,12 @@ import (
 type candidate struct {
 	target *target
 	node   *room  // the node of the target in this cluster
-	rooms  rooms  // of its own nodes
-	away   string // why the target takes no pods; "" if it takes pods
+	rooms  rooms  // the free resources of the target's own nodes
+	away   string // why the target accepts no pods; "" if it accepts pods
 }
 
-// newCandidates returns the targets with their free resources after the pods of the source cluster. A pod that
-// runs in a target counts on its node there; any other pod counts on the node where it would go. Targets of one
+// newCandidates returns the targets with the free resources that the pods of the source cluster leave. A pod that
+// exists in a target is counted on its node there, any other pod on the node that fits best. Targets in the same
 // cluster share its free resources. bound maps nodes of the source cluster to their pods.
 func newCandidates(targets []*target, node func(string) *corev1.Node, bound map[string][]*corev1.Pod) (all []*candidate) {
 	clusters := map[string]*state{}
@@ -38,7 +38,7 @@ func newCandidates(targets []*target, node func(string) *corev1.Node, bound map[
 	return all
 }
 
-// newCandidate returns a candidate for a target of a cluster in the given state.
+// newCandidate returns the candidate for a target whose cluster is in the given state.
 func newCandidate(t *target, cluster *state, node *corev1.Node, bound []*corev1.Pod) *candidate {
 	c := &candidate{target: t}
 	switch {
@@ -57,7 +57,7 @@ func newCandidate(t *target, cluster *state, node *corev1.Node, bound []*corev1.
 	return c
 }
 
-// takePod subtracts the needs of a pod bound in the source cluster.
+// takePod subtracts the requests of a bound pod from the free resources.
 func (c *candidate) takePod(pod *corev1.Pod, there map[types.UID]bool) {
 	what := podNeeds(pod)
 	c.node.takeRequests(what)
@@ -66,20 +66,20 @@ func (c *candidate) takePod(pod *corev1.Pod, there map[types.UID]bool) {
 	}
 	place, err := c.podPlacement(pod)
 	if err != nil {
-		return // the node refuses the pod
+		return // the provider refuses the pod
 	}
 	if r, _ := c.rooms.fitNode(what, place); r != nil {
 		r.takeRequests(what)
 	}
 }
 
-// podPlacement returns where a pod may run in the target.
+// podPlacement returns the placement of a pod in the target.
 func (c *candidate) podPlacement(pod *corev1.Pod) (remotecluster.Placement, error) {
 	return c.target.provider.PlacePod(pod)
 }
 
-// fitPod returns how much would be left at the target after the pod, as a share of the best node there. If no node
-// takes the pod, fitPod returns a reason.
+// fitPod returns the share of resources that the pod would leave free on the best node of the target. If the pod
+// fits on no node, fitPod returns the reason.
 func (c *candidate) fitPod(pod *corev1.Pod) (left float64, why string) {
 	if c.away != "" {
 		return 0, c.away
@@ -102,8 +102,8 @@ func (c *candidate) fitPod(pod *corev1.Pod) (left float64, why string) {
 	return best.shareLeft(what), ""
 }
 
-// chooseTarget returns the target with the most left after the pod. If no target takes the pod, chooseTarget returns the
-// reasons.
+// chooseTarget returns the target that has the most free resources after the pod. If no target accepts the pod,
+// chooseTarget returns the reasons.
 func chooseTarget(candidates []*candidate, pod *corev1.Pod) (best *candidate, why string) {
 	most := 0.0
 	var reasons []string
@@ -122,12 +122,12 @@ func chooseTarget(candidates []*candidate, pod *corev1.Pod) (best *candidate, wh
 	return nil, fmt.Sprintf("0 of %d targets take the pod. %s", len(candidates), strings.Join(reasons, ". "))
 }
 
-// isWaiting reports whether a pod is to be bound by the agent.
+// isWaiting reports whether the agent must bind a pod.
 func isWaiting(pod *corev1.Pod) bool {
 	return pod.Spec.SchedulerName == SchedulerName && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0
 }
 
-// inOrder sorts pods as they are bound: by priority, then by age.
+// inOrder sorts pods in the order of binding: by priority, then by age.
 func inOrder(pods []*corev1.Pod) {
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(

@@ -30,7 +30,7 @@ func Command() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("admiralty-agent: %w", err)
 			}
-			access, err := clientcmd.BuildConfigFromFlags("", kubeconfig) // "": with the ServiceAccount of the pod
+			access, err := clientcmd.BuildConfigFromFlags("", kubeconfig) // "" means the ServiceAccount of the pod
 			if err != nil {
 				return fmt.Errorf("admiralty-agent: access to the cluster: %w", err)
 			}

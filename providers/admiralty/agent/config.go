@@ -24,7 +24,7 @@ type Config struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// Targets are where elected pods may go. Required.
+	// Targets are the targets for elected pods. Required.
 	Targets []Target `json:"targets,omitempty"`
 }
 
@@ -43,7 +43,7 @@ type Target struct {
 // format describes the configuration file of the agent.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_ADMIRALTY_AGENT"}
 
-// LoadConfig reads the configuration file at path and the files that it names.
+// LoadConfig reads the configuration file at path and the files that it refers to.
 func LoadConfig(path string) (Config, error) {
 	c, err := format.Load(path)
 	if err != nil {
@@ -69,7 +69,7 @@ func LoadConfig(path string) (Config, error) {
 	return c, nil
 }
 
-// openAccess reads the access to the target cluster.
+// openAccess reads the client configuration for the target cluster.
 func (t *Target) openAccess() (err error) {
 	if t.provider, err = t.provider.Complete(t.Node); err != nil {
 		return fmt.Errorf("admiralty agent: target %s: %w", t.Node, err)

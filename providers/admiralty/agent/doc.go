@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent binds elected pods, marked by an annotation, to a target with room for them. The agent runs in
-// the source cluster, beside the nodes of provider admiralty. Its webhook marks elected pods for the agent, and
-// the agent binds each pod to one of the nodes.
+// Package agent is the scheduler of the admiralty provider. It runs in the source cluster, next to the nodes of
+// the provider. Users mark pods by the annotation elect. The webhook of the agent changes these "elected" pods,
+// and the agent binds each to the node of a target with enough free resources.
 //
-// The guarantees: the API server binds a pod once, and there is no other record of a choice. An agent that is
-// killed therefore leaves nothing to undo. A pod bound here counts against the room of a target until the target
-// counts the pod itself. A lease lets one agent at a time choose. No object gets a finalizer.
+// The guarantees: the binding in the API server is the only record of a decision, so an agent that is killed
+// leaves nothing to undo. A bound pod is subtracted from the free resources of its target until it exists there.
+// A lease allows one agent at a time. No object gets a finalizer.
 //
-// The surprise: a pod fits only if one node of the target has room for all of it, whatever the virtual node
-// offers in sum.
+// The surprise: a pod fits only if a single node of the target has enough free resources for it, whatever the sum
+// that the virtual node offers.
 package agent

@@ -27,8 +27,8 @@ const (
 	annotationProxy      = prefix + "proxy-pod-scheduling-constraints"
 )
 
-// Elect changes an elected pod so that it goes to a target. From then on, the node constraints of the pod are
-// about nodes of the target. A second call changes nothing. Elect reports whether it changed the pod.
+// Elect changes an elected pod so that it is scheduled to a target. Its node constraints then apply to nodes of
+// the target. Elect is idempotent, and reports whether it changed the pod.
 func Elect(pod *corev1.Pod) (changed bool, err error) {
 	if _, elected := pod.Annotations[annotationElect]; !elected || pod.Spec.NodeName != "" || isElected(pod) {
 		return false, nil
@@ -42,7 +42,7 @@ func Elect(pod *corev1.Pod) (changed bool, err error) {
 			return false, err
 		}
 	case pod.Annotations[admiralty.AnnotationConstraints] != "" && ofTarget(pod):
-		// Another webhook undid the rest: the annotation already has the node constraints of the pod.
+		// Another webhook has undone a part of the changes, but the annotation already has the node constraints.
 	default:
 		if err := moveConstraints(pod); err != nil {
 			return false, err
@@ -61,26 +61,25 @@ func Elect(pod *corev1.Pod) (changed bool, err error) {
 	return true, nil
 }
 
-// ofTargets is the toleration of the taint on nodes of targets.
+// ofTargets is the toleration of the taint of target nodes.
 var ofTargets = corev1.Toleration{
 	Key: admiralty.LabelProvider, Operator: corev1.TolerationOpEqual, Value: admiralty.ProviderName, Effect: corev1.TaintEffectNoSchedule,
 }
 
-// isElected reports whether the webhook has processed the pod before. The label alone is no proof, because users may
-// select it.
+// isElected reports whether the webhook has already changed the pod. It checks more than the node selector,
+// because users may set that, too.
 func isElected(pod *corev1.Pod) bool {
 	_, unreserved := pod.Annotations[annotationNoReserve]
 	return pod.Spec.NodeSelector[admiralty.LabelProvider] == admiralty.ProviderName &&
 		(pod.Spec.SchedulerName == SchedulerName || unreserved && slices.Contains(pod.Spec.Tolerations, ofTargets))
 }
 
-// ofTarget reports whether the pod has the node selector and the toleration that the webhook sets.
+// ofTarget reports whether the pod has the node selector and toleration of target nodes.
 func ofTarget(pod *corev1.Pod) bool {
 	return pod.Spec.NodeSelector[admiralty.LabelProvider] == admiralty.ProviderName && slices.Contains(pod.Spec.Tolerations, ofTargets)
 }
 
-// onlyOfNodes refuses constraints that the agent ignores when it binds a pod to a node here. Kube-scheduler
-// honours them.
+// onlyOfNodes returns an error for constraints that kube-scheduler supports, but the agent does not.
 func onlyOfNodes(pod *corev1.Pod) error {
 	if _, unreserved := pod.Annotations[annotationNoReserve]; unreserved {
 		return nil
@@ -108,14 +107,13 @@ func moveConstraints(pod *corev1.Pod) error {
 	if len(pod.Spec.TopologySpreadConstraints) > 0 {
 		return errdefs.InvalidInputf("spec.topologySpreadConstraints: it is not taken to the target cluster: leave it out, or set the annotation %s", annotationSpecIsHere)
 	}
-	if delete(pod.Spec.NodeSelector, admiralty.LabelProvider); len(pod.Spec.NodeSelector) == 0 { // the label selects nodes of this cluster
+	if delete(pod.Spec.NodeSelector, admiralty.LabelProvider); len(pod.Spec.NodeSelector) == 0 { // the label is for nodes of this cluster
 		pod.Spec.NodeSelector = nil
 	}
 	own := remotecluster.Placement{NodeSelector: pod.Spec.NodeSelector, Affinity: pod.Spec.Affinity}
 	var ofHere []corev1.Toleration
 	for _, t := range pod.Spec.Tolerations {
-		// The API server gives the first kind to every pod. The other toleration is about nodes here, like the
-		// label.
+		// Keep both: admission adds the first kind to every pod, and the other one is for nodes of this cluster.
 		if strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Key == admiralty.LabelProvider {
 			ofHere = append(ofHere, t)
 		} else {

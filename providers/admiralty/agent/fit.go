@@ -24,10 +24,10 @@ type room struct {
 	free corev1.ResourceList
 }
 
-// rooms holds the rooms of the nodes of a target.
+// rooms has the free resources of the nodes of a target.
 type rooms []*room
 
-// roomsOf returns the free resources of nodes after the pods on them.
+// roomsOf returns the resources that the pods on the nodes leave free.
 func roomsOf(nodes []*corev1.Node, pods []*corev1.Pod) rooms {
 	var all rooms
 	byName := map[string]*room{}
@@ -44,8 +44,8 @@ func roomsOf(nodes []*corev1.Node, pods []*corev1.Pod) rooms {
 	return all
 }
 
-// podNeeds returns the requests of a pod of the source cluster, with one for the resource pods. It excludes the
-// overhead of the runtime class, because the class differs in the target.
+// podNeeds returns the requests of a pod of the source cluster, including 1 for the resource pods. It excludes
+// the overhead of the RuntimeClass, which may differ in the target.
 func podNeeds(pod *corev1.Pod) corev1.ResourceList {
 	return podRequests(pod, resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
 }
@@ -64,7 +64,7 @@ func (r *room) takeRequests(what corev1.ResourceList) {
 	}
 }
 
-// lackingResource returns the first resource with too little left, or "" if there is room for all.
+// lackingResource returns the first resource that is not sufficient, or "" if all are.
 func (r *room) lackingResource(what corev1.ResourceList) corev1.ResourceName {
 	var worst corev1.ResourceName
 	for name, q := range what {
@@ -75,7 +75,7 @@ func (r *room) lackingResource(what corev1.ResourceList) corev1.ResourceName {
 	return worst
 }
 
-// shareLeft returns the smallest share left of any requested resource.
+// shareLeft returns the smallest free share of the requested resources.
 func (r *room) shareLeft(what corev1.ResourceList) float64 {
 	least := 1.0
 	for name, q := range what {
@@ -87,8 +87,8 @@ func (r *room) shareLeft(what corev1.ResourceList) float64 {
 	return least
 }
 
-// refusalReason returns the reason why a pod with this placement cannot run on a node, or "" if it can. refusalReason ignores
-// the room of the node.
+// refusalReason returns the reason why a pod with this placement cannot run on a node, or "" if it can. It
+// ignores the free resources.
 func refusalReason(n *corev1.Node, place remotecluster.Placement) string {
 	if !isReady(n) {
 		return "it is not Ready"
@@ -117,8 +117,8 @@ func isReady(n *corev1.Node) bool {
 	return false
 }
 
-// fitNode returns the node with the most left after the pod, as the default scheduler chooses. If no node takes the
-// pod, fitNode returns the reasons.
+// fitNode returns the node that has the most free resources after the pod, like the default scheduler. If the pod
+// fits on no node, fitNode returns the reasons.
 func (all rooms) fitNode(what corev1.ResourceList, place remotecluster.Placement) (best *room, why string) {
 	if len(all) == 0 {
 		return nil, "it has no nodes"
@@ -155,7 +155,7 @@ func (all rooms) fitNode(what corev1.ResourceList, place remotecluster.Placement
 	return nil, countReasons(reasons, len(all))
 }
 
-// countReasons writes how often each reason was given.
+// countReasons returns a text with the number of nodes for each reason.
 func countReasons(reasons map[string]int, of int) string {
 	var out []string
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {

@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// keyPair is a certificate with its key. It reads the files only after a change, because a busy API server opens
-// many connections.
+// keyPair is a certificate with its key. It rereads the files only after a change, because a busy API server
+// opens many connections.
 type keyPair struct {
 	cert, key string // files
 
 	mu    sync.Mutex
 	found [2]version       // guarded by mu; the versions read last
-	pair  *tls.Certificate // guarded by mu; nil before the first
+	pair  *tls.Certificate // guarded by mu; nil before the first read
 }
 
-// version identifies one content of a file.
+// version identifies a version of a file.
 type version struct {
 	changed time.Time
 	size    int64
 }
 
-// currentPair returns the pair. A pair may be unreadable while only one of the files is replaced. Then current
-// returns the previous pair, and the next call tries again.
+// currentPair returns the current certificate and key. While only one of the files has been replaced, they do not
+// match. Then currentPair returns the previous pair, and the next call retries.
 func (k *keyPair) currentPair() (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -19,14 +19,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// requestTimeout bounds a request.
+// requestTimeout is the timeout of a request.
 const requestTimeout = 10 * time.Second
 
-// longestRefusal is the longest pause before the agent tries again to bind a pod after a refusal.
+// longestRefusal is the maximum pause before the agent retries a refused binding.
 const longestRefusal = time.Minute
 
-// runRound binds the waiting pods that fit. It counts with the watches and the bindings made by the agent itself,
-// so no two rounds may run at once.
+// runRound binds the waiting pods that fit. It uses the watch caches and the agent's own record of bindings, so
+// rounds must not run concurrently.
 func (s *scheduler) runRound(ctx context.Context) {
 	s.settleBindings(ctx)
 	waiting, bound := s.sortPods()
@@ -46,7 +46,7 @@ func (s *scheduler) runRound(ctx context.Context) {
 				s.explainWait(ctx, pod, why)
 				break
 			}
-			if !asked[best] { // once a round
+			if !asked[best] { // once per round
 				asked[best] = true
 				if err := best.target.checkAlive(ctx); err != nil {
 					best.away = err.Error()
@@ -54,11 +54,11 @@ func (s *scheduler) runRound(ctx context.Context) {
 				}
 			}
 			err := s.bindPod(ctx, pod, best.target.Node)
-			if isRefusal(err) { // a refused pod takes no room
+			if isRefusal(err) { // a refused pod uses no resources
 				s.recordRefusal(ctx, pod, best.target.Node, err)
 				break
 			}
-			best.takePod(pod, nil) // also after an unknown outcome: the next round asks
+			best.takePod(pod, nil) // also if the outcome is unknown: the next round checks it
 			if err != nil {
 				log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("The pod was not bound; the next round tries again")
 				time.AfterFunc(retryAfter, s.requestRound)
@@ -88,7 +88,7 @@ func (s *scheduler) sortPods() (waiting []*corev1.Pod, bound map[string][]*corev
 			waiting = append(waiting, pod)
 		}
 	}
-	// Unseen pods are gone or have ended.
+	// Pods that are not in the cache have been deleted or have ended.
 	maps.DeleteFunc(s.assumed, func(uid types.UID, _ string) bool { return !seen[uid] })
 	maps.DeleteFunc(s.explained, func(uid types.UID, _ explanation) bool { return !seen[uid] })
 	maps.DeleteFunc(s.refused, func(uid types.UID, _ refusal) bool { return !seen[uid] })
@@ -104,8 +104,8 @@ func (s *scheduler) sourceNode(name string) *corev1.Node {
 	return o.(*corev1.Node)
 }
 
-// bindPod binds a pod to a node. After an error, the pod counts as bound until the watch shows the binding or the
-// API server reports the pod as unbound.
+// bindPod binds a pod to a node. If the outcome is unknown after an error, the pod counts as bound until
+// settleBindings has checked it.
 func (s *scheduler) bindPod(ctx context.Context, pod *corev1.Pod, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -120,24 +120,25 @@ func (s *scheduler) bindPod(ctx context.Context, pod *corev1.Pod, node string) e
 	if isRefusal(err) {
 		return err
 	}
-	// Some answers leave the result open as well: a timeout, or an answer of a proxy in between.
+	// The outcome is unknown: the API server may have bound the pod before a timeout or an error of a proxy.
 	s.assumed[pod.UID], s.doubtful[pod.UID] = node, pod
 	return err
 }
 
-// isRefusal reports whether the API server did not bind the pod and would refuse the same request again.
+// isRefusal reports whether the error means that the API server has not bound the pod and would refuse the same
+// request again.
 func isRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
 }
 
-// refusal records the pause of a pod after the API server refused its binding.
+// refusal is the pause after a refused binding.
 type refusal struct {
 	until time.Time
 	wait  time.Duration
 }
 
-// recordRefusal writes the refused binding into the status of the pod and starts a pause. Each pause is longer than the
-// last.
+// recordRefusal writes the refusal to the status of the pod and starts a pause. The pause doubles with each
+// refusal.
 func (s *scheduler) recordRefusal(ctx context.Context, pod *corev1.Pod, node string, err error) {
 	wait := min(max(2*s.refused[pod.UID].wait, retryAfter), longestRefusal)
 	s.refused[pod.UID] = refusal{time.Now().Add(wait), wait}
@@ -146,7 +147,7 @@ func (s *scheduler) recordRefusal(ctx context.Context, pod *corev1.Pod, node str
 	s.explainWait(ctx, pod, fmt.Sprintf("%s takes the pod, and the API server refuses to bind it: %v", node, err))
 }
 
-// settleBindings asks the API server for the result of bindings without an answer.
+// settleBindings checks the outcome of doubtful bindings.
 func (s *scheduler) settleBindings(ctx context.Context) {
 	for uid, pod := range s.doubtful {
 		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -165,16 +166,17 @@ func (s *scheduler) settleBindings(ctx context.Context) {
 	}
 }
 
-// amountsEvery is how often the numbers in why a pod waits are brought up to date.
+// amountsEvery is the minimum interval for updates of an explanation in which only numbers have changed.
 const amountsEvery = time.Minute
 
-// explanation is why a pod waits, as it was written.
+// explanation is a written reason why a pod waits.
 type explanation struct {
 	text string
 	at   time.Time
 }
 
-// isUnchanged reports whether why need not be written. Numbers change in each round where others come and go, and where a target does not answer.
+// isUnchanged reports whether why does not have to be written. Within amountsEvery it ignores numbers, which
+// change in almost every round.
 func (e explanation) isUnchanged(why string) bool {
 	return e.text == why || time.Since(e.at) < amountsEvery && withoutNumbers(e.text) == withoutNumbers(why)
 }
@@ -188,7 +190,7 @@ func withoutNumbers(text string) string {
 	}, text)
 }
 
-// explainWait writes the reason for waiting into the status of the pod, if the reason has changed.
+// explainWait writes the reason why a pod waits to its status, if the reason has changed.
 func (s *scheduler) explainWait(ctx context.Context, pod *corev1.Pod, why string) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && (explanation{c.Message, c.LastTransitionTime.Time}).isUnchanged(why) {

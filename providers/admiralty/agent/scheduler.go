@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// roundEvery is the interval of rounds for waiting pods when the watches show nothing new.
+	// roundEvery is the interval of rounds if there are no watch events.
 	roundEvery = 15 * time.Second
-	// calm is how long a round waits for more changes.
+	// calm is how long a round waits for further events.
 	calm = 50 * time.Millisecond
 	// retryAfter is the pause before the next round after a failed request.
 	retryAfter = time.Second
 )
 
-// scheduler binds pods to nodes. It keeps only the state listed since its start.
+// scheduler binds pods to nodes. It has no persistent state.
 type scheduler struct {
 	client                    kubernetes.Interface
 	targets                   []*target
@@ -37,8 +37,8 @@ type scheduler struct {
 	wake                      chan struct{}
 
 	// Owned by the goroutine of the rounds.
-	assumed   map[types.UID]string      // bound pods, by node, that the watch may not show yet
-	doubtful  map[types.UID]*corev1.Pod // pods with an unanswered binding
+	assumed   map[types.UID]string      // the nodes of bound pods whose binding is not in the watch cache yet
+	doubtful  map[types.UID]*corev1.Pod // pods whose binding has an unknown outcome
 	explained map[types.UID]explanation // why pods wait
 	refused   map[types.UID]refusal     // pods with a refused binding
 }
@@ -58,7 +58,7 @@ func newScheduler(client kubernetes.Interface, c Config) (*scheduler, error) {
 	plain := informers.NewSharedInformerFactory(client, 0)
 	s.factories = []informers.SharedInformerFactory{going, plain}
 	s.podInformer, s.nodeInformer = going.Core().V1().Pods().Informer(), plain.Core().V1().Nodes().Informer()
-	_ = s.podInformer.SetTransform(s.trimPod) // both fail only when the informer runs
+	_ = s.podInformer.SetTransform(s.trimPod) // neither call can fail before the informer runs
 	_ = s.nodeInformer.SetTransform(onlyRequests)
 	for _, informer := range []cache.SharedIndexInformer{s.podInformer, s.nodeInformer} {
 		if err := onChange(informer, s.requestRound); err != nil {
@@ -68,7 +68,7 @@ func newScheduler(client kubernetes.Interface, c Config) (*scheduler, error) {
 	return s, nil
 }
 
-// trimPod saves memory: of pods that do not concern the agent, only the identity is kept.
+// trimPod saves memory: it keeps only the identity of pods that do not concern the agent.
 func (s *scheduler) trimPod(o any) (any, error) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
@@ -86,7 +86,7 @@ func (s *scheduler) trimPod(o any) (any, error) {
 	return pod, nil
 }
 
-// requestRound asks for a round.
+// requestRound requests a round.
 func (s *scheduler) requestRound() {
 	select {
 	case s.wake <- struct{}{}:
@@ -94,7 +94,7 @@ func (s *scheduler) requestRound() {
 	}
 }
 
-// run binds pods until ctx ends. It begins with a complete list, so earlier bindings of another agent count.
+// run binds pods until ctx ends. It waits for a complete list first, so that bindings of an earlier agent count.
 func (s *scheduler) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -131,7 +131,7 @@ func (s *scheduler) run(ctx context.Context) {
 	}
 }
 
-// sleepFor reports whether d has passed before ctx ended.
+// sleepFor waits for d. It returns false if ctx ends first.
 func sleepFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

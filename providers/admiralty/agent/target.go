@@ -20,10 +20,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// aliveWithin bounds how long a target may take to answer.
+// aliveWithin is the timeout for checkAlive.
 const aliveWithin = 3 * time.Second
 
-// target is the cluster of a Target, as its own API server shows it.
+// target watches the cluster of a Target.
 type target struct {
 	Target
 	client      kubernetes.Interface
@@ -34,7 +34,7 @@ type target struct {
 	err error // guarded by mu; why the last list or watch failed
 }
 
-// newTarget calls changed when there may be more room than before.
+// newTarget returns a target. It calls changed when the free resources may have increased.
 func newTarget(t Target, changed func()) (*target, error) {
 	client, err := kubernetes.NewForConfig(t.access)
 	if err != nil {
@@ -43,7 +43,7 @@ func newTarget(t Target, changed func()) (*target, error) {
 	return watchTarget(t, client, changed)
 }
 
-// watchTarget returns a target observed through a client.
+// watchTarget returns a target that uses the client.
 func watchTarget(t Target, client kubernetes.Interface, changed func()) (*target, error) {
 	w := &target{Target: t, client: client}
 	running := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
@@ -53,7 +53,7 @@ func watchTarget(t Target, client kubernetes.Interface, changed func()) (*target
 	w.factories = []informers.SharedInformerFactory{plain, running}
 	w.nodes, w.pods = plain.Core().V1().Nodes().Informer(), running.Core().V1().Pods().Informer()
 	for _, informer := range []cache.SharedIndexInformer{w.nodes, w.pods} {
-		_ = informer.SetTransform(onlyRequests) // none of these fails before the informer runs
+		_ = informer.SetTransform(onlyRequests) // neither call can fail before the informer runs
 		_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -66,7 +66,7 @@ func watchTarget(t Target, client kubernetes.Interface, changed func()) (*target
 	return w, nil
 }
 
-// onChange calls changed at every event.
+// onChange calls changed for every event.
 func onChange(informer cache.SharedIndexInformer, changed func()) error {
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
@@ -101,15 +101,15 @@ func (t *target) run(ctx context.Context) {
 	}
 }
 
-// state holds the free resources of a target cluster, and the pods of the source cluster on its nodes, by their
-// UID in the source cluster. If err is set, the state is unknown.
+// state has the free resources of a target cluster, and the source UIDs of the pods that exist there. If err is
+// set, the state is unknown.
 type state struct {
 	rooms rooms
 	there map[types.UID]bool
 	err   error
 }
 
-// clusterState is how the cluster is by its watches.
+// clusterState returns the state of the cluster from the watch caches.
 func (t *target) clusterState() *state {
 	if !t.nodes.HasSynced() || !t.pods.HasSynced() {
 		t.mu.Lock()
@@ -132,11 +132,11 @@ func (t *target) clusterState() *state {
 	return &state{rooms: roomsOf(nodes, pods), there: there}
 }
 
-// checkAlive returns an error if the target does not answer now. The data of its watches may be old then.
+// checkAlive returns an error if the target does not answer, because the watch caches may then be stale.
 func (t *target) checkAlive(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, aliveWithin)
 	defer cancel()
-	one := metav1.ListOptions{Limit: 1} // like the lists of the watches: a ready API server may refuse them
+	one := metav1.ListOptions{Limit: 1} // the same lists as the watches: even a ready API server may forbid them
 	_, err := t.client.CoreV1().Nodes().List(ctx, one)
 	if err == nil {
 		_, err = t.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, one)

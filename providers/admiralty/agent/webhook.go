@@ -13,10 +13,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// maxReview bounds the size of a request to the webhook. An object of the API server has at most 3 MiB.
+// maxReview is the size limit of a request to the webhook. An object of the API server has at most 3 MiB.
 const maxReview = 4 << 20
 
-// Webhook answers AdmissionReviews for created pods, at the path /elect.
+// Webhook returns a handler that answers AdmissionReviews for created pods, at the path /elect.
 func Webhook() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /elect", func(w http.ResponseWriter, r *http.Request) {
@@ -28,7 +28,7 @@ func Webhook() http.Handler {
 		review.Response = reviewResponse(review.Request)
 		review.Request = nil
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(review) // the caller has gone
+		_ = json.NewEncoder(w).Encode(review) // an error means that the caller has gone
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
 	return mux
@@ -63,8 +63,8 @@ func reviewResponse(request *admissionv1.AdmissionRequest) *admissionv1.Admissio
 	return out
 }
 
-// patchOf returns a patch with the whole fields that Elect changes. The rest of the pod stays as it came,
-// including fields unknown to this program.
+// patchOf returns a patch that replaces the fields that Elect changes. All other fields, including unknown ones,
+// stay unchanged.
 func patchOf(pod *corev1.Pod) ([]byte, error) {
 	type operation struct {
 		Op    string `json:"op"`
