@@ -36,12 +36,12 @@ type Config struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// Kubeconfig is the path of the access to the lower cluster. Required.
+	// Kubeconfig is the path of the kubeconfig for the lower cluster. Required.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Context is the context in the kubeconfig file. Default: the current context of the file.
 	Context string `json:"context,omitempty"`
-	// ClusterName names the upper cluster in the lower one. No two upper clusters of one lower cluster may have the same, and it must
-	// not change while there are pods. Required.
+	// ClusterName is the name of the upper cluster in the lower cluster. It must be unique among the upper
+	// clusters of a lower cluster, and must not change while there are pods. Required.
 	ClusterName string `json:"clusterName,omitempty"`
 	// Namespace is the namespace for all pods. Default: each namespace of the upper cluster gets its own,
 	// created when it is needed.
@@ -52,23 +52,23 @@ type Config struct {
 	// ServiceAccount is the service account of pods in the lower cluster. Pods do not get its token. Default:
 	// the default service account of the namespace.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
-	// ClusterSelector lists the fields that the annotation clusterSelector of a pod may set: nodeSelector,
+	// ClusterSelector are the fields that the annotation clusterSelector of a pod may set: nodeSelector,
 	// affinity, tolerations. Default: all three, because the webhook of Tensile Kube sets them for each pod.
 	ClusterSelector []string `json:"clusterSelector,omitempty"`
 	// Placement selects nodes of the lower cluster for pods without an annotation.
 	Placement remotecluster.Placement `json:"placement,omitzero"`
-	// Annotations names the pod annotations that the lower cluster gets: whole names, and prefixes such as
-	// example.com/*. Default: none, because programs in the lower cluster may give rights by annotations.
+	// Annotations are the pod annotations that are copied to the lower cluster: full names, and prefixes such as
+	// example.com/*. Default: none, because programs in the lower cluster may grant privileges by annotations.
 	Annotations []string `json:"annotations,omitempty"`
 	// StorageClasses maps storage classes of the upper cluster to classes of the lower cluster. Pods may claim
 	// volumes of these classes, and the provider creates the claims in the lower cluster. Default: none.
 	StorageClasses map[string]string `json:"storageClasses,omitempty"`
-	// GlobalServices copies Services with the label or annotation global=true to the lower cluster, with the
-	// addresses behind them that are elsewhere. The node then needs the right to list and watch EndpointSlices
-	// of the upper cluster. Default: no.
+	// GlobalServices copies Services with the label or annotation global=true to the lower cluster, with their
+	// endpoints outside of it. The node then needs permission to list and watch EndpointSlices of the upper
+	// cluster. Default: false.
 	GlobalServices bool `json:"globalServices,omitempty"`
 	// Capacity is the capacity of the node. Default: the free resources of the Ready nodes of the lower cluster.
-	// The default needs the right to read all nodes and pods of the lower cluster.
+	// The default needs permission to read all nodes and pods of the lower cluster.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// QPS and Burst limit requests to the lower cluster. Default DefaultQPS and DefaultBurst.
 	QPS   int `json:"qps,omitempty"`
@@ -141,7 +141,7 @@ func (c Config) selectGlobal() func(*corev1.Service) bool {
 	return remotecluster.MarkedGlobal
 }
 
-// lowerAccess returns the access to the lower cluster.
+// lowerAccess returns the client configuration for the lower cluster.
 func (c Config) lowerAccess() (*rest.Config, error) {
 	if c.Kubeconfig == "" {
 		return nil, errors.New("tensilekube provider: kubeconfig: is missing: set it in the file of --provider-config or in VKUBELET_TENSILEKUBE_KUBECONFIG")
@@ -155,7 +155,7 @@ func (c Config) lowerAccess() (*rest.Config, error) {
 	return access, nil
 }
 
-// showsAnnotation reports whether the lower cluster sees an annotation.
+// showsAnnotation reports whether an annotation is copied to the lower cluster.
 func (c Config) showsAnnotation(key string) bool {
 	return slices.ContainsFunc(c.Annotations, func(name string) bool {
 		beginning, open := strings.CutSuffix(name, "*")

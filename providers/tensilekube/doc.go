@@ -3,9 +3,9 @@
 // Package tensilekube is a provider that makes a whole Kubernetes cluster look like one node, as Tensile Kube
 // does.
 //
-// The guarantee: the guarantees of package remotecluster. This package has the configuration, and the annotation
-// by which a pod selects nodes of the lower cluster.
+// The guarantees are those of package remotecluster. This package adds the configuration, and the annotation with
+// which a pod selects nodes of the lower cluster. The cluster of the node is called the upper cluster.
 //
-// The surprise: a pod's own nodeSelector, affinity and tolerations are about nodes of the upper cluster, and
-// stay there.
+// The surprise: a pod's own nodeSelector, affinity and tolerations apply to nodes of the upper cluster, and are
+// not copied.
 package tensilekube

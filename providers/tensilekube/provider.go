@@ -19,7 +19,7 @@ import (
 //go:embed README.md
 var readme string
 
-// Provider returns the provider tensilekube.
+// Provider returns the provider named tensilekube.
 func Provider() cli.Provider {
 	return cli.Provider{
 		Name:    "tensilekube",
@@ -63,8 +63,8 @@ var (
 	_ nodeutil.EndpointSlicesUser = (*provider)(nil)
 )
 
-// provider runs pods in the lower cluster. It does not implement node.PodAuthority: if many pods are missing at
-// once, the lower cluster may have been restored from an older state, so the provider doubts that they are gone.
+// provider runs pods in the lower cluster. It does not implement node.PodAuthority, because missing pods are not
+// certainly gone: the lower cluster may have been restored from an older state.
 type provider struct {
 	*remotecluster.Cluster
 	config Config
