@@ -37,7 +37,7 @@ type Config struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// Kubeconfig is the path of the access to the remote cluster. Required.
+	// Kubeconfig is the path of the kubeconfig for the remote cluster. Required.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Context is the context in the kubeconfig file. Default: the current context of the file.
 	Context string `json:"context,omitempty"`
@@ -46,7 +46,7 @@ type Config struct {
 	// ForeignClusterID is Liqo's ID for the remote cluster. Required.
 	ForeignClusterID string `json:"foreignClusterID,omitempty"`
 	// TenantNamespace is the namespace of the home cluster with the NamespaceMap of the remote cluster. Default:
-	// the provider reads no NamespaceMap, and only Namespaces are offloaded.
+	// no NamespaceMap is read, and only Namespaces are offloaded.
 	TenantNamespace string `json:"tenantNamespace,omitempty"`
 	// HomeKubeconfig is the path of the kubeconfig for reading the NamespaceMap in the home cluster. Default:
 	// the service account of the node's own pod. HomeKubeconfig requires TenantNamespace.
@@ -58,17 +58,17 @@ type Config struct {
 	// ServiceAccount is the service account of pods in the remote cluster. Pods do not get its token. Default:
 	// the default service account of the namespace.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
-	// Placement is where in the remote cluster pods run.
+	// Placement selects nodes of the remote cluster for pods.
 	Placement remotecluster.Placement `json:"placement,omitzero"`
-	// Services copies the Services of offloaded namespaces to the remote cluster, with the addresses behind them
-	// at home. Services with the annotation liqo.io/skip-reflection are excluded. Services requires several
-	// namespaces, or a NamespaceMap.
+	// Services copies the Services of offloaded namespaces to the remote cluster, with their endpoints in the
+	// home cluster. Services with the annotation liqo.io/skip-reflection are not copied. The field requires
+	// several Namespaces, or a TenantNamespace.
 	Services bool `json:"services,omitempty"`
-	// Annotations names the pod annotations that the remote cluster gets: whole names, and prefixes such as
-	// example.com/*. Default: none, because programs in the remote cluster may give rights by annotations.
+	// Annotations are the pod annotations that are copied to the remote cluster: full names, and prefixes such as
+	// example.com/*. Default: none, because programs in the remote cluster may grant privileges by annotations.
 	Annotations []string `json:"annotations,omitempty"`
-	// Capacity is the capacity of the node. Default: the free resources of the Ready nodes of the remote
-	// cluster. The default needs the right to read all nodes and pods of the remote cluster.
+	// Capacity is the capacity of the node. Default: the free resources of the Ready nodes of the remote cluster.
+	// The default needs permission to read all nodes and pods of the remote cluster.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// QPS and Burst limit requests to the remote cluster. Default DefaultQPS and DefaultBurst.
 	QPS   int `json:"qps,omitempty"`
@@ -136,7 +136,7 @@ func (c Config) onlyNamespace() string {
 	return ""
 }
 
-// remoteAccess returns the access to the remote cluster.
+// remoteAccess returns the client configuration for the remote cluster.
 func (c Config) remoteAccess() (*rest.Config, error) {
 	if c.Kubeconfig == "" {
 		return nil, errors.New("liqo provider: kubeconfig: is missing: set it in the file of --provider-config or in VKUBELET_LIQO_KUBECONFIG")
@@ -150,7 +150,7 @@ func (c Config) remoteAccess() (*rest.Config, error) {
 	return access, nil
 }
 
-// homeAccess returns the access to the home cluster, nil if none is needed.
+// homeAccess returns the client configuration for the home cluster, or nil if none is needed.
 func (c Config) homeAccess() (*rest.Config, error) {
 	if c.TenantNamespace == "" {
 		return nil, nil
@@ -169,7 +169,7 @@ func (c Config) homeAccess() (*rest.Config, error) {
 	return access, nil
 }
 
-// showsAnnotation reports whether the remote cluster sees an annotation.
+// showsAnnotation reports whether an annotation is copied to the remote cluster.
 func (c Config) showsAnnotation(key string) bool {
 	return slices.ContainsFunc(c.Annotations, func(name string) bool {
 		beginning, open := strings.CutSuffix(name, "*")

@@ -6,7 +6,8 @@ import (
 	"context"
 )
 
-// Examine reports why pods could not run: requirements missing in the remote cluster, or a missing NamespaceMap.
+// Examine returns an error if pods cannot run, because a requirement in the remote cluster or a NamespaceMap is
+// missing.
 func (p *provider) Examine(ctx context.Context) error {
 	if err := p.Cluster.Examine(ctx); err != nil {
 		return err

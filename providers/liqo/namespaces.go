@@ -31,16 +31,17 @@ const labelRemote = "liqo.io/remoteID"
 // phaseAccepted is the phase of a remote namespace that accepts pods.
 const phaseAccepted = "Accepted"
 
-// namespaces maps namespaces at home to remote namespaces.
+// namespaces maps home namespaces to remote namespaces.
 type namespaces struct {
 	config Config
-	client dynamic.ResourceInterface // of the NamespaceMaps of the tenant namespace; nil: none are read
+	client dynamic.ResourceInterface // for NamespaceMaps of the tenant namespace; nil: none are read
 	maps   cache.SharedIndexInformer // the NamespaceMaps of the tenant namespace; nil: none are read
 
 	failures remotecluster.Failures
 }
 
-// newNamespaces watches the NamespaceMaps through the access to the home cluster, if there is one.
+// newNamespaces returns the namespaces of a configuration. It prepares a watch of NamespaceMaps if home is not
+// nil.
 func newNamespaces(config Config, home *rest.Config) (*namespaces, error) {
 	n := &namespaces{config: config}
 	if home == nil {
@@ -53,20 +54,20 @@ func newNamespaces(config Config, home *rest.Config) (*namespaces, error) {
 	resource := schema.GroupVersionResource{Group: group, Version: version, Resource: "namespacemaps"}
 	n.client = client.Resource(resource).Namespace(config.TenantNamespace)
 	n.maps = dynamicinformer.NewFilteredDynamicInformer(client, resource, config.TenantNamespace, 0, cache.Indexers{}, nil).Informer()
-	_ = n.maps.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { // never fails before the informer runs
+	_ = n.maps.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { // cannot fail before the informer runs
 		n.failures.Note("", err)
 	})
 	return n, nil
 }
 
-// watchMaps watches until ctx ends.
+// watchMaps watches the NamespaceMaps until ctx ends.
 func (n *namespaces) watchMaps(ctx context.Context) {
 	if n.maps != nil {
 		n.maps.RunWithContext(ctx)
 	}
 }
 
-// unlistedError is why the NamespaceMaps are not known; nil if they are.
+// unlistedError returns an error if the NamespaceMaps were not listed yet.
 func (n *namespaces) unlistedError() error {
 	if n.maps == nil || n.maps.HasSynced() {
 		return nil
@@ -77,7 +78,7 @@ func (n *namespaces) unlistedError() error {
 	return fmt.Errorf("the NamespaceMap in namespace %s of the home cluster was not read yet", n.config.TenantNamespace)
 }
 
-// checkMaps fails while the NamespaceMaps are not known, or not read any more.
+// checkMaps returns an error if the NamespaceMaps were not listed yet, or cannot be read any more.
 func (n *namespaces) checkMaps(ctx context.Context) error {
 	if err := n.unlistedError(); err != nil {
 		return err
@@ -96,7 +97,8 @@ func (n *namespaces) unreadError(err error) error {
 	return fmt.Errorf("read the NamespaceMap in namespace %s of the home cluster: %w", n.config.TenantNamespace, err)
 }
 
-// examineMaps returns an error if no pod would find its namespace. It needs nothing in the background.
+// examineMaps returns an error if the NamespaceMaps cannot be read, or none is for the remote cluster. It does
+// not need RunInBackground.
 func (n *namespaces) examineMaps(ctx context.Context) error {
 	if n.client == nil {
 		return nil
@@ -111,7 +113,7 @@ func (n *namespaces) examineMaps(ctx context.Context) error {
 	return nil
 }
 
-// isOf reports whether a NamespaceMap is about the remote cluster.
+// isOf reports whether a NamespaceMap is for the remote cluster.
 func (n *namespaces) isOf(m metav1.Object) bool {
 	to := labelOf(m)
 	return to == "" || to == n.config.ForeignClusterID
@@ -121,8 +123,8 @@ func (n *namespaces) unpeeredError() error {
 	return errdefs.NotFoundf("the namespace %s has no NamespaceMap of the cluster %s: is it peered?", n.config.TenantNamespace, n.config.ForeignClusterID)
 }
 
-// remoteOf returns the remote namespace of a home namespace. If there is none, the error is of the kind not-found and
-// names the remedy.
+// remoteOf returns the remote namespace of a home namespace. If there is none, the error is errdefs.ErrNotFound,
+// with advice.
 func (n *namespaces) remoteOf(home string) (string, error) {
 	if remote := n.config.Namespaces[home]; remote != "" {
 		return remote, nil
@@ -159,7 +161,7 @@ func labelOf(m metav1.Object) string { return m.GetLabels()[labelRemote] }
 
 // mappedNamespace returns the remote namespace of a home namespace in a NamespaceMap, and its phase.
 func mappedNamespace(m *unstructured.Unstructured, home string) (name, phase string) {
-	found, _, _ := unstructured.NestedFieldNoCopy(m.Object, "status", "currentMapping") // a value of another type comes from another version of Liqo: no namespace is mapped
+	found, _, _ := unstructured.NestedFieldNoCopy(m.Object, "status", "currentMapping") // ignore the error: a value of another type, from another version of Liqo, maps no namespace
 	current, _ := found.(map[string]any)
 	entry, _ := current[home].(map[string]any)
 	name, _ = entry["remoteNamespace"].(string)

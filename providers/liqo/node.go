@@ -20,9 +20,9 @@ const (
 // providerTaint is the key of the default taint of nodes.
 const providerTaint = "virtual-kubelet.io/provider"
 
-// ConfigureNode writes the capacity and Liqo's labels into n. Liqo's taint replaces the default taint, because
-// Liqo lets pods of offloaded namespaces tolerate its own taint. If the node has no taint or another taint, the
-// user asked for it, and ConfigureNode leaves it.
+// ConfigureNode sets the capacity and Liqo's labels in n. It replaces the default taint by Liqo's taint, because
+// Liqo adds a toleration for its own taint to pods of offloaded namespaces. It does not change a node with no
+// taint or another taint, because the user configured that.
 func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}

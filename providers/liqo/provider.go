@@ -23,7 +23,7 @@ import (
 //go:embed README.md
 var readme string
 
-// Provider returns the provider liqo.
+// Provider returns the provider named liqo.
 func Provider() cli.Provider {
 	return cli.Provider{
 		Name:   "liqo",
@@ -74,7 +74,7 @@ const (
 	labelDestination = group + "/destination"
 )
 
-// reasonBackOff is the reason of a pod that the remote cluster does not accept. Users of Liqo know this reason.
+// reasonBackOff is Liqo's status reason for a pod that the remote cluster does not accept.
 const reasonBackOff = "OffloadingBackOff"
 
 // shadowPods describes the kind ShadowPod, the owner of pods in the remote cluster.
@@ -83,17 +83,16 @@ var shadowPods = remotecluster.OwnerKind{
 	Spec: []string{"spec", "pod"}, Status: []string{"status"}, Remakes: true,
 }
 
-// provider runs pods in the remote cluster. It does not implement node.PodAuthority: if many pods are missing at
-// once, the remote cluster may have been restored from an older state, so the provider doubts that they are
-// gone.
+// provider runs pods in the remote cluster. It does not implement node.PodAuthority, because missing pods are not
+// certainly gone: the remote cluster may have been restored from an older state.
 type provider struct {
 	*remotecluster.Cluster
 	config     Config
 	namespaces *namespaces
 }
 
-// newProvider makes the provider with access to the remote cluster. home is the access to the home cluster, or
-// nil if there is none.
+// newProvider returns a provider. access and home are the client configurations for the remote and the home
+// cluster; home may be nil.
 func newProvider(in cli.ProviderInput, config Config, access, home *rest.Config) (*provider, error) {
 	config, err := config.completeConfig()
 	if err != nil {
@@ -134,13 +133,13 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 }
 
 // CreatePod creates the ShadowPod and the objects that the pod needs. If Liqo does not accept the pod, the error
-// has the reason that users of Liqo know.
+// contains reasonBackOff.
 func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	if _, err := p.namespaces.remoteOf(pod.Namespace); err != nil {
-		return fmt.Errorf("%s: %s", reasonBackOff, err.Error()) // its kind is about the namespace
+		return fmt.Errorf("%s: %s", reasonBackOff, err.Error()) // drop the kind, which is about the namespace
 	}
 	err := p.Cluster.CreatePod(ctx, pod)
-	if apierrors.IsForbidden(err) { // a webhook of Liqo: quota, or the cluster IDs
+	if apierrors.IsForbidden(err) { // refused by Liqo's webhook, because of a quota or the cluster IDs
 		return fmt.Errorf("%s: %w", reasonBackOff, err)
 	}
 	return err

@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// annotationSkip is the annotation of objects that Liqo does not reflect. Any value other than false counts.
+// annotationSkip is the annotation of objects that Liqo does not reflect. Any value other than false has this
+// effect.
 const annotationSkip = "liqo.io/skip-reflection"
 
 // selectReflected returns a function that selects the Services to copy to the remote cluster, or nil if none are
