@@ -20,12 +20,12 @@ func (c Config) Capabilities() capability.Declaration {
 	return podruntime.Capabilities(podruntime.Config{HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes, Privileged: c.Privileged, Notes: notes})
 }
 
-// checkPod refuses a pod if CreatePod would refuse it.
+// checkPod returns an error for a pod that CreatePod would refuse.
 func (c Config) checkPod(pod *corev1.Pod) error {
 	return podruntime.Check(podruntime.Config{HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes}, pod)
 }
 
-// notes are about features with a dependence on the runtime and the kernel.
+// notes are about features that depend on the runtime and the kernel.
 var notes = map[capability.Feature]string{
 	capability.ImageVolumes:    "the runtime must have them: containerd has since 2.1",
 	capability.StopSignal:      "the runtime must know of it: containerd does since 2.3, CRI-O since 1.33",
@@ -36,11 +36,10 @@ var notes = map[capability.Feature]string{
 	capability.HostPortMapping: "the runtime's network must have the plugin portmap",
 }
 
-// versionTimeout is how long the runtime may take to tell its version before the node starts.
+// versionTimeout is the timeout for the version of the runtime at the start.
 const versionTimeout = 5 * time.Second
 
-// since has features missing in older runtimes, with the first version of each runtime with them. Older runtimes
-// ignore the request.
+// since has the first version of each runtime that supports a feature. Older versions ignore the request.
 var since = map[capability.Feature]struct {
 	what     string
 	versions map[string]string
@@ -49,7 +48,7 @@ var since = map[capability.Feature]struct {
 	capability.StopSignal:   {"stop signals of pods", map[string]string{"containerd": "2.3.0", "cri-o": "1.33.0"}},
 }
 
-// missingFeatures returns the features ignored by the runtime, or failing late there.
+// missingFeatures returns the features that the runtime ignores, with reasons.
 func missingFeatures(ctx context.Context, client *Client) map[capability.Feature]string {
 	all := map[capability.Feature]string{}
 	maps.Copy(all, tooOld(ctx, client))
@@ -57,8 +56,8 @@ func missingFeatures(ctx context.Context, client *Client) map[capability.Feature
 	return all
 }
 
-// tooOld returns the features missing in the runtime because of its age. A runtime without an answer yet, or an
-// unknown runtime, counts as having everything.
+// tooOld returns the features that this version of the runtime does not support. It returns none if the runtime
+// does not answer or is unknown.
 func tooOld(ctx context.Context, client *Client) map[capability.Feature]string {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()

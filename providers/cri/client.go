@@ -18,15 +18,16 @@ import (
 )
 
 const (
-	// callTime bounds a call without a better limit.
+	// callTime is the default timeout of a call.
 	callTime = 2 * time.Minute
-	// sandboxTime is for a sandbox, with its network.
+	// sandboxTime is the timeout for starting a sandbox, including its network.
 	sandboxTime = 4 * time.Minute
-	// maxMessage is for lists on nodes with many containers; gRPC's own 4 MiB end at some 2000 of them.
+	// maxMessage is the message limit. It is for lists of many containers: gRPC's default of 4 MiB suffices for
+	// some 2000.
 	maxMessage = 16 << 20
 )
 
-// sockets are the sockets of runtimes. The first is the default.
+// sockets are the default sockets of runtimes. The first is used if none exists.
 var sockets = []string{"/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/cri-dockerd.sock"}
 
 var (
@@ -35,8 +36,8 @@ var (
 )
 
 // Client calls a container runtime. Its methods return the runtime's own errors; google.golang.org/grpc/status
-// finds their kind. While the runtime is down they return Unavailable at once, and as soon as it is back they
-// work again.
+// finds their kind. While the runtime is down, they return Unavailable at once; they work again as soon as it is
+// up.
 type Client struct {
 	conn    *grpc.ClientConn
 	runtime runtimeapi.RuntimeServiceClient
@@ -51,10 +52,10 @@ func Connect(endpoint string) (*Client, error) {
 		return nil, err
 	}
 	retry := backoff.DefaultConfig
-	// A try costs nothing on a socket of this machine.
+	// Retry often, because an attempt on a local socket is cheap.
 	retry.BaseDelay, retry.MaxDelay = 100*time.Millisecond, time.Second
-	// Use no keepalive: a runtime that dies closes its socket, the limit of each call handles a runtime that
-	// hangs, and servers take a client with pings more often than every five minutes for an attacker.
+	// Do not use keepalive: a runtime that dies closes its socket, the timeout of each call detects a runtime
+	// that hangs, and servers disconnect clients that ping more often than every five minutes.
 	conn, err := grpc.NewClient(target,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: 5 * time.Second}),
@@ -68,7 +69,7 @@ func Connect(endpoint string) (*Client, error) {
 	return &Client{conn: conn, runtime: runtimeapi.NewRuntimeServiceClient(conn), images: runtimeapi.NewImageServiceClient(conn)}, nil
 }
 
-// endpointTarget is the endpoint as gRPC wants it.
+// endpointTarget returns the endpoint as a gRPC target.
 func endpointTarget(endpoint string) (string, error) {
 	if endpoint == "" {
 		endpoint = firstExisting(sockets)
@@ -80,7 +81,7 @@ func endpointTarget(endpoint string) (string, error) {
 	return "unix://" + path, nil
 }
 
-// firstExisting returns the first existing path, else the first path.
+// firstExisting returns the first existing path, or else the first path.
 func firstExisting(paths []string) string {
 	for _, path := range paths {
 		if _, err := os.Stat(path); err == nil {
@@ -90,7 +91,7 @@ func firstExisting(paths []string) string {
 	return paths[0]
 }
 
-// limitCall makes a call with a time limit.
+// limitCall is an interceptor that sets the timeout of a call.
 func limitCall(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if d := callLimit(req); d > 0 {
 		var cancel context.CancelFunc
@@ -100,12 +101,12 @@ func limitCall(ctx context.Context, method string, req, reply any, conn *grpc.Cl
 	return invoke(ctx, method, req, reply, conn, opts...)
 }
 
-// callLimit returns the time limit of a call; 0 means none. It guards against a hanging runtime, so it is longer
-// than any runtime needs: an operation after a timeout here may still complete there.
+// callLimit returns the timeout of a call; 0 means none. It guards only against a hanging runtime, and is longer
+// than any call needs, because the runtime may complete an operation after the timeout.
 func callLimit(req any) time.Duration {
 	switch r := req.(type) {
 	case *runtimeapi.PullImageRequest:
-		// An image may be of any size, and runtimes themselves end a pull without progress.
+		// An image may have any size, and the runtime itself ends a pull without progress.
 		return 0
 	case *runtimeapi.RunPodSandboxRequest:
 		return sandboxTime
@@ -125,7 +126,7 @@ func callLimit(req any) time.Duration {
 	}
 }
 
-// secondsOf is a number of seconds, without an overflow.
+// secondsOf returns a duration of n seconds, without overflow.
 func secondsOf(n int64) time.Duration {
 	const most = 1 << 32
 	return time.Duration(min(max(n, 0), most)) * time.Second

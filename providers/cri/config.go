@@ -13,13 +13,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// The header of a configuration file of this provider.
+// The apiVersion and kind of a configuration file of this provider.
 const (
 	APIVersion = "cri.virtual-kubelet.io/v1alpha1"
 	Kind       = "CRIProviderConfiguration"
 )
 
-// Defaults of directories.
+// Default directories.
 const (
 	DefaultRoot    = "/var/lib/virtual-kubelet/cri"
 	DefaultLogRoot = "/var/log/pods"
@@ -32,63 +32,63 @@ type Config struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// Endpoint is the address of the container runtime: unix:// and the path of a socket. Default: the socket of
-	// containerd, CRI-O or cri-dockerd, the first that exists.
+	// Endpoint is the address of the container runtime, in the form unix:///path. Default: the first existing
+	// socket of containerd, CRI-O and cri-dockerd.
 	Endpoint string `json:"endpoint,omitempty"`
 	// Root is the directory for volumes and other files of pods. Only one node may use it. Default DefaultRoot.
 	Root string `json:"root,omitempty"`
 	// LogRoot is the directory of the logs of containers. Default DefaultLogRoot.
 	LogRoot string `json:"logRoot,omitempty"`
-	// ClusterDNS are the addresses of the cluster's DNS servers. Without any, pods use the machine's.
+	// ClusterDNS are the addresses of the cluster's DNS servers. Default: the DNS servers of the machine.
 	ClusterDNS []string `json:"clusterDNS,omitempty"`
 	// ClusterDomain is the domain of the cluster's DNS. The default is the setting --cluster-domain.
 	ClusterDomain string `json:"clusterDomain,omitempty"`
-	// HostPaths are the directories of the machine for mounts in pods, with everything below them. Default:
+	// HostPaths are the directories that pods may mount as hostPath volumes, with everything below them. Default:
 	// none, and pods with such volumes fail.
 	HostPaths []string `json:"hostPaths,omitempty"`
 	// LocalVolumes are the directories for PersistentVolumes of the kind local, in addition to hostPaths.
 	// Default: none, and pods with a claim of a PersistentVolume fail.
 	LocalVolumes []string `json:"localVolumes,omitempty"`
-	// ProvisionVolumes is the directory for the node's PersistentVolumes, for claims of StorageClasses with the
-	// provisioner virtual-kubelet.io/local-path. The node then needs the rights of
+	// ProvisionVolumes is the directory in which the node creates PersistentVolumes, for claims of StorageClasses
+	// with the provisioner virtual-kubelet.io/local-path. The node then needs the permissions in
 	// deploy/manifests/provisioner.yaml. Default: none.
 	ProvisionVolumes string `json:"provisionVolumes,omitempty"`
-	// CgroupParent is the parent of the pods' cgroups, as in a kubelet: with it pods have limits as a whole,
-	// including processes. The runtime must have the cgroup driver cgroupfs. Default: the runtime's choice,
-	// without such limits.
+	// CgroupParent is the parent of the pods' cgroups, as in a kubelet. It enables limits for the whole pod,
+	// including process limits. The runtime must use the cgroup driver cgroupfs. Default: the runtime chooses,
+	// and there are no such limits.
 	CgroupParent string `json:"cgroupParent,omitempty"`
-	// PodPidsLimit is the limit of processes and threads of a pod; -1 means no limit. It needs CgroupParent;
-	// with it the default is podruntime.DefaultPodPidsLimit.
+	// PodPidsLimit is the limit of processes and threads of a pod; -1 means no limit. It needs CgroupParent.
+	// Default with CgroupParent: podruntime.DefaultPodPidsLimit.
 	PodPidsLimit int64 `json:"podPidsLimit,omitempty"`
-	// Privileged allows pods with power over the machine: privileged containers, and the machine's network,
-	// processes or IPC. By default such pods fail.
+	// Privileged allows privileged containers, and the network, PID and IPC namespaces of the host. By default
+	// such pods fail.
 	Privileged bool `json:"privileged,omitempty"`
-	// AllowedUnsafeSysctls are the allowed sysctls of pods besides the safe ones, as in a kubelet: names, and
-	// prefixes such as kernel.msg*. Default: none.
+	// AllowedUnsafeSysctls are the sysctls that pods may set in addition to the safe ones, as in a kubelet:
+	// names, and prefixes such as kernel.msg*. Default: none.
 	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls,omitempty"`
-	// RuntimeHandlers are the runtime's names for the RuntimeClasses. Pods of other classes fail.
+	// RuntimeHandlers maps RuntimeClasses to handlers of the runtime. Pods of other classes fail.
 	RuntimeHandlers map[string]string `json:"runtimeHandlers,omitempty"`
-	// SystemReserved and KubeReserved are kept from pods for other programs of the machine and for this one, as
-	// in a kubelet: cpu, memory, ephemeral-storage and pid. The allocatable amount is the rest, without the
-	// memory and disk of EvictionHard. Default: none.
+	// SystemReserved and KubeReserved are the resources reserved for other programs of the machine and for this
+	// daemon, as in a kubelet: cpu, memory, ephemeral-storage and pid. Allocatable is the capacity minus both,
+	// and minus the memory and disk in EvictionHard. Default: none.
 	SystemReserved map[string]string `json:"systemReserved,omitempty"`
 	KubeReserved   map[string]string `json:"kubeReserved,omitempty"`
-	// EvictionHard is the least available memory and disk of the machine. Below it the node reports pressure,
-	// takes no further pods, and evicts one after the other. A kubelet's own are memory.available: 100Mi,
-	// nodefs.available: 10%, nodefs.inodesFree: 5% and imagefs.available: 15%; pid.available is another one.
-	// Default: none, as the machine may be shared with other work.
+	// EvictionHard has the eviction thresholds. Below a threshold the node sets a pressure condition, refuses new
+	// pods, and evicts pods one by one. A kubelet's defaults are memory.available: 100Mi, nodefs.available: 10%,
+	// nodefs.inodesFree: 5% and imagefs.available: 15%. pid.available can be set, too. Default: none, because
+	// other programs may share the machine.
 	EvictionHard map[string]string `json:"evictionHard,omitempty"`
 	// ImageGC configures the removal of unused images. Default: as in a kubelet, when the disk is 85 % full,
 	// down to 80 %.
 	ImageGC podruntime.ImageGC `json:"imageGC,omitzero"`
-	// Capacity is the capacity of the node where it differs from the machine's.
+	// Capacity has the resources in which the capacity of the node differs from the machine's.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 }
 
 // format describes the configuration files of this provider.
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_CRI"}
 
-// listOf returns a list of path, or nil for "".
+// listOf returns a list with path, or nil if path is empty.
 func listOf(path string) []string {
 	if path == "" {
 		return nil
@@ -99,7 +99,7 @@ func listOf(path string) []string {
 // LoadConfig reads the file at path, and overrides it by the environment. An empty path means no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// completeConfig fills the defaults of c and refuses impossible values.
+// completeConfig sets the defaults of c and refuses invalid values.
 func (c Config) completeConfig() (Config, error) {
 	if c.Root == "" {
 		c.Root = DefaultRoot

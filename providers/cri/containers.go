@@ -29,7 +29,7 @@ func (c *Client) StartContainer(ctx context.Context, id string) error {
 	return err
 }
 
-// StopContainer asks a container to end and kills it after timeout seconds.
+// StopContainer stops a container, and kills it after timeout seconds.
 func (c *Client) StopContainer(ctx context.Context, id string, timeout int64) error {
 	_, err := c.runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: timeout})
 	return err
@@ -41,7 +41,7 @@ func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 	return err
 }
 
-// ListContainers returns the containers for filter.
+// ListContainers returns the containers that match filter.
 func (c *Client) ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
 	answer, err := c.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
 	return answer.GetContainers(), err
@@ -63,10 +63,10 @@ func (c *Client) UpdateContainerResources(ctx context.Context, id string, resour
 	return err
 }
 
-// ExecSync runs a command in a container and returns its output. A timeout of 0 means none. A command with
-// another exit code than 0 gives an exec.ExitError of k8s.io/utils/exec.
+// ExecSync runs a command in a container and returns its output. A timeout of 0 means none. If the exit code is
+// not 0, the error is an exec.ExitError of k8s.io/utils/exec.
 func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) (stdout, stderr []byte, err error) {
-	// Runtimes count in seconds, and take 0 for none.
+	// Runtimes use whole seconds, and 0 means none.
 	whole := int64((timeout + time.Second - 1) / time.Second)
 	answer, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: cmd, Timeout: whole})
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout 
 	return answer.GetStdout(), answer.GetStderr(), err
 }
 
-// Exec returns the URL for a command in a container with streams.
+// Exec returns the URL of a streaming session that runs a command in a container.
 func (c *Client) Exec(ctx context.Context, request *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
 	answer, err := c.runtime.Exec(ctx, request)
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *Client) Exec(ctx context.Context, request *runtimeapi.ExecRequest) (*ru
 	return answer, requireField(answer.GetUrl() != "", "URL for exec")
 }
 
-// Attach returns the URL of a container's streams.
+// Attach returns the URL of a streaming session with a container's main process.
 func (c *Client) Attach(ctx context.Context, request *runtimeapi.AttachRequest) (*runtimeapi.AttachResponse, error) {
 	answer, err := c.runtime.Attach(ctx, request)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Client) Attach(ctx context.Context, request *runtimeapi.AttachRequest) 
 	return answer, requireField(answer.GetUrl() != "", "URL for attach")
 }
 
-// ReopenContainerLog lets the runtime open the log of a container anew, after it was moved away.
+// ReopenContainerLog makes the runtime reopen the log of a container, after a rotation.
 func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
 	_, err := c.runtime.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: id})
 	return err

@@ -9,7 +9,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// networks is the part "cniconfig" of containerd's status, about the networks of pods.
+// networks is the part "cniconfig" of containerd's status: the networks of pods.
 type networks struct {
 	Networks []struct {
 		IFName string
@@ -24,9 +24,9 @@ type networks struct {
 	}
 }
 
-// noHostPorts reports host ports as missing if the runtime declares to ignore them: pods would start, and nobody
-// would reach them. A runtime without a report about its networks, or without networks yet, counts as having
-// host ports.
+// noHostPorts reports host ports as missing if no network of the runtime has a plugin for them: pods would start,
+// but their host ports would not be reachable. A runtime that does not report its networks, or has none yet,
+// counts as supporting host ports.
 func noHostPorts(ctx context.Context, client *Client) map[capability.Feature]string {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 //go:embed README.md
 var readme string
 
-// Provider returns the provider cri.
+// Provider returns the provider named cri.
 func Provider() cli.Provider {
 	return cli.Provider{
 		Name:   "cri",
@@ -58,8 +58,8 @@ type provider struct {
 	client *Client
 }
 
-// New returns the provider for a configuration without a file. The container runtime need not run yet: until it
-// does, the node is not ready.
+// New returns a provider with this configuration. The container runtime need not run yet: until it does, the node
+// is not ready.
 func New(ctx context.Context, in cli.ProviderInput, c Config) (*provider, error) {
 	c, err := c.completeConfig()
 	if err != nil {
@@ -77,19 +77,19 @@ func New(ctx context.Context, in cli.ProviderInput, c Config) (*provider, error)
 		AllowedUnsafeSysctls: c.AllowedUnsafeSysctls, RuntimeHandler: c.runtimeHandler, Lacks: missingFeatures(ctx, client), Notes: notes,
 	})
 	if err != nil {
-		_ = client.Close(context.Background()) // no call has been made yet
+		_ = client.Close(context.Background()) // no call was made yet
 		return nil, fmt.Errorf("make the provider cri: %w", err)
 	}
 	return &provider{Runtime: pods, client: client}, nil
 }
 
-// RunInBackground implements node.BackgroundRunner. The connection ends with it.
+// RunInBackground implements node.BackgroundRunner. It closes the connection at the end.
 func (p *provider) RunInBackground(ctx context.Context) error {
 	defer p.client.Close(context.Background())
 	return p.Runtime.RunInBackground(ctx)
 }
 
-// runtimeHandler is the runtime's name for a class.
+// runtimeHandler returns the handler of the runtime for a RuntimeClass.
 func (c Config) runtimeHandler(_ context.Context, class string) (string, error) {
 	if handler, known := c.RuntimeHandlers[class]; known {
 		return handler, nil

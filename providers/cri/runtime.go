@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// requireField returns an error if the runtime left out a field needed by every caller.
+// requireField returns an error if a required field of a response is missing.
 func requireField(is bool, what string) error {
 	if is {
 		return nil
@@ -28,7 +28,7 @@ func (c *Client) Version(ctx context.Context, apiVersion string) (*runtimeapi.Ve
 	return answer, requireField(answer.GetRuntimeName() != "" && answer.GetRuntimeVersion() != "", "version of itself")
 }
 
-// Status says whether runtime and network are ready.
+// Status returns whether the runtime and the network are ready.
 func (c *Client) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusResponse, error) {
 	answer, err := c.runtime.Status(ctx, &runtimeapi.StatusRequest{Verbose: verbose})
 	if err != nil {
@@ -42,16 +42,17 @@ func (c *Client) RuntimeConfig(ctx context.Context) (*runtimeapi.RuntimeConfigRe
 	return c.runtime.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
 }
 
-// UpdateRuntimeConfig tells the runtime, for example, the network of the node's pods.
+// UpdateRuntimeConfig sends the runtime its configuration, such as the pod CIDR of the node.
 func (c *Client) UpdateRuntimeConfig(ctx context.Context, config *runtimeapi.RuntimeConfig) error {
 	_, err := c.runtime.UpdateRuntimeConfig(ctx, &runtimeapi.UpdateRuntimeConfigRequest{RuntimeConfig: config})
 	return err
 }
 
-// GetContainerEvents sends the runtime's events until the stream ends, always with an error: io.EOF if the
-// runtime ended it, Unimplemented if it has no events. The caller must list the changes between two streams.
+// GetContainerEvents sends the runtime's events to the channel until the stream ends. It always returns an error:
+// io.EOF if the runtime ended the stream, Unimplemented if it does not support events. The caller must list
+// containers to find the changes between two streams.
 func (c *Client) GetContainerEvents(ctx context.Context, events chan *runtimeapi.ContainerEventResponse, connected func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
-	ctx, cancel := context.WithCancel(ctx) // so that every return of this function ends the stream
+	ctx, cancel := context.WithCancel(ctx) // end the stream at every return
 	defer cancel()
 	stream, err := c.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
 	if err != nil {
@@ -76,25 +77,25 @@ func (c *Client) GetContainerEvents(ctx context.Context, events chan *runtimeapi
 	}
 }
 
-// ContainerStats returns the use of a container.
+// ContainerStats returns the resource usage of a container.
 func (c *Client) ContainerStats(ctx context.Context, id string) (*runtimeapi.ContainerStats, error) {
 	answer, err := c.runtime.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: id})
 	return answer.GetStats(), err
 }
 
-// ListContainerStats returns the use of the containers for filter.
+// ListContainerStats returns the resource usage of the containers that match filter.
 func (c *Client) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	answer, err := c.runtime.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{Filter: filter})
 	return answer.GetStats(), err
 }
 
-// PodSandboxStats returns the use of a pod.
+// PodSandboxStats returns the resource usage of a pod.
 func (c *Client) PodSandboxStats(ctx context.Context, id string) (*runtimeapi.PodSandboxStats, error) {
 	answer, err := c.runtime.PodSandboxStats(ctx, &runtimeapi.PodSandboxStatsRequest{PodSandboxId: id})
 	return answer.GetStats(), err
 }
 
-// ListPodSandboxStats returns the use of the pods for filter.
+// ListPodSandboxStats returns the resource usage of the pods that match filter.
 func (c *Client) ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
 	answer, err := c.runtime.ListPodSandboxStats(ctx, &runtimeapi.ListPodSandboxStatsRequest{Filter: filter})
 	return answer.GetStats(), err

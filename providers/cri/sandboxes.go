@@ -39,13 +39,13 @@ func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) 
 	return answer, requireField(s.GetId() != "" && s.GetMetadata().GetUid() != "" && s.GetCreatedAt() != 0, "status of sandbox "+id)
 }
 
-// ListPodSandbox returns the sandboxes for filter.
+// ListPodSandbox returns the sandboxes that match filter.
 func (c *Client) ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
 	answer, err := c.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})
 	return answer.GetItems(), err
 }
 
-// PortForward returns the URL for ports of a sandbox.
+// PortForward returns the URL of a port-forward session with a sandbox.
 func (c *Client) PortForward(ctx context.Context, request *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
 	answer, err := c.runtime.PortForward(ctx, request)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *Client) PortForward(ctx context.Context, request *runtimeapi.PortForwar
 	return answer, requireField(answer.GetUrl() != "", "URL for port-forward")
 }
 
-// UpdatePodSandboxResources sets the runtime's limits of a pod as a whole.
+// UpdatePodSandboxResources changes the resources of a whole pod.
 func (c *Client) UpdatePodSandboxResources(ctx context.Context, request *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 	return c.runtime.UpdatePodSandboxResources(ctx, request)
 }

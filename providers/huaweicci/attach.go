@@ -8,7 +8,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// AttachToContainer fails: CCI has exec and logs only.
+// AttachToContainer returns an error: CCI supports only exec and logs.
 func (p *provider) AttachToContainer(ctx context.Context, namespace, name, _ string, _ api.AttachIO) error {
 	return p.unsupportedError(ctx, namespace, name, "attach: use exec or logs")
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// Capabilities returns the features that a provider with this configuration gives to pods.
+// Capabilities returns the features of pods with this configuration.
 func (c Config) Capabilities() capability.Declaration {
 	const noField = "the API of CCI has no field for it"
 	return remotecluster.Capabilities().

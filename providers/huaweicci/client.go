@@ -18,8 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sign"
 )
 
-// clientConfig returns the client configuration for CCI. It is a Kubernetes configuration with a transport that signs
-// requests and uses the names of CCI.
+// clientConfig returns the client configuration for CCI. It is a Kubernetes client configuration with a transport
+// that authenticates requests and translates the API names.
 func (c Config) clientConfig() (*rest.Config, error) {
 	access := &rest.Config{
 		Host: c.Endpoint, UserAgent: "virtual-kubelet-huaweicci", QPS: float32(c.QPS), Burst: c.Burst,
@@ -61,7 +61,7 @@ func (c Config) authTransport(now func() time.Time) (func(http.RoundTripper) htt
 	return func(next http.RoundTripper) http.RoundTripper { return sign.WithToken(next, tokens) }, nil
 }
 
-// place is the namespace of CCI for pods, with its network.
+// place is the CCI namespace of the pods, with its network.
 type place struct {
 	config Config
 	client kubernetes.Interface
@@ -87,7 +87,7 @@ type subnet struct {
 	ID string `json:"subnetID"`
 }
 
-// networksPath is the path of the networks of the namespace.
+// networksPath returns the API path of the networks in the namespace.
 func (p place) networksPath() string {
 	group := "yangtse/v2"
 	if p.config.API == API10 {
@@ -96,7 +96,8 @@ func (p place) networksPath() string {
 	return "/apis/" + group + "/namespaces/" + p.config.Namespace + "/networks"
 }
 
-// checkNetworks fails when CCI does not answer, the credentials are refused, or pods of the namespace cannot start for want of a network.
+// checkNetworks returns an error if CCI does not answer, the credentials are refused, or pods cannot start
+// because the namespace has no network, or a failed or full one.
 func (p place) checkNetworks(ctx context.Context) error {
 	list, err := p.listNetworks(ctx)
 	if err != nil {
@@ -115,7 +116,7 @@ func (p place) checkNetworks(ctx context.Context) error {
 
 func (p place) listNetworks(ctx context.Context) ([]network, error) {
 	result := p.client.Discovery().RESTClient().Get().AbsPath(p.networksPath()).Do(ctx)
-	if err := result.Error(); err != nil { // with the error text of CCI, unlike Raw
+	if err := result.Error(); err != nil { // unlike Raw, Error returns the error text of CCI
 		return nil, fmt.Errorf("look at the networks of namespace %s of CCI: %w", p.config.Namespace, err)
 	}
 	var list struct {
@@ -131,7 +132,7 @@ func (p place) listNetworks(ctx context.Context) ([]network, error) {
 	return list.Items, nil
 }
 
-// makeNamespace creates the namespace and its network if they are missing and the configuration describes the network.
+// makeNamespace creates the namespace and its network if they are missing and a network is configured.
 func (p place) makeNamespace(ctx context.Context) error {
 	if p.config.Network.Name == "" {
 		return nil
@@ -140,7 +141,7 @@ func (p place) makeNamespace(ctx context.Context) error {
 	if apierrors.IsNotFound(err) {
 		ns, err = p.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.config.Namespace}}, metav1.CreateOptions{})
 	}
-	if err != nil && !apierrors.IsAlreadyExists(err) { // another node was faster
+	if err != nil && !apierrors.IsAlreadyExists(err) { // another node has just created it
 		return fmt.Errorf("make namespace %s of CCI: %w", p.config.Namespace, err)
 	}
 	if err == nil && ns.DeletionTimestamp != nil {

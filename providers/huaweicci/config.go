@@ -42,43 +42,43 @@ type Config struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// Region is the region of CCI, such as cn-north-4. Required, unless there is an endpoint.
+	// Region is the region of CCI, such as cn-north-4. Required, unless Endpoint is set.
 	Region string `json:"region,omitempty"`
 	// Endpoint is the URL of CCI. Default: the endpoint of the region.
 	Endpoint string `json:"endpoint,omitempty"`
-	// CAFile holds the authorities for verifying the endpoint. Default: the authorities of this machine.
+	// CAFile has the certificate authorities for the endpoint. Default: the authorities of this machine.
 	CAFile string `json:"caFile,omitempty"`
 	// API is API20 or API10. Default API20.
 	API string `json:"api,omitempty"`
 	// ProjectID is the ID of the project in the region. Required.
 	ProjectID string `json:"projectID,omitempty" env:"HUAWEICLOUD_SDK_PROJECT_ID"`
-	// AccessKey and SecretKey sign requests. Required, unless there is IAM.
+	// AccessKey and SecretKey sign requests. Required, unless IAM is set.
 	AccessKey config.Secret `json:"accessKey,omitzero" env:"HUAWEICLOUD_SDK_AK"`
 	SecretKey config.Secret `json:"secretKey,omitzero" env:"HUAWEICLOUD_SDK_SK"`
-	// SecurityToken is the token of a temporary access key.
+	// SecurityToken is the security token of a temporary access key.
 	SecurityToken config.Secret `json:"securityToken,omitzero" env:"HUAWEICLOUD_SDK_SECURITY_TOKEN"`
-	// IAM configures a user who gets tokens, in place of an access key.
+	// IAM configures authentication by IAM tokens instead of an access key.
 	IAM IAM `json:"iam,omitzero"`
-	// ClusterName names the home cluster in CCI. No two clusters of one namespace of CCI may have the same, and it must not change
-	// while there are pods. Required.
+	// ClusterName is the name of the home cluster in CCI. It must be unique among the clusters that use a CCI
+	// namespace, and must not change while there are pods. Required.
 	ClusterName string `json:"clusterName,omitempty"`
-	// Namespace is the namespace of CCI for all pods. Default: vk- and ClusterName.
+	// Namespace is the CCI namespace of all pods. Default: vk- and ClusterName.
 	Namespace string `json:"namespace,omitempty"`
 	// Network is created in the namespace if the namespace has none. The provider also creates a missing
 	// namespace. Without Network, both must exist.
 	Network Network `json:"network,omitzero"`
 	// InstanceType is the type of machine for pods, such as general-computing. Default: CCI decides.
 	InstanceType string `json:"instanceType,omitempty"`
-	// GPUDriver is the driver for pods with GPUs that name no driver, such as gpu-460.106. Only API10 uses it.
-	// Default: none, and the provider refuses such pods.
+	// GPUDriver is the driver for GPU pods that do not specify one, such as gpu-460.106. Only API10 uses it.
+	// Default: none, and such pods are refused.
 	GPUDriver string `json:"gpuDriver,omitempty"`
 	// DefaultResources are the cpu and memory of pods without requests and limits. Default: 1 CPU and 2Gi.
 	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
-	// Annotations names the pod annotations that CCI gets: whole names, and prefixes such as example.com/*.
-	// Default: none, because CCI gives addresses and rights by annotations, and some of them cost money.
+	// Annotations are the pod annotations that are copied to CCI: full names, and prefixes such as example.com/*.
+	// Default: none, because CCI assigns addresses and privileges by annotations, and some of them cost money.
 	Annotations []string `json:"annotations,omitempty"`
 	// Capacity is the capacity of the node: the quota of the project, or a part of it. Required, except for
-	// ephemeral-storage: 20G for each pod.
+	// ephemeral-storage, whose default is 20G for each pod.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// QPS and Burst limit requests to CCI. Default DefaultQPS and DefaultBurst.
 	QPS   int `json:"qps,omitempty"`
@@ -118,8 +118,8 @@ var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKU
 // LoadConfig reads no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// endpointOf returns the address of a service in a region. Dublin has a domain of its own, according to the
-// vendor's page about its SDKs, 2026-05-18.
+// endpointOf returns the address of a service in a region. Dublin has its own domain, according to the vendor's
+// page about its SDKs of 2026-05-18.
 func endpointOf(service, region string) string {
 	domain := "myhuaweicloud.com"
 	if region == "eu-west-101" {
@@ -231,8 +231,8 @@ func (c *Config) completeSizes(problem func(string, ...any)) {
 	c.Capacity = storage.Offer(c.Capacity, resource.MustParse(storageGiven))
 }
 
-// showsAnnotation reports whether CCI gets an annotation. The provider itself writes the annotations of the size and the
-// type.
+// showsAnnotation reports whether an annotation is copied to CCI. The annotations of the size and the type are
+// not, because the provider sets them.
 func (c Config) showsAnnotation(key string) bool {
 	return key != annotationSize && key != annotationType && slices.ContainsFunc(c.Annotations, func(name string) bool {
 		beginning, open := strings.CutSuffix(name, "*")

@@ -14,11 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// tolerated is the largest permitted difference between clocks. The gateway of CCI refuses older signatures.
+// tolerated is the maximum clock skew: the gateway of CCI refuses older signatures.
 const tolerated = 15 * time.Minute
 
-// explained converts each error answer to a Kubernetes Status. The Status keeps the details from CCI or its
-// gateway: the code, the request ID and the time to try again.
+// explained is a transport that converts each error response to a Kubernetes Status. The Status contains the
+// details from CCI or its gateway: the code, the request ID and the retry delay.
 type explained struct {
 	next http.RoundTripper
 	now  func() time.Time
@@ -27,7 +27,7 @@ type explained struct {
 // RoundTrip implements http.RoundTripper.
 func (t explained) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := t.next.RoundTrip(r)
-	if err == nil && answer.StatusCode >= 300 && answer.StatusCode < 400 { // the client would follow the redirect with the credentials
+	if err == nil && answer.StatusCode >= 300 && answer.StatusCode < 400 { // otherwise the client would send the credentials to the redirect's target
 		_ = answer.Body.Close()
 		return nil, fmt.Errorf("CCI answers %s %s with %s to another address, which is not followed", r.Method, r.URL.Path, answer.Status)
 	}
@@ -43,14 +43,14 @@ func (t explained) RoundTrip(r *http.Request) (*http.Response, error) {
 	if data, err = json.Marshal(status); err != nil {
 		return nil, err
 	}
-	// The node waits, not the client: pods would otherwise hang without a message.
+	// The node retries, not the client: otherwise pods would hang without a message.
 	answer.Header.Del("Retry-After")
 	answer.Header.Set("Content-Type", "application/json")
 	setBody(answer, data)
 	return answer, nil
 }
 
-// said is the body of an error: a Status of CCI with a code, or the error of the gateway.
+// said is the body of an error response: a Status of CCI with a code, or an error of the gateway.
 type said struct {
 	metav1.Status
 	ErrorCode string `json:"errorCode"`
@@ -60,7 +60,7 @@ type said struct {
 	RequestID      string `json:"request_id"`
 }
 
-// statusOf converts an error answer to a Status of Kubernetes.
+// statusOf converts an error response to a Kubernetes Status.
 func statusOf(answer *http.Response, data []byte, now time.Time) metav1.Status {
 	var s said
 	_ = json.Unmarshal(data, &s) // a body other than JSON has no fields
@@ -96,7 +96,7 @@ func statusOf(answer *http.Response, data []byte, now time.Time) metav1.Status {
 	return status
 }
 
-// reasons maps status codes to the reason of answers without a reason.
+// reasons maps status codes to the reason for responses without one.
 var reasons = map[int]metav1.StatusReason{
 	http.StatusBadRequest: metav1.StatusReasonBadRequest, http.StatusUnauthorized: metav1.StatusReasonUnauthorized,
 	http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusNotFound: metav1.StatusReasonNotFound,
@@ -125,5 +125,5 @@ func retryAfter(h http.Header) int32 {
 	return int32(seconds)
 }
 
-// errNoNetwork is the error of a namespace without a network.
+// errNoNetwork is the error for a namespace without a network.
 var errNoNetwork = errors.New("the namespace has no network, so pods cannot start: make one, or configure network")

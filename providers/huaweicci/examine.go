@@ -6,12 +6,11 @@ import (
 	"context"
 )
 
-// Examine implements cli.Examiner. CCI has no request for checking rights, so Examine does not check the rights
-// on pods.
+// Examine implements cli.Examiner. It does not check permissions on pods, because CCI has no request for that.
 func (p *provider) Examine(ctx context.Context) error {
 	err := p.place.checkNetworks(ctx)
 	if p.config.Network.Name != "" && isMissing(err) {
-		return nil // both are made when the node starts
+		return nil // the node creates both at its start
 	}
 	return err
 }

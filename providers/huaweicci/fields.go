@@ -17,8 +17,8 @@ import (
 //go:embed fields.json
 var fieldsFile []byte
 
-// documented maps each type of API 2.0 to its documented fields, and each field to its type. The type is "" if
-// it has no fields of its own.
+// documented maps each type of API 2.0 to its documented fields, and each field to its type, or to "" for a type
+// without fields.
 var documented = func() map[string]map[string]string {
 	var file struct {
 		Types map[string]map[string]string `json:"types"`
@@ -29,13 +29,13 @@ var documented = func() map[string]map[string]string {
 	return file.Types
 }()
 
-// alsoIn10 lists additional fields of API 1.0, which is the API of Kubernetes.
+// alsoIn10 are the additional fields of API 1.0, which is the Kubernetes API.
 var alsoIn10 = map[string][]string{
 	"PodSpec":   {"serviceAccountName", "automountServiceAccountToken", "enableServiceLinks", "subdomain"},
 	"Container": {"imagePullPolicy"},
 }
 
-// undocumentedField returns the path of the first field of a pod's spec that CCI would drop in silence, or "" if
+// undocumentedField returns the path of the first field of a pod spec that CCI would silently drop, or "" if
 // there is none.
 func undocumentedField(api string, spec *corev1.PodSpec) (string, error) {
 	data, err := json.Marshal(spec)
@@ -74,7 +74,7 @@ func strangeField(api, kind, path string, value any) string {
 	return ""
 }
 
-// onlyDocumented refuses a pod with a field unknown to CCI.
+// onlyDocumented returns an error for a pod with an undocumented field.
 func onlyDocumented(api string, remote *corev1.Pod) error {
 	path, err := undocumentedField(api, &remote.Spec)
 	if err == nil && path != "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
 )
 
-// GetContainerLogs returns the log of a container. CCI accepts seconds before now, but no start time.
-// GetContainerLogs therefore drops the lines that are too old.
+// GetContainerLogs returns the log of a container. CCI supports sinceSeconds, but not sinceTime, so
+// GetContainerLogs drops the lines that are too old.
 func (p *provider) GetContainerLogs(ctx context.Context, namespace, name, container string, o api.ContainerLogOpts) (io.ReadCloser, error) {
 	if o.SinceTime.IsZero() || o.SinceSeconds > 0 {
 		return p.Cluster.GetContainerLogs(ctx, namespace, name, container, o)
@@ -26,11 +26,11 @@ func (p *provider) GetContainerLogs(ctx context.Context, namespace, name, contai
 	if err != nil {
 		return nil, err
 	}
-	o.Tail = 0 // CCI counts them
+	o.Tail = 0 // CCI has applied it
 	return logs.NewReader(ctx, &stamped{log, bufio.NewReader(log)}, o, time.Now()), nil
 }
 
-// secondsSince returns the number of whole seconds that reach back to a time.
+// secondsSince returns the number of seconds from at to now, rounded up.
 func secondsSince(at, now time.Time) int { return max(1, int(math.Ceil(now.Sub(at).Seconds()))) }
 
 // stamped is a log with a time at the start of each line.

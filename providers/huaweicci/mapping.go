@@ -25,7 +25,7 @@ const (
 // https://support.huaweicloud.com/api-cci/createCoreV1NamespacedPod.html, read on 2026-11-28.
 const gpuPrefix = "nvidia.com/gpu-"
 
-// maxContainers10 is how many containers a pod of API 1.0 may have.
+// maxContainers10 is the maximum number of containers of a pod of API 1.0.
 const maxContainers10 = 5
 
 // adjustPod changes the remote pod so that CCI accepts it, or refuses the pod.
@@ -51,7 +51,7 @@ func (c Config) adjustPod(home, remote *corev1.Pod) error {
 	return onlyDocumented(c.API, remote)
 }
 
-// driveGPUs names the driver of a pod with GPUs, unless the pod names one.
+// driveGPUs sets the driver of a GPU pod, unless the pod specifies one.
 func (c Config) driveGPUs(remote *corev1.Pod) error {
 	for _, list := range [][]corev1.Container{remote.Spec.InitContainers, remote.Spec.Containers} {
 		for i := range list {
@@ -69,9 +69,10 @@ func (c Config) driveGPUs(remote *corev1.Pod) error {
 	return nil
 }
 
-// leaveOut removes fields that API 2.0 lacks and that would change nothing there. A pod has no token of CCI and
-// no variables of its services. CCI pulls images for each pod, so imagePullPolicy never matters. The pods of a
-// StatefulSet have a subdomain. It names a Service of the home cluster, which has no DNS in CCI.
+// leaveOut removes fields that API 2.0 does not have and that would have no effect there. Pods get no token of
+// CCI and no service variables. CCI pulls the images of each pod, so imagePullPolicy does not matter. The
+// subdomain, which pods of a StatefulSet have, refers to a Service of the home cluster, which has no DNS name in
+// CCI.
 func leaveOut(s *corev1.PodSpec) {
 	s.Subdomain = ""
 	s.ServiceAccountName, s.AutomountServiceAccountToken, s.EnableServiceLinks = "", nil, nil
@@ -82,7 +83,7 @@ func leaveOut(s *corev1.PodSpec) {
 	}
 }
 
-// refusePod refuses settings that the fields of CCI allow but CCI rejects.
+// refusePod returns an error for settings in documented fields that CCI rejects.
 func (c Config) refusePod(remote *corev1.Pod) error {
 	s := &remote.Spec
 	empty := map[string]bool{}
@@ -114,12 +115,12 @@ func (c Config) refusePod(remote *corev1.Pod) error {
 	return nil
 }
 
-// storageGiven is the storage of each pod: https://support.huaweicloud.com/intl/en-us/api-cci/pro_ys.html of
-// 2024-05-31.
+// storageGiven is the ephemeral storage that each pod has:
+// https://support.huaweicloud.com/intl/en-us/api-cci/pro_ys.html of 2024-05-31.
 const storageGiven = "20G"
 
-// onlyKnownResources refuses resources that no pod of CCI has. Each pod comes with storage, so level leaves
-// storage out of the request.
+// onlyKnownResources returns an error for resources that CCI does not have. levelContainer leaves storage out of
+// the request, because each pod has storage.
 func (c Config) onlyKnownResources(k *corev1.Container) error {
 	for _, l := range []corev1.ResourceList{k.Resources.Limits, k.Resources.Requests} {
 		for name := range l {
@@ -134,7 +135,7 @@ func (c Config) onlyKnownResources(k *corev1.Container) error {
 	return nil
 }
 
-// buySize sets the size of the pod, and equal requests and limits.
+// buySize sets the size of the pod, and makes requests and limits equal.
 func (c Config) buySize(remote *corev1.Pod) error {
 	s := &remote.Spec
 	if c.API == API10 { // containers of this API share no resources
@@ -160,7 +161,7 @@ func (c Config) buySize(remote *corev1.Pod) error {
 	if !ok {
 		return errdefs.InvalidInputf("the pod needs %s: CCI has no size so large, or none of such proportions", asked)
 	}
-	if c.API == API10 { // pods of this API have no size of their own: the size is the sum of the containers
+	if c.API == API10 { // with this API, the size of a pod is the sum of its containers
 		fillFirst(s.Containers, bought, sum)
 	} else {
 		remote.Annotations[annotationSize] = formatSize(bought)
@@ -168,7 +169,8 @@ func (c Config) buySize(remote *corev1.Pod) error {
 	return nil
 }
 
-// levelContainer makes requests and limits of a container the same, the limit going before, and returns them. With API 1.0 they are a size of a container.
+// levelContainer sets requests and limits of a container to the limit or, without one, to the request, and
+// returns them. With API 1.0 they are rounded up to a container size.
 func (c Config) levelContainer(k *corev1.Container) sizing.Size {
 	both := corev1.ResourceList{}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -198,7 +200,7 @@ func (c Config) levelContainer(k *corev1.Container) sizing.Size {
 	return asked
 }
 
-// setDefaults gives the configured CPU or memory to containers without a request and a limit for it.
+// setDefaults sets the default CPU and memory of containers without a request and a limit.
 func (c Config) setDefaults(containers []corev1.Container) {
 	for i := range containers {
 		r := &containers[i].Resources
@@ -214,7 +216,7 @@ func (c Config) setDefaults(containers []corev1.Container) {
 	}
 }
 
-// fillFirst gives the rest of the bought size to the first container.
+// fillFirst adds the rest of the pod's size to the first container.
 func fillFirst(containers []corev1.Container, bought, sum sizing.Size) {
 	r := &containers[0].Resources
 	for name, left := range map[corev1.ResourceName]*resource.Quantity{

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// pingPatience is how long a Ping waits for the first try.
+// pingPatience is how long Ping waits for the first attempt to create the namespace.
 const pingPatience = 30 * time.Second
 
 // Ping implements node.NodeProvider.
@@ -32,7 +32,7 @@ func (p *provider) Ping(ctx context.Context) error {
 		return err
 	}
 	err = p.Cluster.Ping(ctx)
-	if isMissing(err) { // another client removed the namespace or network
+	if isMissing(err) { // another client has deleted the namespace or network
 		select {
 		case p.gone <- struct{}{}:
 		default:

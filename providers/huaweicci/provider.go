@@ -25,7 +25,7 @@ import (
 //go:embed README.md
 var readme string
 
-// Provider returns the provider huaweicci.
+// Provider returns the provider named huaweicci.
 func Provider() cli.Provider {
 	return cli.Provider{
 		Name: "huaweicci", Aliases: []string{"huawei"},
@@ -74,10 +74,10 @@ type provider struct {
 	config Config
 	place  place
 
-	tried   chan struct{} // closed when making the namespace and its network was tried
-	gone    chan struct{} // has room for one word: the namespace or its network is not there any more
+	tried   chan struct{} // closed after the first attempt to create the namespace and its network
+	gone    chan struct{} // receives a value when the namespace or its network is missing
 	mu      sync.Mutex
-	makeErr error // guarded by mu; why the namespace or its network could not be made
+	makeErr error // guarded by mu; why the namespace or its network could not be created
 }
 
 // newProvider returns a provider for a complete configuration.
@@ -98,10 +98,10 @@ func newProvider(in cli.ProviderInput, config Config, access *rest.Config) (*pro
 	return p, nil
 }
 
-// makeEvery is how often making the namespace and its network is tried.
+// makeEvery is the interval of attempts to create the namespace and its network.
 const makeEvery = 10 * time.Second
 
-// makeTimeout bounds one try.
+// makeTimeout is the timeout of one attempt.
 const makeTimeout = time.Minute
 
 // RunInBackground implements node.BackgroundRunner.
@@ -126,7 +126,8 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 	return p.Cluster.RunInBackground(ctx)
 }
 
-// untilMade makes the namespace and its network where they are not there, and calls tried after each try. It fails when ctx ends.
+// untilMade retries makeNamespace until it succeeds, and calls tried after each attempt. It returns false if ctx
+// ends first.
 func (p *provider) untilMade(ctx context.Context, tried func()) bool {
 	ticker := time.NewTicker(makeEvery)
 	defer ticker.Stop()
@@ -152,8 +153,8 @@ func (p *provider) untilMade(ctx context.Context, tried func()) bool {
 	}
 }
 
-// unsupportedError returns the error of a request that CCI does not support. If the pod does not exist, the error is
-// not-found.
+// unsupportedError returns the error for a request that CCI does not support, or not-found if the pod does not
+// exist.
 func (p *provider) unsupportedError(ctx context.Context, namespace, name, what string) error {
 	if _, err := p.GetPod(ctx, namespace, name); err != nil {
 		return err

@@ -19,11 +19,11 @@ const (
 	cciVersion, cciPrefix   = "cci/v2", "/apis/cci/v2/"
 )
 
-// pathOfAPI is the path of the Service that distinguishes clusters.
+// pathOfAPI is the path of the Service whose UID identifies a cluster.
 const pathOfAPI = corePrefix + "namespaces/default/services/kubernetes"
 
-// withoutServices answers requests for this Service with not-found. CCI has no Services, and the policy grants
-// no right to read them.
+// withoutServices answers requests for this Service with not-found, because CCI has no Services, and the policy
+// grants no permission to read them.
 type withoutServices struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -43,7 +43,8 @@ func (t withoutServices) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// renamed writes requests for pods, namespaces, ConfigMaps and Secrets of Kubernetes as API 2.0 of CCI has them, and answers back.
+// renamed is a transport that translates Kubernetes requests for pods, namespaces, ConfigMaps and Secrets to API
+// 2.0, and translates the responses back.
 type renamed struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -79,7 +80,7 @@ func (t renamed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// renameRequest rewrites the version in the body of a request. The body of a patch has no version.
+// renameRequest replaces the version in the body of a request. The body of a patch has none.
 func renameRequest(r *http.Request) error {
 	if r.Body == nil || r.Body == http.NoBody || r.Method == http.MethodPatch {
 		return nil
@@ -104,8 +105,8 @@ func setBody(answer *http.Response, data []byte) {
 	answer.Header.Set("Content-Length", strconv.Itoa(len(data)))
 }
 
-// renameVersion rewrites the version of an object, or of a list and its items. A Status has the version of Kubernetes
-// in both APIs.
+// renameVersion replaces the version of an object, or of a list and its items. A Status has the Kubernetes
+// version in both APIs.
 func renameVersion(data []byte, from, to string) ([]byte, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil {
@@ -128,7 +129,7 @@ func renameVersion(data []byte, from, to string) ([]byte, error) {
 
 func renameObject(object map[string]json.RawMessage, from, to string) {
 	if textField(object, "apiVersion") == from {
-		_ = setField(object, "apiVersion", to) // of a string: never fails
+		_ = setField(object, "apiVersion", to) // never fails for a string
 	}
 }
 
@@ -148,11 +149,11 @@ func setField(object map[string]json.RawMessage, field string, value any) error 
 	return err
 }
 
-// renamedEvents is a watch: one event after the other.
+// renamedEvents translates the events of a watch.
 type renamedEvents struct {
 	from   io.Closer
 	events *json.Decoder
-	rest   []byte // of the current event
+	rest   []byte // the unread part of the current event
 }
 
 // Read implements io.Reader.

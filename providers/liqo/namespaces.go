@@ -161,7 +161,7 @@ func labelOf(m metav1.Object) string { return m.GetLabels()[labelRemote] }
 
 // mappedNamespace returns the remote namespace of a home namespace in a NamespaceMap, and its phase.
 func mappedNamespace(m *unstructured.Unstructured, home string) (name, phase string) {
-	found, _, _ := unstructured.NestedFieldNoCopy(m.Object, "status", "currentMapping") // ignore the error: a value of another type, from another version of Liqo, maps no namespace
+	found, _, _ := unstructured.NestedFieldNoCopy(m.Object, "status", "currentMapping") // a value of another type maps no namespace
 	current, _ := found.(map[string]any)
 	entry, _ := current[home].(map[string]any)
 	name, _ = entry["remoteNamespace"].(string)
