@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// The optional methods of a provider besides pods, one interface each.
+// The optional methods of a provider, one interface each.
 type (
 	logsProvider interface {
 		GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error)
@@ -48,8 +48,7 @@ type (
 	}
 )
 
-// abilitiesOf returns the abilities of the type of p. Each is declared, though a provider may still refuse a
-// call.
+// abilitiesOf returns the abilities of the type of p. A provider may still refuse a call.
 func abilitiesOf(p any) (all []rpc.Ability) {
 	has := func(ok bool, a ...rpc.Ability) {
 		if ok {
@@ -122,10 +121,10 @@ func declarationOf(d capability.Declaration) *rpc.Declaration {
 	for _, f := range capability.Features() {
 		note := &rpc.FeatureNote{Feature: string(f), Note: d.Remark(f)}
 		switch has := d.Has(f); {
-		case has && note.Note == "" && nothing.Has(f): // the node takes it to be there, and an older one does not know it
+		case has && note.Note == "" && nothing.Has(f): // the node assumes it, and older nodes do not know it
 		case has:
 			out.Has = append(out.Has, note)
-		case note.Note != "" || named.Has(f): // without a word the node would take it to be there
+		case note.Note != "" || named.Has(f): // without a note the node would assume it
 			out.Lacks = append(out.Lacks, note)
 		}
 	}

@@ -28,8 +28,8 @@ func (o Options) openListener(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// listenSocket creates the socket in a private directory and moves it to its path. Therefore other users cannot
-// connect at any moment.
+// listenSocket creates the socket in a private directory and moves it to its path, so that other users can never
+// connect.
 func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if err := freeSocket(ctx, path); err != nil {
 		return nil, fmt.Errorf("serve plugin: %w", err)
@@ -59,7 +59,8 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	return &socketListener{Listener: l, path: path, made: made}, nil
 }
 
-// freeSocket refuses a path with another kind of file, or with a socket that a process listens on.
+// freeSocket returns an error if path is not a socket, or if a process listens on it. The caller may replace an
+// unused socket.
 func freeSocket(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +83,7 @@ func freeSocket(ctx context.Context, path string) error {
 	return nil
 }
 
-// socketListener accepts connections of the same user and of root.
+// socketListener accepts only connections of the same user and of root.
 type socketListener struct {
 	net.Listener
 	path string
@@ -106,7 +107,7 @@ func (l *socketListener) Accept() (net.Conn, error) {
 // Addr returns the current path of the socket.
 func (l *socketListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
 
-// Close removes the socket, if it is still this one.
+// Close also removes the socket, unless another one has replaced it.
 func (l *socketListener) Close() error {
 	l.once.Do(func() {
 		if info, err := os.Lstat(l.path); err == nil && os.SameFile(info, l.made) {

@@ -19,10 +19,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// lookupTimeout bounds the wait for an answer, and the wait for a node that can answer.
+// lookupTimeout limits the wait for a connected node and its answer.
 const lookupTimeout = 30 * time.Second
 
-// lookups asks the last connected node. It implements node.PodObjects, node.PodTokens and node.PullCredentials.
+// lookups sends questions to the last connected node. It implements node.PodObjects, node.PodTokens and
+// node.PullCredentials.
 type lookups struct {
 	closed chan struct{}
 	once   sync.Once
@@ -32,7 +33,7 @@ type lookups struct {
 	comes chan struct{} // guarded by mu; closed when asker changes
 }
 
-// asker is one stream of questions.
+// asker is one Lookups stream.
 type asker struct {
 	questions chan *rpc.LookupQuestion
 	gone      chan struct{} // closed when the stream ends
@@ -59,7 +60,7 @@ func (l *lookups) set(old, a *asker) {
 	l.comes = make(chan struct{})
 }
 
-// awaitAsker returns the stream of the node, and waits for one.
+// awaitAsker returns the stream to the node, and waits until there is one.
 func (l *lookups) awaitAsker(ctx context.Context) (*asker, error) {
 	for {
 		l.mu.Lock()
@@ -78,7 +79,7 @@ func (l *lookups) awaitAsker(ctx context.Context) (*asker, error) {
 	}
 }
 
-// askNode returns the answer of the node to q about pod.
+// askNode sends the question q about pod to the node, and returns the answer.
 func (l *lookups) askNode(ctx context.Context, pod *corev1.Pod, q *rpc.LookupQuestion) (*rpc.LookupAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
@@ -121,7 +122,7 @@ func (l *lookups) askNode(ctx context.Context, pod *corev1.Pod, q *rpc.LookupQue
 	}
 }
 
-// askObject asks for an object in JSON.
+// askObject requests an object, and decodes its JSON into into.
 func (l *lookups) askObject(ctx context.Context, pod *corev1.Pod, q *rpc.LookupQuestion, resource, name string, into any) error {
 	answer, err := l.askNode(ctx, pod, q)
 	switch {
@@ -193,7 +194,7 @@ func (l *lookups) PullCredentials(ctx context.Context, pod *corev1.Pod) ([]node.
 	return all, nil
 }
 
-// Lookups sends the questions of the provider, and takes the answers.
+// Lookups sends the questions of the provider, and receives the answers.
 func (s *server) Lookups(stream rpc.Provider_LookupsServer) error {
 	a := &asker{questions: make(chan *rpc.LookupQuestion), gone: make(chan struct{}), waiting: map[uint64]chan *rpc.LookupAnswer{}}
 	s.lookups.set(nil, a)

@@ -13,9 +13,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// maxRetained is the number of reports kept for the next node while no node is connected. A provider may report
-// a final status only once, so this status must not be lost. For all other pods, the node asks for the status
-// when it connects.
+// maxRetained is the maximum number of reports that are kept while no node is connected. A provider may report a
+// final status only once, so it must not be lost. The node requests the status of all other pods when it
+// connects.
 const maxRetained = 10_000
 
 // queue holds the latest report of each pod, in the order of the first reports.
@@ -40,7 +40,7 @@ func (q *queue) putReport(uid types.UID, report []byte) {
 	}
 }
 
-// takeReports returns reports of about listChunkBytes, nil if there are none.
+// takeReports removes and returns reports of about listChunkBytes, or nil if there are none.
 func (q *queue) takeReports() (taken [][]byte) {
 	size := 0
 	for len(q.order) > 0 && size < listChunkBytes {
@@ -59,7 +59,7 @@ type reports struct {
 	once   sync.Once
 
 	mu       sync.Mutex
-	watchers map[*queue]struct{} // guarded by mu, with what is in them
+	watchers map[*queue]struct{} // guarded by mu, including the queues
 	retained *queue              // guarded by mu
 }
 
@@ -69,14 +69,14 @@ func newReports() *reports {
 
 func (r *reports) close() { r.once.Do(func() { close(r.closed) }) }
 
-// acceptReport accepts a report. It is the notify function for a provider.
+// acceptReport is the notify function of the provider.
 func (r *reports) acceptReport(pod *corev1.Pod) {
 	if pod == nil {
 		return
 	}
 	encoded, err := wire.Marshal(encoding, pod)
 	if err != nil {
-		return // no pod of Kubernetes fails to encode
+		return // encoding a valid pod never fails
 	}
 	uid := pod.UID
 	if uid == "" {
@@ -122,7 +122,7 @@ func (r *reports) takeReports(q *queue) [][]byte {
 	return q.takeReports()
 }
 
-// WatchPods sends the reports of the provider.
+// WatchPods sends the reports of the provider until the stream ends.
 func (s *server) WatchPods(_ *rpc.WatchPodsRequest, stream rpc.Provider_WatchPodsServer) error {
 	q := s.reports.openWatch()
 	defer s.reports.endWatch(q)
@@ -161,11 +161,11 @@ func newNodes() *nodes { return &nodes{closed: make(chan struct{}), changed: mak
 
 func (n *nodes) close() { n.once.Do(func() { close(n.closed) }) }
 
-// acceptNode accepts the node. It is the function that a provider gets from NotifyNodeStatus.
+// acceptNode is the function that the provider gets by NotifyNodeStatus.
 func (n *nodes) acceptNode(node *corev1.Node) {
 	encoded, err := json.Marshal(node)
 	if err != nil {
-		return // no node of Kubernetes fails to encode
+		return // encoding a valid node never fails
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// stopGrace is how long calls may take to end when the plugin stops.
+// stopGrace is the grace period for running calls when the plugin stops.
 const stopGrace = 5 * time.Second
 
 // Options configure how a plugin is served. Set either Socket or Address.
@@ -31,25 +31,25 @@ type Options struct {
 	Socket string
 	// Address is a host:port to listen on instead. It needs TLS.
 	Address string
-	// TLS has the certificate of the plugin, and in ClientCAs the authority for the certificates of nodes. Serve
-	// refuses nodes without such a certificate, regardless of ClientAuth. Use GetCertificate for
+	// TLS has the certificate of the plugin, and in ClientCAs the authorities for the certificates of nodes.
+	// Serve always requires a certificate of the node, regardless of ClientAuth. Use GetCertificate for
 	// certificates that change, and GetConfigForClient for authorities that change. The configuration from
 	// GetConfigForClient needs ClientCAs, too.
 	TLS *tls.Config
-	// Name and Version are shown to people. Default: "plugin" and "".
+	// Name and Version are for logs and messages. Default: "plugin" and "".
 	Name, Version string
-	// MaxMessageBytes is the limit of a message, of a pod for example. Default 16 MiB.
+	// MaxMessageBytes is the size limit of a message, such as a pod. Default 16 MiB.
 	MaxMessageBytes int
-	// Listening is called when nodes can connect. Default nil: nothing.
+	// Listening is called when nodes can connect. It may be nil.
 	Listening func(net.Addr)
 }
 
-// Serve serves provider as a plugin until ctx ends, and returns nil then. It returns an error if it cannot
-// listen or the provider has failed.
+// Serve serves provider as a plugin until ctx ends, and then returns nil. It returns an error if it cannot
+// listen, or if the provider fails.
 //
-// Serve finds the abilities of provider besides running pods by assertion: the methods of nodeutil.Provider one
-// by one, and the optional abilities listed by cli.Provider. The provider's own calls of listers and of an event
-// recorder cannot reach the node.
+// Serve finds the optional abilities of provider by type assertions: each method of nodeutil.Provider, and the
+// optional interfaces listed by cli.Provider. Listers and event recorders of the node are not available to a
+// plugin.
 func Serve(ctx context.Context, provider node.PodLifecycleHandler, o Options) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -99,12 +99,12 @@ func Serve(ctx context.Context, provider node.PodLifecycleHandler, o Options) er
 	stop := time.AfterFunc(stopGrace, grpcServer.Stop)
 	grpcServer.GracefulStop()
 	stop.Stop()
-	<-served //nolint:errcheck // it was stopped on purpose
+	<-served //nolint:errcheck // Serve has stopped the server
 	<-running
 	return err
 }
 
-// withDefaults fills the defaults of o and refuses invalid options.
+// withDefaults sets the defaults of o, and refuses invalid options.
 func (o Options) withDefaults() (Options, error) {
 	switch {
 	case (o.Socket == "") == (o.Address == ""):
@@ -139,7 +139,7 @@ func requireCertificates(c *tls.Config) *tls.Config {
 			switch {
 			case err != nil || chosen == nil: // nil: c itself
 				return nil, err
-			case chosen.ClientCAs == nil: // of which Go would make every authority that the machine trusts
+			case chosen.ClientCAs == nil: // Go would then trust all authorities of the machine
 				return nil, errors.New("serve plugin: GetConfigForClient returned a configuration without ClientCAs")
 			}
 			chosen = requireCertificates(chosen)
@@ -150,7 +150,7 @@ func requireCertificates(c *tls.Config) *tls.Config {
 	return c
 }
 
-// connectProvider connects the optional interfaces of the provider, and lets it report.
+// connectProvider connects the optional interfaces of the provider to the server.
 func (s *server) connectProvider(ctx context.Context) {
 	if p, ok := s.provider.(node.PodTokensUser); ok {
 		p.UsePodTokens(s.lookups)
@@ -169,7 +169,7 @@ func (s *server) connectProvider(ctx context.Context) {
 	}
 }
 
-// runBackground does the provider's own work, until ctx ends.
+// runBackground runs the provider's background work until ctx ends.
 func (s *server) runBackground(ctx context.Context) error {
 	p, ok := s.provider.(node.BackgroundRunner)
 	if !ok {

@@ -18,13 +18,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// encoding of Kubernetes objects.
+// encoding is the encoding of Kubernetes objects.
 const encoding = rpc.Encoding_ENCODING_PROTOBUF
 
-// listChunkBytes is about the size of a message of a list.
+// listChunkBytes is the approximate size of a message of a list.
 const listChunkBytes = 256 << 10
 
-// server is a provider as the service of a plugin.
+// server implements the plugin service with a provider.
 type server struct {
 	rpc.UnimplementedProviderServer
 	provider node.PodLifecycleHandler
@@ -35,22 +35,22 @@ type server struct {
 	lookups  *lookups
 }
 
-// callError returns err as the error of the call of ctx.
+// callError returns err as a gRPC error, and sets the trailer of the call.
 func callError(ctx context.Context, err error, complete bool) error {
 	err, trailer := wire.Encode(err, complete)
 	if trailer != nil {
-		_ = grpc.SetTrailer(ctx, trailer) // fails outside a call only
+		_ = grpc.SetTrailer(ctx, trailer) // fails only outside of a call
 	}
 	return err
 }
 
-// lackError returns the error for a method that the provider does not have.
+// lackError returns the error for a method that the provider does not implement.
 func lackError(method string) error {
 	return status.Errorf(codes.Unimplemented, "the provider of the plugin has no method %s", method)
 }
 
-// isComplete reports whether the provider knows that its answers are complete. Call complete before the provider
-// answers.
+// isComplete reports whether the provider knows that its answers are complete. Call it before the call whose
+// answer it is about.
 func (s *server) isComplete() bool {
 	p, ok := s.provider.(node.PodAuthority)
 	return ok && p.AnswersForAllPods()
@@ -61,7 +61,7 @@ func (s *server) Alive(context.Context, *rpc.AliveRequest) (*rpc.AliveResponse, 
 	return &rpc.AliveResponse{Complete: s.isComplete()}, nil
 }
 
-// Ping asks the provider.
+// Ping calls the provider.
 func (s *server) Ping(ctx context.Context, _ *rpc.PingRequest) (*rpc.PingResponse, error) {
 	p, ok := s.provider.(node.NodeProvider)
 	if !ok {
@@ -79,8 +79,8 @@ func withPod(ctx context.Context, req *rpc.PodRequest, f func(context.Context, *
 	return &rpc.PodDone{}, callError(ctx, f(ctx, pod), false)
 }
 
-// CreatePod asks the provider. The node knows whole features of the declaration. A provider may lack single fields of
-// a feature, so the server refuses pods with these fields.
+// CreatePod calls the provider. The declaration that the node gets has only whole features, so the server itself
+// refuses pods with fields that the provider does not support.
 func (s *server) CreatePod(ctx context.Context, req *rpc.PodRequest) (*rpc.PodDone, error) {
 	return withPod(ctx, req, func(ctx context.Context, pod *corev1.Pod) error {
 		if p, ok := s.provider.(capability.Declarer); ok {
@@ -92,17 +92,17 @@ func (s *server) CreatePod(ctx context.Context, req *rpc.PodRequest) (*rpc.PodDo
 	})
 }
 
-// UpdatePod asks the provider.
+// UpdatePod calls the provider.
 func (s *server) UpdatePod(ctx context.Context, req *rpc.PodRequest) (*rpc.PodDone, error) {
 	return withPod(ctx, req, s.provider.UpdatePod)
 }
 
-// DeletePod asks the provider.
+// DeletePod calls the provider.
 func (s *server) DeletePod(ctx context.Context, req *rpc.PodRequest) (*rpc.PodDone, error) {
 	return withPod(ctx, req, s.provider.DeletePod)
 }
 
-// GetPod asks the provider. A nil pod is not-found.
+// GetPod calls the provider. A nil pod means not-found.
 func (s *server) GetPod(ctx context.Context, req *rpc.PodName) (*rpc.PodAnswer, error) {
 	complete := s.isComplete()
 	pod, err := s.provider.GetPod(ctx, req.GetNamespace(), req.GetName())
@@ -116,7 +116,7 @@ func (s *server) GetPod(ctx context.Context, req *rpc.PodName) (*rpc.PodAnswer, 
 	return &rpc.PodAnswer{Pod: encoded}, callError(ctx, err, false)
 }
 
-// GetPodStatus asks the provider. A nil status is not-found.
+// GetPodStatus calls the provider. A nil status means not-found.
 func (s *server) GetPodStatus(ctx context.Context, req *rpc.PodName) (*rpc.StatusAnswer, error) {
 	complete := s.isComplete()
 	got, err := s.provider.GetPodStatus(ctx, req.GetNamespace(), req.GetName())
@@ -130,7 +130,7 @@ func (s *server) GetPodStatus(ctx context.Context, req *rpc.PodName) (*rpc.Statu
 	return &rpc.StatusAnswer{Status: encoded}, callError(ctx, err, false)
 }
 
-// GetPods asks the provider, and sends the pods in chunks.
+// GetPods calls the provider, and sends the pods in chunks.
 func (s *server) GetPods(_ *rpc.GetPodsRequest, stream rpc.Provider_GetPodsServer) error {
 	ctx := stream.Context()
 	complete := s.isComplete()
@@ -160,7 +160,7 @@ func (s *server) GetPods(_ *rpc.GetPodsRequest, stream rpc.Provider_GetPodsServe
 	return stream.Send(chunk)
 }
 
-// failStream returns err as the error of a streaming call.
+// failStream returns err as the gRPC error of a stream, and sets its trailer.
 func failStream(stream grpc.ServerStream, err error, complete bool) error {
 	err, trailer := wire.Encode(err, complete)
 	if trailer != nil {

@@ -32,7 +32,7 @@ func (s *server) RunInContainer(stream rpc.Provider_RunInContainerServer) error 
 	})
 }
 
-// AttachToContainer copies to and from the main process.
+// AttachToContainer connects the stream to the main process.
 func (s *server) AttachToContainer(stream rpc.Provider_AttachToContainerServer) error {
 	p, ok := s.provider.(attachProvider)
 	if !ok {
@@ -43,8 +43,7 @@ func (s *server) AttachToContainer(stream rpc.Provider_AttachToContainerServer) 
 	})
 }
 
-// runSession runs an exec or attach over stream. An exit code is an answer; any other error is an error of the
-// call.
+// runSession runs an exec or attach over stream. It sends an exit code as a message, and returns any other error.
 func runSession(stream sessionStream, run func(context.Context, *rpc.SessionStart, api.AttachIO) error) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -71,7 +70,7 @@ func runSession(stream sessionStream, run func(context.Context, *rpc.SessionStar
 	return io.sendOutput(&rpc.SessionOutput{Output: &rpc.SessionOutput_ExitCode{ExitCode: code}})
 }
 
-// sessionIO is the node's end of an exec or attach, as the provider sees it.
+// sessionIO is the api.AttachIO of an exec or attach for the provider.
 type sessionIO struct {
 	start  *rpc.SessionStart
 	stream sessionStream
@@ -79,7 +78,7 @@ type sessionIO struct {
 	input  *io.PipeWriter
 	resize chan api.TermSize
 
-	sending sync.Mutex // one message at a time
+	sending sync.Mutex // gRPC allows one Send at a time
 }
 
 func newSessionIO(start *rpc.SessionStart, stream sessionStream) *sessionIO {
@@ -91,7 +90,7 @@ func newSessionIO(start *rpc.SessionStart, stream sessionStream) *sessionIO {
 	return s
 }
 
-// unblockReceiver unblocks the receiver that waits for the provider to read.
+// unblockReceiver unblocks receiveInput if it waits for the provider to read.
 func (s *sessionIO) unblockReceiver() { _ = s.in.Close() }
 
 // receiveInput handles the messages of the node until the stream ends.
@@ -102,12 +101,12 @@ func (s *sessionIO) receiveInput() {
 	for {
 		message, err := s.stream.Recv()
 		if err != nil {
-			_ = s.input.CloseWithError(err) // io.EOF when the node has no more
+			_ = s.input.CloseWithError(err) // io.EOF at the end of the node's input
 			return
 		}
 		switch in := message.GetInput().(type) {
 		case *rpc.SessionInput_Stdin:
-			_, _ = s.input.Write(in.Stdin) // fails when the provider reads no more, but sizes may come
+			_, _ = s.input.Write(in.Stdin) // fails if the provider has stopped reading; go on, because sizes may follow
 		case *rpc.SessionInput_StdinClosed:
 			_ = s.input.Close()
 		case *rpc.SessionInput_Resize:
@@ -125,7 +124,7 @@ func (s *sessionIO) setSize(size api.TermSize) {
 	case <-s.resize:
 	default:
 	}
-	s.resize <- size // nobody else fills it
+	s.resize <- size // does not block: this is the only sender
 }
 
 func (s *sessionIO) sendOutput(message *rpc.SessionOutput) error {
@@ -142,7 +141,7 @@ func (s *sessionIO) Stdin() io.Reader {
 	return s.in
 }
 
-// Stdout goes to the client.
+// Stdout returns a writer to the client.
 func (s *sessionIO) Stdout() io.WriteCloser {
 	if !s.start.GetStdout() {
 		return nil
@@ -152,7 +151,7 @@ func (s *sessionIO) Stdout() io.WriteCloser {
 	}}
 }
 
-// Stderr goes to the client.
+// Stderr returns a writer to the client.
 func (s *sessionIO) Stderr() io.WriteCloser {
 	if !s.start.GetStderr() {
 		return nil
@@ -162,10 +161,10 @@ func (s *sessionIO) Stderr() io.WriteCloser {
 	}}
 }
 
-// TTY reports whether there is a terminal.
+// TTY reports whether the client has requested a terminal.
 func (s *sessionIO) TTY() bool { return s.start.GetTty() }
 
-// Resize has the sizes of the terminal.
+// Resize returns the channel with the sizes of the terminal.
 func (s *sessionIO) Resize() <-chan api.TermSize { return s.resize }
 
 type sessionWriter struct {

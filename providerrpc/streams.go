@@ -47,7 +47,7 @@ func (s *server) GetContainerLogs(req *rpc.LogsRequest, stream rpc.Provider_GetC
 		return failStream(stream, err, false)
 	}
 	defer log.Close()
-	stop := context.AfterFunc(stream.Context(), func() { _ = log.Close() }) // a follow that waits for lines
+	stop := context.AfterFunc(stream.Context(), func() { _ = log.Close() }) // interrupts a Read that waits for lines
 	defer stop()
 	if err := stream.Send(&rpc.Chunk{}); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (s *server) GetContainerLogs(req *rpc.LogsRequest, stream rpc.Provider_GetC
 	return failStream(stream, wire.CopyChunks(log, func(data []byte) error { return stream.Send(&rpc.Chunk{Data: data}) }), false)
 }
 
-// PortForward copies between the node and the port.
+// PortForward connects the stream to the port.
 func (s *server) PortForward(stream rpc.Provider_PortForwardServer) error {
 	p, ok := s.provider.(forwardProvider)
 	if !ok {
@@ -108,7 +108,7 @@ func (c *forwardConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// GetStatsSummary asks the provider.
+// GetStatsSummary calls the provider.
 func (s *server) GetStatsSummary(ctx context.Context, _ *rpc.StatsRequest) (*rpc.StatsAnswer, error) {
 	p, ok := s.provider.(statsProvider)
 	if !ok {
@@ -122,7 +122,7 @@ func (s *server) GetStatsSummary(ctx context.Context, _ *rpc.StatsRequest) (*rpc
 	return &rpc.StatsAnswer{SummaryJson: encoded}, callError(ctx, err, false)
 }
 
-// GetMetrics asks the provider for a page of metrics.
+// GetMetrics returns a page of metrics from the provider.
 func (s *server) GetMetrics(ctx context.Context, req *rpc.MetricsRequest) (*rpc.MetricsAnswer, error) {
 	var get func(context.Context) ([]*dto.MetricFamily, error)
 	switch req.GetPage() {

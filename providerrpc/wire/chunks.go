@@ -7,10 +7,10 @@ import (
 	"io"
 )
 
-// ChunkBytes is the size of a piece of a stream.
+// ChunkBytes is the maximum size of a chunk of a stream.
 const ChunkBytes = 32 << 10
 
-// CopyChunks sends the contents of r until its end, in pieces that are not reused.
+// CopyChunks sends the content of r in chunks until EOF. It does not reuse the buffers of chunks.
 func CopyChunks(r io.Reader, send func([]byte) error) error {
 	for {
 		buffer := make([]byte, ChunkBytes) // a message belongs to gRPC once it is sent

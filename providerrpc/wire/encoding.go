@@ -12,10 +12,10 @@ import (
 // ProtocolVersion is the version of the protocol in this package.
 const ProtocolVersion = 1
 
-// DefaultMaxMessageBytes is the default limit of a message.
+// DefaultMaxMessageBytes is the default size limit of a message.
 const DefaultMaxMessageBytes = 16 << 20
 
-// Object is a Kubernetes object with both encodings.
+// Object is a Kubernetes object that supports both encodings.
 type Object interface {
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error

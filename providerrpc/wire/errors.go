@@ -28,8 +28,8 @@ func Detail(err error) *rpc.ErrorDetail {
 	}
 }
 
-// Encode returns err as the error of a call, with its trailing metadata. The metadata is nil if the code is
-// sufficient. With complete, a not-found error carries that the plugin knew all pods. Encode of nil is nil.
+// Encode returns err as a gRPC error, with its trailing metadata, which is nil if the code is sufficient.
+// complete means for a not-found error that the plugin knew all pods. Encode of nil returns nil.
 func Encode(err error, complete bool) (error, metadata.MD) { //nolint:revive,staticcheck // the error is the value here
 	if err == nil {
 		return nil, nil
@@ -50,7 +50,7 @@ func Encode(err error, complete bool) (error, metadata.MD) { //nolint:revive,sta
 	case errors.As(err, &own) && own.GRPCStatus().Code() == codes.Unimplemented:
 		code = codes.Unimplemented
 	}
-	encoded, _ := proto.Marshal(detail) // fails for strings that are not UTF-8 only, and it has none
+	encoded, _ := proto.Marshal(detail) // fails only for strings that are not UTF-8, and there are none
 	if len(encoded) == 0 || !detail.GetComplete() && detail.GetRetryAfterMillis() == 0 && !(detail.GetNotFound() && detail.GetInvalidInput()) {
 		return status.Error(code, err.Error()), nil
 	}
@@ -58,7 +58,7 @@ func Encode(err error, complete bool) (error, metadata.MD) { //nolint:revive,sta
 }
 
 // Decode returns the error of a call with its kind. For a not-found error, it also returns whether the plugin
-// knew all pods. ctx is the context of the call. Decode of nil is nil.
+// knew all pods. ctx is the context of the call. Decode of nil returns nil.
 func Decode(ctx context.Context, err error, trailer metadata.MD) (kind error, complete bool) { //nolint:revive // the error is the value here
 	if err == nil {
 		return nil, false
@@ -91,7 +91,7 @@ func Decode(ctx context.Context, err error, trailer metadata.MD) (kind error, co
 	return WithDetail(message, detail), detail.GetComplete()
 }
 
-// WithDetail gives err the kinds in detail.
+// WithDetail adds the kinds in detail to err.
 func WithDetail(err error, detail *rpc.ErrorDetail) error {
 	if detail.GetNotFound() {
 		err = errdefs.AsNotFound(err)
@@ -108,7 +108,7 @@ func WithDetail(err error, detail *rpc.ErrorDetail) error {
 // Unimplemented reports whether the error of a call means that the plugin lacks the method.
 func Unimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
 
-// kept is an error with the words of the other side and the identity of a local one.
+// kept is an error with the text of the other side that wraps a local error.
 type kept struct {
 	message string
 	is      error

@@ -6,5 +6,5 @@ package wire
 
 import "net"
 
-// peerOf knows nothing here: the mode and the owner of the socket have to do.
+// peerOf is not supported on this operating system: the mode and the owner of the socket must suffice.
 func peerOf(*net.UnixConn) (uid int, known bool, err error) { return 0, false, nil }

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// CheckSocket refuses a path without a socket. It also refuses a socket that another user than root or the user
-// of this process created or may connect to.
+// CheckSocket returns an error if path is not a socket, or if users other than root and the user of this process
+// own it or may connect to it.
 func CheckSocket(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -28,7 +28,8 @@ func CheckSocket(path string) error {
 	return nil
 }
 
-// CheckPeer refuses a connection to, or from, a process of another user than this process's or root.
+// CheckPeer returns an error if the process at the other end does not belong to root or to the user of this
+// process.
 func CheckPeer(conn *net.UnixConn) error {
 	uid, known, err := peerOf(conn)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
 )
 
-// agreement holds the declarations of a plugin in its handshake. The node was registered with them.
+// agreement has the declarations of a plugin from its first handshake, with which the node was registered.
 type agreement struct {
 	name        string
 	abilities   []rpc.Ability
@@ -22,7 +22,7 @@ type agreement struct {
 	node        *corev1.Node // nil: unchanged
 }
 
-// readHandshake reads a handshake.
+// readHandshake returns the declarations in a handshake.
 func readHandshake(hello *rpc.HandshakeResponse) (agreement, error) {
 	a := agreement{name: hello.GetName(), abilities: hello.GetAbilities(), declaration: capability.All()}
 	if a.name == "" {
@@ -75,7 +75,7 @@ func readDeclaration(d *rpc.Declaration) (capability.Declaration, error) {
 
 func (a agreement) hasAbility(ability rpc.Ability) bool { return slices.Contains(a.abilities, ability) }
 
-// keptBy refuses a plugin that came back with fewer abilities or features than a.
+// keptBy returns an error if a reconnected plugin has fewer abilities or features than a.
 func (a agreement) keptBy(now agreement) error {
 	var less []string
 	for _, ability := range a.abilities {
@@ -88,7 +88,7 @@ func (a agreement) keptBy(now agreement) error {
 			less = append(less, string(f))
 		}
 	}
-	// Nothing would listen to the new reports and questions of the plugin.
+	// These abilities must not appear later either, because the node would not handle them.
 	for _, ability := range []rpc.Ability{rpc.Ability_ABILITY_POD_OBJECTS, rpc.Ability_ABILITY_AUTHORITY} {
 		if now.hasAbility(ability) && !a.hasAbility(ability) {
 			return fmt.Errorf("plugin %s came back with %v, and the node was registered without: restart virtual-kubelet", now.name, ability)

@@ -9,7 +9,7 @@ import (
 	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
 )
 
-// AttachToContainer copies to and from the main process at the plugin.
+// AttachToContainer connects attach to the main process through the plugin.
 func (p *plugin) AttachToContainer(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) error {
 	start := &rpc.SessionStart{Namespace: namespace, Pod: podName, Container: containerName}
 	return p.attachStreams(ctx, rpc.Ability_ABILITY_ATTACH, "attach", start, attach, func(ctx context.Context, s *session) (sessionStream, error) {

@@ -27,16 +27,16 @@ func (s *session) boundContext(ctx context.Context) (context.Context, context.Ca
 	}
 }
 
-// lostError is the error of a call whose session ended. It has no kind, because it is unknown what the plugin
-// did.
+// lostError is the error of a call whose session ended. It has no kind, because the outcome of the call is
+// unknown.
 type lostError struct{ why error }
 
 func (e lostError) Error() string {
 	return "the plugin was lost before it answered: " + reasonText(e.why)
 }
 
-// callPlugin makes one call of the plugin. The error has its kind. For a not-found error, complete reports whether the
-// plugin knew all pods.
+// callPlugin calls the plugin once, and sets the kind of the error. For a not-found error, complete reports
+// whether the plugin knew all pods.
 func (p *plugin) callPlugin(ctx context.Context, f func(context.Context, *session, grpc.CallOption) error) (complete bool, err error) {
 	s, err := p.connectedSession()
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *plugin) callPlugin(ctx context.Context, f func(context.Context, *sessio
 	return p.decodeError(ctx, s, f(ctx, s, grpc.Trailer(&trailer)), trailer)
 }
 
-// decodeError gives err, of a call of s, its kind.
+// decodeError sets the kind of the error of a call in the session s.
 func (p *plugin) decodeError(ctx context.Context, s *session, err error, trailer metadata.MD) (complete bool, kind error) {
 	if err == nil {
 		return false, nil
@@ -63,7 +63,7 @@ func (p *plugin) decodeError(ctx context.Context, s *session, err error, trailer
 	return complete, kind
 }
 
-// requireAbility refuses calls of an ability that the plugin does not declare.
+// requireAbility returns an error if the plugin has not declared the ability.
 func (p *plugin) requireAbility(a rpc.Ability, what string) error {
 	if p.agreed.hasAbility(a) {
 		return nil
@@ -71,20 +71,20 @@ func (p *plugin) requireAbility(a rpc.Ability, what string) error {
 	return errdefs.InvalidInputf("plugin %s has no %s", p.agreed.name, what)
 }
 
-// doubtWindow is how long after AnswersForAllPods was true an answer may be used with it: longer than any call takes.
+// doubtWindow is the time after a true AnswersForAllPods in which the node may combine it with an answer. It is
+// longer than any call takes.
 const doubtWindow = time.Minute
 
-// errIncomplete is the error of an incomplete answer shortly after AnswersForAllPods was true. Together they
-// must not be believed.
+// errIncomplete is the error for an incomplete answer within doubtWindow: the node could take it for a complete
+// one.
 var errIncomplete = errors.New("the plugin does not know all its pods any more, so a pod that it does not have may exist")
 
 // complete records whether the answers of the plugin cover all its pods. The node may combine an answer with an
-// earlier AnswersForAllPods. Therefore an incomplete answer is an error for some time after AnswersForAllPods
-// was true.
+// earlier AnswersForAllPods, so an incomplete answer is an error within doubtWindow.
 type complete struct {
 	mu      sync.Mutex
 	is      bool      // guarded by mu
-	vouched time.Time // guarded by mu: when ask was true last
+	vouched time.Time // guarded by mu: when lastAnswer last returned true
 }
 
 func (c *complete) set(is bool) {
@@ -93,7 +93,7 @@ func (c *complete) set(is bool) {
 	c.is = is
 }
 
-// lastAnswer returns the last recorded value.
+// lastAnswer returns the last recorded value, and records the time if it is true.
 func (c *complete) lastAnswer(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *complete) lastAnswer(now time.Time) bool {
 	return c.is
 }
 
-// checkAnswer records whether an answer is complete.
+// checkAnswer records whether an answer is complete. It returns errIncomplete within doubtWindow.
 func (c *complete) checkAnswer(is bool, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

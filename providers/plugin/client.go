@@ -32,7 +32,7 @@ func (p *plugin) start(ctx context.Context) error {
 	return nil
 }
 
-// connectSession tries until there is a session or ctx ends. The error is the error of the last try.
+// connectSession retries until there is a session or ctx ends. The error is from the last complete attempt.
 func (p *plugin) connectSession(ctx context.Context) (*session, error) {
 	for pause := p.retry; ; pause = min(2*pause, lastRetry) {
 		began := time.Now()
@@ -40,7 +40,7 @@ func (p *plugin) connectSession(ctx context.Context) (*session, error) {
 		if err == nil {
 			return s, nil
 		}
-		cut := errors.Is(err, errNoAnswer) && time.Since(began) < p.patience // by the end of ctx: the reason of the earlier attempt is better
+		cut := errors.Is(err, errNoAnswer) && time.Since(began) < p.patience // the end of ctx interrupted the attempt: keep the earlier reason
 		if ctx.Err() == nil && !cut || p.downReason() == nil {
 			p.recordReason(err)
 		}
@@ -73,7 +73,7 @@ func (p *plugin) RunInBackground(ctx context.Context) error {
 	return nil
 }
 
-// run works on s until it ends, and returns why.
+// run serves the session s until it ends, and returns the reason.
 func (p *plugin) run(parent context.Context, s *session) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	var wg sync.WaitGroup
@@ -119,7 +119,7 @@ func (p *plugin) run(parent context.Context, s *session) error {
 	return context.Cause(ctx)
 }
 
-// keepAsking detects a frozen plugin.
+// keepAsking calls Alive regularly, to detect a frozen plugin.
 func (p *plugin) keepAsking(ctx context.Context, s *session) error {
 	ticker := time.NewTicker(p.every)
 	defer ticker.Stop()
@@ -151,7 +151,7 @@ func (p *plugin) set(s *session) {
 	p.session, p.instance, p.down = s, s.hello.GetInstance(), nil
 }
 
-// loseSession ends s.
+// loseSession ends the session s, and records the reason.
 func (p *plugin) loseSession(ctx context.Context, s *session, why error) {
 	if s == nil {
 		return
@@ -198,7 +198,8 @@ func (p *plugin) connectedSession() (*session, error) {
 	return nil, fmt.Errorf("plugin %s at %s is not connected since %s: %s", p.agreed.name, p.config.Endpoint, p.since.UTC().Format(time.RFC3339), reasonText(p.down))
 }
 
-// reasonText returns the text of err without its kinds, because a failure of the wire is not an answer.
+// reasonText returns the text of err as an error without kinds, because a connection error says nothing about
+// pods.
 func reasonText(err error) string {
 	if err == nil {
 		return "it was stopped"

@@ -22,7 +22,7 @@ const (
 	Kind       = "PluginProviderConfiguration"
 )
 
-// DefaultStartTimeout is how long the start waits for the plugin.
+// DefaultStartTimeout is the default of Config.StartTimeout.
 const DefaultStartTimeout = 30 * time.Second
 
 // Config is the configuration of the provider. Environment variables such as VKUBELET_PLUGIN_ENDPOINT can also
@@ -39,13 +39,14 @@ type Config struct {
 	TLS *TLS `json:"tls,omitempty"`
 	// StartTimeout is how long the start waits for the plugin. Default DefaultStartTimeout.
 	StartTimeout metav1.Duration `json:"startTimeout,omitempty"`
-	// MaxMessageBytes is the limit of a message, of a pod for example. Default 16 MiB. The plugin has a limit of its own.
+	// MaxMessageBytes is the size limit of a message, such as a pod. Default 16 MiB. The plugin has its own
+	// limit.
 	MaxMessageBytes int `json:"maxMessageBytes,omitempty"`
 }
 
-// TLS names the files for a connection with certificates on both sides. They are read again for each connection.
+// TLS has the paths of the files for mutual TLS. They are read again for each connection.
 type TLS struct {
-	// CAFile has the authorities of the certificate of the plugin. Required.
+	// CAFile has the certificate authorities for the plugin. Required.
 	CAFile string `json:"caFile,omitempty"`
 	// CertFile and KeyFile are the client certificate of this node and its key. Required.
 	CertFile string `json:"certFile,omitempty"`
@@ -61,7 +62,7 @@ var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKU
 // LoadConfig reads no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// target is an endpoint, taken apart.
+// target is a parsed endpoint.
 type target struct {
 	network, address string
 	tls              *TLS

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plugin is a provider with a plugin as its backend. A plugin is a provider in a process of its own, in
-// any language. It speaks the protocol of package providerrpc over a unix socket or TLS.
+// Package plugin is a provider whose backend is a plugin. A plugin is a provider in a separate process, in any
+// language. It implements the protocol of package providerrpc over a unix socket or TLS.
 //
-// The guarantee: a failure of the wire never counts as an answer about pods. While the plugin does not answer,
-// every call returns an error, the node is not ready and reports why, and no pod is lost. When the plugin is
-// back, the provider asks for the status of every pod again.
+// The guarantee: a connection error never counts as an answer about pods. While the plugin does not answer, every
+// call returns an error, the node is not ready with a reason, and no pod is lost. When the plugin is back, the
+// provider requests the status of every pod.
 //
-// The surprise: the declarations of the plugin at the registration of the node hold until virtual-kubelet
-// restarts. A plugin that comes back with less is not used.
+// The surprise: the declarations of the plugin in the first handshake hold until virtual-kubelet restarts. A
+// plugin that later declares less is not used.
 package plugin

@@ -21,7 +21,7 @@ import (
 // sessionStream is the stream of an exec or attach.
 type sessionStream = grpc.BidiStreamingClient[rpc.SessionInput, rpc.SessionOutput]
 
-// RunInContainer runs a command at the plugin.
+// RunInContainer runs a command through the plugin.
 func (p *plugin) RunInContainer(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error {
 	start := &rpc.SessionStart{Namespace: namespace, Pod: podName, Container: containerName, Command: cmd}
 	return p.attachStreams(ctx, rpc.Ability_ABILITY_EXEC, "exec", start, attach, func(ctx context.Context, s *session) (sessionStream, error) {
@@ -85,7 +85,7 @@ func (s *sender) beginSending(ctx context.Context, attach api.AttachIO) {
 			_ = wire.CopyChunks(in, func(data []byte) error {
 				return s.sendInput(&rpc.SessionInput{Input: &rpc.SessionInput_Stdin{Stdin: data}})
 			})
-			_ = s.sendInput(&rpc.SessionInput{Input: &rpc.SessionInput_StdinClosed{StdinClosed: true}}) // fails when the session has ended
+			_ = s.sendInput(&rpc.SessionInput{Input: &rpc.SessionInput_StdinClosed{StdinClosed: true}}) // an error means that the session has ended
 		}()
 	}
 	if sizes := attach.Resize(); sizes != nil {
@@ -127,7 +127,7 @@ func receiveOutput(stream sessionStream, attach api.AttachIO) (code int32, err e
 			}
 		}
 		if to == nil {
-			continue // not asked for
+			continue // not requested
 		}
 		if _, err := to.Write(data); err != nil {
 			return 0, fmt.Errorf("write to the client: %w", err)

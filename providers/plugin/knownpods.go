@@ -18,21 +18,21 @@ import (
 
 type podKey = types.UID
 
-// sentPod is a pod as the plugin was given it last.
+// sentPod is a pod as it was last sent to the plugin.
 type sentPod struct {
 	pod     *corev1.Pod
 	at      time.Time
-	leaving bool // the pod was asked to stop
+	leaving bool // the deletion was requested
 }
 
-// known holds the pods of a plugin that need not store specs. The plugin gets the specs again after a restart,
-// in the same way as a built-in provider gets them after a restart of the program.
+// known stores the pods for a plugin that does not store specs. After a restart, the plugin gets the specs again,
+// like a built-in provider after a restart of the program.
 type known struct {
 	mu   sync.Mutex
 	pods map[podKey]sentPod // guarded by mu
 }
 
-// rememberPod keeps the pod, if the plugin may forget it.
+// rememberPod stores the pod, if the plugin does not store specs.
 func (p *plugin) rememberPod(pod *corev1.Pod) {
 	if !p.agreed.hasAbility(rpc.Ability_ABILITY_POD_OBJECTS) {
 		return
@@ -42,7 +42,7 @@ func (p *plugin) rememberPod(pod *corev1.Pod) {
 	p.known.pods[pod.UID] = sentPod{pod: pod, at: time.Now()}
 }
 
-// markLeaving records that the plugin was told to stop the pod.
+// markLeaving records that the deletion of the pod was requested.
 func (k *known) markLeaving(uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -52,8 +52,8 @@ func (k *known) markLeaving(uid types.UID) {
 	}
 }
 
-// keepListed forgets the pods missing in a list that began at the given time. An incomplete list may lack running
-// pods; keepListed then forgets only the pods that were told to stop.
+// keepListed forgets the pods that are missing in a list that began at the given time. An incomplete list may
+// lack running pods; then keepListed forgets only leaving pods.
 func (k *known) keepListed(listed []*corev1.Pod, complete bool, began time.Time) {
 	there := make(map[podKey]bool, len(listed))
 	for _, pod := range listed {
@@ -74,8 +74,8 @@ func (k *known) get(uid types.UID) *corev1.Pod {
 	return k.pods[uid].pod
 }
 
-// restorePods sends a restarted plugin the specs of the pods that it still has. restorePods creates no pods,
-// because the node decides about lost pods.
+// restorePods sends a restarted plugin the specs of the pods that it still has. It does not create pods, because
+// the node decides about lost pods.
 func (p *plugin) restorePods(ctx context.Context, s *session) error {
 	p.mu.Lock()
 	restarted := p.instance != s.hello.GetInstance()

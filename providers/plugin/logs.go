@@ -20,7 +20,7 @@ func callerOf(ctx context.Context) *rpc.Caller {
 	return &rpc.Caller{Name: who.Name, Groups: who.Groups}
 }
 
-// GetContainerLogs opens the log at the plugin.
+// GetContainerLogs opens a log through the plugin.
 func (p *plugin) GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
 	if err := p.requireAbility(rpc.Ability_ABILITY_LOGS, "logs"); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (p *plugin) GetContainerLogs(ctx context.Context, namespace, podName, conta
 	l := &logReader{p: p, s: s, ctx: ctx, cancel: cancel}
 	l.stream, err = s.GetContainerLogs(ctx, request)
 	if err == nil {
-		err = l.next() // the kind of an error is known only now
+		err = l.next() // the first message or error shows whether the log could be opened
 	} else {
 		err = l.endLog(err)
 	}
@@ -79,7 +79,7 @@ func (l *logReader) endLog(err error) error {
 	return l.ended
 }
 
-// Read waits for the next piece of the log.
+// Read returns the next part of the log.
 func (l *logReader) Read(p []byte) (int, error) {
 	for len(l.rest) == 0 {
 		if l.ended != nil {

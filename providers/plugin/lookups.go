@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// maxQuestions bounds how many questions of a plugin are under way.
+// maxQuestions limits the concurrent questions of a plugin.
 const maxQuestions = 64
 
 // answerLookups answers the questions of the plugin.
@@ -48,7 +48,7 @@ func (p *plugin) answerLookups(ctx context.Context, s *session) error {
 	}
 }
 
-// answerQuestion answers one question of the plugin. The sources of the answers only answer for pods of this node.
+// answerQuestion answers one question of the plugin. The sources of the answers refuse pods of other nodes.
 func (p *plugin) answerQuestion(ctx context.Context, s *session, q *rpc.LookupQuestion) *rpc.LookupAnswer {
 	a := &rpc.LookupAnswer{Id: q.GetId()}
 	pod := &corev1.Pod{}
@@ -95,7 +95,8 @@ func (p *plugin) lookUp(ctx context.Context, pod *corev1.Pod, q *rpc.LookupQuest
 	return err
 }
 
-// undeclaredError refuses questions about objects: the pods of such a plugin come with their environment resolved.
+// undeclaredError returns the error for questions about objects by a plugin without ABILITY_POD_OBJECTS, whose
+// pods are sent with a resolved environment.
 func (p *plugin) undeclaredError() error {
 	return errdefs.InvalidInputf("plugin %s asks for objects and does not declare ABILITY_POD_OBJECTS", p.agreed.name)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// watchNode passes on the plugin's reports of the node.
+// watchNode passes the plugin's node reports on.
 func (p *plugin) watchNode(ctx context.Context, s *session) error {
 	stream, err := s.WatchNode(ctx, &rpc.WatchNodeRequest{})
 	if err != nil {
@@ -41,7 +41,8 @@ func (p *plugin) watchNode(ctx context.Context, s *session) error {
 	}
 }
 
-// Ping fails while the plugin is not connected, and asks it if it declares so.
+// Ping returns an error while the plugin is not connected. Otherwise it calls the plugin, if that declares
+// ABILITY_PING.
 func (p *plugin) Ping(ctx context.Context) error {
 	s, err := p.connectedSession()
 	if err != nil {
@@ -64,7 +65,7 @@ func (p *plugin) Ping(ctx context.Context) error {
 	return err
 }
 
-// NotifyNodeStatus sets the receiver of the plugin's reports of the node.
+// NotifyNodeStatus sets the function that gets the plugin's node reports.
 func (p *plugin) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
 	p.mu.Lock()
 	p.notifyNode = notify
@@ -75,7 +76,7 @@ func (p *plugin) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) 
 	}
 }
 
-// ConfigureNode writes the resources and labels of the plugin into n.
+// ConfigureNode sets the resources and labels from the plugin in n.
 func (p *plugin) ConfigureNode(_ context.Context, n *corev1.Node) {
 	if says := p.agreed.node; says != nil {
 		n.Labels, n.Annotations, n.Spec = says.Labels, says.Annotations, says.Spec
@@ -87,7 +88,7 @@ func (p *plugin) ConfigureNode(_ context.Context, n *corev1.Node) {
 	}
 }
 
-// beReady marks n as ready. A plugin without reports of the node cannot report this later. Ping reports when the
+// beReady marks n as ready, because a plugin without node reports cannot do that later. Ping detects when the
 // plugin is not ready.
 func beReady(n *corev1.Node, now metav1.Time) {
 	ready := corev1.NodeCondition{
@@ -98,7 +99,7 @@ func beReady(n *corev1.Node, now metav1.Time) {
 	n.Status.Conditions = append(n.Status.Conditions, ready)
 }
 
-// complementNode fills in the fields unknown to a plugin: how this process serves the node.
+// complementNode sets the fields that a plugin does not know: how this process serves the kubelet API.
 func (p *plugin) complementNode(n *corev1.Node) {
 	if len(n.Status.Addresses) == 0 && p.node.InternalIP != "" {
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: p.node.InternalIP}}

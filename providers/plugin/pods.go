@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// podCall is CreatePod, UpdatePod or DeletePod of a session.
+// podCall is the type of the methods CreatePod, UpdatePod and DeletePod of a session.
 type podCall func(*session, context.Context, *rpc.PodRequest, ...grpc.CallOption) (*rpc.PodDone, error)
 
 func (p *plugin) withPod(ctx context.Context, pod *corev1.Pod, do podCall) error {
@@ -33,13 +33,13 @@ func (p *plugin) withPod(ctx context.Context, pod *corev1.Pod, do podCall) error
 	return err
 }
 
-// podRequest encodes the pod. It refuses a pod that exceeds the limit of the plugin.
+// podRequest encodes the pod. It returns an error if the pod exceeds the plugin's message limit.
 func (s *session) podRequest(pod *corev1.Pod) (*rpc.PodRequest, error) {
 	encoded, err := wire.Marshal(s.hello.GetEncoding(), pod)
 	if err != nil {
 		return nil, fmt.Errorf("encode pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	const head = 16 // the size of the outer message
+	const head = 16 // the overhead of the outer message
 	if limit := s.hello.GetMaxMessageBytes(); limit > 0 && int64(len(encoded)+head) > limit {
 		return nil, largeError{fmt.Sprintf("pod %s/%s has %d bytes, and the plugin takes messages of %d: raise MaxMessageBytes of the plugin, or make the pod smaller",
 			pod.Namespace, pod.Name, len(encoded), limit)}
@@ -47,13 +47,13 @@ func (s *session) podRequest(pod *corev1.Pod) (*rpc.PodRequest, error) {
 	return &rpc.PodRequest{Pod: encoded}, nil
 }
 
-// largeError is the error of a pod over the limit of the plugin.
+// largeError is the error for a pod that exceeds the plugin's message limit.
 type largeError struct{ message string }
 
 func (e largeError) Error() string { return e.message }
 
-// stopOf returns a small form of a pod for a delete request: its identity, its containers and how it must stop.
-// The plugin must be able to stop even a pod that has become too large.
+// stopOf returns a reduced pod for a delete request: its identity, its containers and its deletion fields. Even a
+// pod that has become too large must be deletable.
 func stopOf(pod *corev1.Pod) *corev1.Pod {
 	named := func(list []corev1.Container) (names []corev1.Container) {
 		for i := range list {
@@ -73,7 +73,7 @@ func stopOf(pod *corev1.Pod) *corev1.Pod {
 	}
 }
 
-// CreatePod asks the plugin.
+// CreatePod calls the plugin.
 func (p *plugin) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	p.rememberPod(pod)
 	return p.withPod(ctx, pod, func(s *session, ctx context.Context, r *rpc.PodRequest, o ...grpc.CallOption) (*rpc.PodDone, error) {
@@ -81,7 +81,7 @@ func (p *plugin) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	})
 }
 
-// UpdatePod asks the plugin.
+// UpdatePod calls the plugin.
 func (p *plugin) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	p.rememberPod(pod)
 	return p.withPod(ctx, pod, func(s *session, ctx context.Context, r *rpc.PodRequest, o ...grpc.CallOption) (*rpc.PodDone, error) {
@@ -89,7 +89,7 @@ func (p *plugin) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	})
 }
 
-// DeletePod asks the plugin.
+// DeletePod calls the plugin.
 func (p *plugin) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	p.known.markLeaving(pod.UID)
 	stop := func(s *session, ctx context.Context, r *rpc.PodRequest, o ...grpc.CallOption) (*rpc.PodDone, error) {
@@ -102,7 +102,7 @@ func (p *plugin) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// GetPod asks the plugin.
+// GetPod calls the plugin.
 func (p *plugin) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	err := p.get(ctx, func(ctx context.Context, s *session, trailer grpc.CallOption) error {
@@ -124,7 +124,7 @@ func (p *plugin) GetPod(ctx context.Context, namespace, name string) (*corev1.Po
 	return pod, nil
 }
 
-// GetPodStatus asks the plugin.
+// GetPodStatus calls the plugin.
 func (p *plugin) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
 	status := &corev1.PodStatus{}
 	err := p.get(ctx, func(ctx context.Context, s *session, trailer grpc.CallOption) error {
@@ -143,7 +143,7 @@ func (p *plugin) GetPodStatus(ctx context.Context, namespace, name string) (*cor
 	return status, nil
 }
 
-// get makes a call in which a not-found error counts as evidence.
+// get calls the plugin, and records for a not-found error whether the plugin knew all pods.
 func (p *plugin) get(ctx context.Context, f func(context.Context, *session, grpc.CallOption) error) error {
 	complete, err := p.callPlugin(ctx, f)
 	if errdefs.IsNotFound(err) {
@@ -154,7 +154,7 @@ func (p *plugin) get(ctx context.Context, f func(context.Context, *session, grpc
 	return err
 }
 
-// GetPods asks the plugin for its pods. A list that broke off is an error.
+// GetPods gets all pods of the plugin. An incomplete stream is an error.
 func (p *plugin) GetPods(ctx context.Context) (pods []*corev1.Pod, err error) {
 	began := time.Now()
 	complete := false

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// PortForward copies between stream and a port at the plugin.
+// PortForward connects stream to a port of the pod through the plugin.
 func (p *plugin) PortForward(ctx context.Context, namespace, pod string, port int32, stream io.ReadWriteCloser) error {
 	if err := p.requireAbility(rpc.Ability_ABILITY_PORT_FORWARD, "port-forward"); err != nil {
 		return err

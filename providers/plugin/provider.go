@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// aliveEvery is how often the plugin is asked whether it is alive, and aliveWithin how long it may take to answer.
+	// aliveEvery is the interval of Alive calls, and aliveWithin their timeout.
 	aliveEvery, aliveWithin = 3 * time.Second, 10 * time.Second
-	// firstRetry and lastRetry bound the time between two tries to connect.
+	// firstRetry and lastRetry are the minimum and maximum pause between two attempts to connect.
 	firstRetry, lastRetry = 100 * time.Millisecond, 5 * time.Second
 )
 
 //go:embed README.md
 var readme string
 
-// Provider is this provider as the program runs it.
+// Provider returns the provider named plugin.
 func Provider() cli.Provider {
 	return cli.Provider{Name: "plugin", Readme: readme, New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 		config, err := LoadConfig(in.ConfigPath)
@@ -42,26 +42,26 @@ func Provider() cli.Provider {
 
 // Node describes the node that uses a plugin.
 type Node struct {
-	// Node is the node as it will be registered.
+	// Node is the node object before the registration.
 	Node *corev1.Node
-	// InternalIP is the address of the node, unless the plugin reports another; "" means none.
+	// InternalIP is the address of the node, unless the plugin reports another one; "" means none.
 	InternalIP string
-	// DaemonPort is the port of the kubelet API; 0 for none.
+	// DaemonPort is the port of the kubelet API; 0 means none.
 	DaemonPort int32
 	// OperatingSystem is the operating system of the node, unless the plugin reports another.
 	OperatingSystem string
 }
 
-// plugin has the methods common to all plugins.
+// plugin has the methods that do not depend on abilities.
 type plugin struct {
 	config   Config
 	target   target
 	node     Node
 	nodeName string
 	nodeJSON []byte
-	every    time.Duration // between checks that the plugin is alive
-	patience time.Duration // for an answer
-	retry    time.Duration // the first time between two tries to connect
+	every    time.Duration // the interval of Alive calls
+	patience time.Duration // their timeout
+	retry    time.Duration // the first pause between two attempts to connect
 
 	// Set by start, constant afterwards.
 	agreed agreement
@@ -71,20 +71,20 @@ type plugin struct {
 	tokens      node.PodTokens
 	credentials node.PullCredentials
 
-	known    known    // pods of a plugin that forgets its pods when it restarts
-	complete complete // whether the plugin has all pods, so that a missing pod does not exist
+	known    known    // pods for a plugin that does not store specs
+	complete complete // whether the plugin knows all pods, so that a missing pod does not exist
 
 	mu         sync.Mutex
 	session    *session           // guarded by mu; nil: not connected
-	instance   string             // guarded by mu: of the last session
+	instance   string             // guarded by mu: the instance of the last session
 	down       error              // guarded by mu: why there is no session
 	since      time.Time          // guarded by mu: when the session ended
 	notifyNode func(*corev1.Node) // guarded by mu; nil before NotifyNodeStatus
-	latestNode *corev1.Node       // guarded by mu: reported before NotifyNodeStatus
+	latestNode *corev1.Node       // guarded by mu: the report before NotifyNodeStatus
 }
 
-// New connects to the plugin and waits for it for at most Config.StartTimeout. The returned provider has the
-// optional abilities that the plugin declares. The connection ends with RunInBackground or with ctx.
+// New connects to the plugin, and waits for it for at most Config.StartTimeout. The returned provider has the
+// optional abilities that the plugin declares. The connection is closed at the end of RunInBackground or of ctx.
 func New(ctx context.Context, n Node, config Config) (nodeutil.Provider, error) {
 	p, err := newPlugin(n, config)
 	if err != nil {
@@ -163,19 +163,19 @@ func (p *plugin) withAbilities() nodeutil.Provider {
 	return p
 }
 
-// reporting adds the ability to report changes of pods.
+// reporting adds the method NotifyPods.
 type reporting struct{ of *plugin }
 
-// NotifyPods sets the receiver of the plugin's reports of pods.
+// NotifyPods sets the function that gets the plugin's pod reports.
 func (r reporting) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { r.of.notify = notify }
 
-// authoritative adds the ability to know whether answers are complete.
+// authoritative adds the method AnswersForAllPods.
 type authoritative struct{ of *plugin }
 
-// AnswersForAllPods returns the last value reported by the plugin, or false while the plugin is not connected.
+// AnswersForAllPods returns the last value from the plugin, or false while the plugin is not connected.
 func (a authoritative) AnswersForAllPods() bool { return a.of.complete.lastAnswer(time.Now()) }
 
-// reading adds the ability to start containers one by one, with objects read from the node.
+// reading adds the method UsePodObjects, for plugins that start containers one by one.
 type reading struct{ of *plugin }
 
 // UsePodObjects sets the source of objects for the plugin's questions.

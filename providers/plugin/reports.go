@@ -15,15 +15,15 @@ import (
 	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
 )
 
-// received is one result of a watch of pods.
+// received is one result of a WatchPods stream.
 type received struct {
 	pods []*corev1.Pod
 	err  error
 }
 
-// watchPods passes on the reports of the plugin. When it begins to listen, it calls ready and asks for all pods,
-// because earlier reports may be lost. The list never overtakes a report: for a pod reported meanwhile, only the
-// report counts.
+// watchPods passes the plugin's pod reports on. Once the watch is open, it calls ready and lists all pods,
+// because earlier reports may be lost. A report that arrives during the list takes precedence over the listed
+// pod.
 func (p *plugin) watchPods(ctx context.Context, s *session, ready func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -31,7 +31,7 @@ func (p *plugin) watchPods(ctx context.Context, s *session, ready func() error) 
 	defer cancel()
 	stream, err := s.WatchPods(ctx, &rpc.WatchPodsRequest{})
 	if err == nil {
-		_, err = stream.Recv() // the plugin listens
+		_, err = stream.Recv() // the watch is open
 	}
 	if err != nil {
 		return p.watchError(ctx, s, "reports of pods", err)
@@ -77,7 +77,7 @@ func (p *plugin) watchPods(ctx context.Context, s *session, ready func() error) 
 	}
 }
 
-// reportAll reports every pod as it is now.
+// reportAll lists all pods and reports them.
 func (p *plugin) reportAll(ctx context.Context, s *session, reports <-chan received) error {
 	ctx, cancel := context.WithCancel(ctx)
 	listed := make(chan received, 1)
@@ -115,7 +115,7 @@ func (p *plugin) reportAll(ctx context.Context, s *session, reports <-chan recei
 	}
 }
 
-// watchError explains why a stream ended before the session did.
+// watchError returns the error for a stream that ended before its session.
 func (p *plugin) watchError(ctx context.Context, s *session, what string, err error) error {
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("plugin %s ended its %s", p.agreed.name, what)

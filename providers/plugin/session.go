@@ -21,24 +21,24 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// session is one connection to the plugin, from its handshake to its end. It is not connected again.
+// session is one connection to the plugin, from the handshake to its end. It never reconnects.
 type session struct {
 	rpc.ProviderClient
 	conn *grpc.ClientConn
-	// ctx ends with the session; its cause is the reason.
+	// ctx ends with the session; its cause is the reason of the end.
 	ctx   context.Context //nolint:containedctx // the life of the session
 	end   context.CancelCauseFunc
 	hello *rpc.HandshakeResponse
 }
 
-// errNoAnswer is the error of a handshake that took too long.
+// errNoAnswer is the error for a handshake that timed out.
 var errNoAnswer = errors.New("the plugin did not answer the handshake in time: it is frozen, busy or another program")
 
-// dialPlugin connects and does the handshake.
+// dialPlugin connects to the plugin and does the handshake.
 func (p *plugin) dialPlugin(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
-	var refused atomic.Pointer[error] // the first error; gRPC returns only its text in other words
+	var refused atomic.Pointer[error] // the first error; gRPC would return it only as part of a text
 	refuse := func(err error) { refused.CompareAndSwap(nil, &err) }
 	creds := insecure.NewCredentials() // for a socket; its owner is checked
 	if p.target.tls != nil {
@@ -120,9 +120,9 @@ func (s *session) checkHandshake(ctx context.Context, p *plugin) error {
 	return nil
 }
 
-// awaitBreak returns when the connection has broken or ctx has ended. gRPC makes calls before it reports a
-// connection as ready. A connection that is still connecting after the handshake is therefore not broken. A
-// broken connection reports its state after a failed attempt to connect.
+// awaitBreak waits until the connection has broken or ctx has ended. The state Connecting after the handshake
+// does not mean a broken connection, because gRPC sends calls before it reports Ready. A broken connection
+// changes its state after a failed attempt to reconnect.
 func (s *session) awaitBreak(ctx context.Context) error {
 	for state := s.conn.GetState(); state == connectivity.Ready || state == connectivity.Connecting; state = s.conn.GetState() {
 		if !s.conn.WaitForStateChange(ctx, state) {
@@ -134,5 +134,5 @@ func (s *session) awaitBreak(ctx context.Context) error {
 
 func (s *session) close(why error) {
 	s.end(why)
-	_ = s.conn.Close() // fails at a second close only
+	_ = s.conn.Close() // fails only at a second Close
 }

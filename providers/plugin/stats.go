@@ -17,7 +17,7 @@ import (
 	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
 )
 
-// GetStatsSummary asks the plugin.
+// GetStatsSummary calls the plugin.
 func (p *plugin) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summary, error) {
 	if err := p.requireAbility(rpc.Ability_ABILITY_STATS, "statistics"); err != nil {
 		return nil, err
@@ -36,18 +36,18 @@ func (p *plugin) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summary, e
 	return summary, nil
 }
 
-// GetMetricsResource asks the plugin.
+// GetMetricsResource calls the plugin.
 func (p *plugin) GetMetricsResource(ctx context.Context) ([]*dto.MetricFamily, error) {
 	return p.pluginMetrics(ctx, rpc.Ability_ABILITY_METRICS, rpc.MetricsPage_METRICS_PAGE_RESOURCE)
 }
 
-// GetMetricsProbes asks the plugin.
+// GetMetricsProbes calls the plugin.
 func (p *plugin) GetMetricsProbes(ctx context.Context) ([]*dto.MetricFamily, error) {
 	return p.pluginMetrics(ctx, rpc.Ability_ABILITY_PROBE_METRICS, rpc.MetricsPage_METRICS_PAGE_PROBES)
 }
 
-// pluginMetrics returns the metrics of the plugin. It returns nothing if the plugin has no such metrics, so that a
-// scraper of the node finds the rest.
+// pluginMetrics returns the metrics of the plugin. It returns nil if the plugin has no such metrics, so that a
+// scraper still gets the node's other metrics.
 func (p *plugin) pluginMetrics(ctx context.Context, ability rpc.Ability, page rpc.MetricsPage) (families []*dto.MetricFamily, err error) {
 	if !p.agreed.hasAbility(ability) {
 		return nil, nil

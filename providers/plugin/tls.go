@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// loadFiles reads the files.
+// loadFiles reads the files, and returns a TLS configuration.
 func (t *TLS) loadFiles(now time.Time) (*tls.Config, error) {
 	authorities, err := os.ReadFile(t.CAFile)
 	if err != nil {
@@ -34,27 +34,27 @@ func (t *TLS) loadFiles(now time.Time) (*tls.Config, error) {
 	}
 	return &tls.Config{
 		RootCAs: pool, ServerName: t.ServerName, MinVersion: tls.VersionTLS12,
-		// By default, Go sends no certificate to a plugin that names other authorities. The plugin would then
-		// report a missing certificate.
+		// Always send the certificate. By default, Go sends none if the plugin requests other authorities, and
+		// the plugin would then report a missing certificate.
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil },
 	}, nil
 }
 
-// explained wraps credentials and explains which side refused whose certificate. gRPC keeps such errors as text
-// only.
+// explained wraps credentials, and reports which side refused the certificate of the other. gRPC keeps such
+// errors only as text.
 type explained struct {
 	credentials.TransportCredentials
 	files  *TLS
 	refuse func(error)
 }
 
-// Clone returns a copy of the credentials with the same explanations.
+// Clone implements credentials.TransportCredentials.
 func (e explained) Clone() credentials.TransportCredentials {
 	return explained{e.TransportCredentials.Clone(), e.files, e.refuse}
 }
 
-// ClientHandshake records why it fails. A plugin refuses the certificate of the node only after the handshake,
-// so ClientHandshake watches the connection.
+// ClientHandshake records the reason of a failure. A plugin refuses the certificate of the node only after the
+// client's handshake, so the returned connection records that, too.
 func (e explained) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := e.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	var untrusted *tls.CertificateVerificationError
@@ -72,7 +72,7 @@ func (e explained) ClientHandshake(ctx context.Context, authority string, raw ne
 	return refusable{conn, e}, info, nil
 }
 
-// keepRefusal keeps err if the plugin sent it.
+// keepRefusal records err if it is a TLS alert from the plugin.
 func (e explained) keepRefusal(err error) {
 	var sent *net.OpError
 	if errors.As(err, &sent) && sent.Op == "remote error" {
@@ -80,13 +80,13 @@ func (e explained) keepRefusal(err error) {
 	}
 }
 
-// refusable is a connection that the plugin may end because of the certificate of the node.
+// refusable is a connection that records a refusal of the node's certificate.
 type refusable struct {
 	net.Conn
 	e explained
 }
 
-// Read records an error of the plugin about the certificate.
+// Read records a TLS alert of the plugin.
 func (r refusable) Read(p []byte) (int, error) {
 	n, err := r.Conn.Read(p)
 	if err != nil {
@@ -95,11 +95,11 @@ func (r refusable) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write reads the reason from a plugin that hung up. The reason was sent before the end of the connection.
+// Write reads the TLS alert after an error, because the plugin sends it before it closes the connection.
 func (r refusable) Write(p []byte) (int, error) {
 	n, err := r.Conn.Write(p)
 	if err != nil {
-		_ = r.Conn.SetReadDeadline(time.Now().Add(time.Second)) // fails on a closed connection, and so does the read
+		_ = r.Conn.SetReadDeadline(time.Now().Add(time.Second)) // fails on a closed connection, like the read
 		_, reason := r.Conn.Read(make([]byte, 1))
 		r.e.keepRefusal(reason)
 	}
