@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// ownObjects is a cluster without ConfigMaps and Secrets, which leaves the containers of pods unchanged.
+// ownObjects is a node.PodObjects without ConfigMaps and Secrets that returns containers unchanged.
 type ownObjects struct{ noObjects }
 
 func (ownObjects) Container(_ context.Context, pod *corev1.Pod, name string) (*corev1.Container, error) {
@@ -34,7 +34,7 @@ func (ownObjects) Container(_ context.Context, pod *corev1.Pod, name string) (*c
 	return nil, fmt.Errorf("the pod has no container %s", name)
 }
 
-// partsOf returns a pod whose containers list parts of the volume again and again, and the labels of the pod.
+// partsOf returns a pod whose containers repeatedly list parts of the volume and the labels of the pod.
 func partsOf(volume string) *corev1.Pod {
 	list := func(name string, mount corev1.VolumeMount) corev1.Container {
 		mount.MountPath = "/m"

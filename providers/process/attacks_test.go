@@ -22,12 +22,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// The tests of this file attack the isolation of a runtime. TestOnGVisor runs them too.
+// The tests of this file attack the isolation of a runtime. TestOnGVisor runs them, too.
 
 // secret is in a file of the machine that no container may read, and in the environment of one container.
 const secret = "s3cr3t-0f-the-mach1ne"
 
-// attacked returns a world for attacks, and a file of the machine that holds the secret.
+// attacked returns a world for attacks, and the path of a file on the machine with the secret.
 func attacked(t *testing.T) (w *world, file string) {
 	t.Helper()
 	w = open(t, nil)
@@ -38,7 +38,7 @@ func attacked(t *testing.T) (w *world, file string) {
 	return w, file
 }
 
-// shell gives a container a shell.
+// shell mounts a shell into a container.
 func shell(c *runtimeapi.ContainerConfig) {
 	c.Mounts = append(c.Mounts, &runtimeapi.Mount{HostPath: "/bin/busybox", ContainerPath: "/busybox", Readonly: true})
 }
@@ -59,8 +59,7 @@ func (w *world) in(id, script string) string {
 func TestSecurityJ1AWorkingDirectoryIsNoWayOut(t *testing.T) {
 	w, file := attacked(t)
 	up := strings.Repeat("../", 12)
-	// A descriptor of a directory of the machine is open. Runtimes once left a descriptor of control groups
-	// open.
+	// Open a directory of the machine, because runtimes once leaked a descriptor of the cgroup directory.
 	leaked, err := syscall.Open("/sys/fs/cgroup", syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +76,7 @@ func TestSecurityJ1AWorkingDirectoryIsNoWayOut(t *testing.T) {
 	}
 	main := w.run("main", inVolume, "sleep", "600")
 	for fd := 3; fd < max(16, leaked+1); fd++ {
-		// The directory becomes a link while the container runs, or is a link from the start.
+		// Try a directory that is a link from the start, and one that becomes a link while the container runs.
 		name, link := "fd"+strconv.Itoa(fd), filepath.Join(volume, "dir")
 		if err := errors.Join(os.Remove(link), os.Symlink("/proc/self/fd/"+strconv.Itoa(fd), link)); err != nil {
 			t.Fatal(err)
@@ -146,7 +145,7 @@ func TestSecurityJ3TheFirstProcessIsTheContainersOwn(t *testing.T) {
 // of the process that started the daemon.
 func TestSecurityJ4NoDescriptorReachesAContainer(t *testing.T) {
 	w, file := attacked(t)
-	// A shell or a service manager may leave such a descriptor open.
+	// A shell or a service manager may leak such a descriptor.
 	fd, err := syscall.Open(file, syscall.O_RDONLY, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// part returns a change of a configuration that mounts the path way of a volume and lists it.
+// part returns a function that changes a configuration to mount and list the path way of a volume.
 func part(volume, way string) func(*runtimeapi.ContainerConfig) {
 	return func(c *runtimeapi.ContainerConfig) {
 		c.Command = []string{"ls", "/m"}
@@ -38,7 +38,7 @@ func volumeWithTrap(t *testing.T) (volume, outside string) {
 	return volume, outside
 }
 
-// swap exchanges two names until the test ends.
+// swap exchanges two files by rename in a loop until the test ends.
 func swap(t *testing.T, a, b string) {
 	stop, swapped := make(chan struct{}), sync.WaitGroup{}
 	swapped.Go(func() {

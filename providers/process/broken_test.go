@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// faults are the faults that a disk or a loss of power can do to a file.
+// faults are the faults that a disk error or a power loss can cause in a file.
 var faults = map[string]func(path string) error{
 	"empty":   func(path string) error { return os.Truncate(path, 0) },
 	"cut":     func(path string) error { return os.Truncate(path, 20) },
@@ -28,7 +28,7 @@ var faults = map[string]func(path string) error{
 	"missing": os.Remove,
 }
 
-// second makes another sandbox with a container. Both end with the test.
+// second creates another sandbox with a container. Both end with the test.
 func (w *world) second() (sandbox, container string) {
 	w.t.Helper()
 	first := w.sandbox
@@ -48,7 +48,7 @@ func (w *world) second() (sandbox, container string) {
 	return id, w.run("second", nil, "sleep", "600")
 }
 
-// broken applies the fault to the file and opens the runtime again.
+// broken applies the fault to the file and reopens the runtime.
 func (w *world) broken(path string, fault func(string) error) {
 	w.t.Helper()
 	if err := errors.Join(w.Close(w.t.Context()), fault(path)); err != nil {
@@ -80,7 +80,7 @@ func TestSecurityI5ABrokenRecordCostsItsContainer(t *testing.T) {
 	for _, file := range []string{"record.json", "config.json", "state.json"} {
 		for name, fault := range faults {
 			if file == "state.json" && name != "empty" && name != "cut" && name != "garbage" {
-				continue // without a state, a container was not started
+				continue // without a state file, a container counts as not started
 			}
 			t.Run(file+" is "+name, func(t *testing.T) {
 				t.Parallel()

@@ -12,7 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// SELinux labels mean nothing to a kernel without SELinux, so a kubelet there runs pods with labels.
+// SELinux labels have no effect on a kernel without SELinux, so they must not be refused there, as with a
+// kubelet.
 func TestLabelsAreRefusedOnlyWhereTheyWouldBeKept(t *testing.T) {
 	if lacks, _ := declareFeatures(surroundings{isolation: IsolationRunc}); lacks[capability.SELinux] != "" {
 		t.Errorf("without SELinux, labels are refused: %s", lacks[capability.SELinux])

@@ -31,7 +31,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// machine is a state directory for one test, with the containers in it.
+// machine is the state directory of one test.
 type machine struct{ dir string }
 
 func newMachine() (machine, error) {
@@ -53,7 +53,7 @@ func (m machine) running(pod *corev1.Pod) (map[string][]string, error) {
 			err = json.Unmarshal(data, &config)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it is being made or removed
+			continue // the container is being created or removed
 		} else if err != nil {
 			return nil, err
 		}
@@ -109,7 +109,7 @@ func (m machine) lose(pod *corev1.Pod) error {
 	return nil
 }
 
-// left lists the files of the node and its unpacked images.
+// left returns the remaining files of the node and its unpacked images.
 func (m machine) left() (map[string][]string, error) {
 	left := map[string][]string{}
 	files, err := providertest.FilesBelow(m.dir)
@@ -131,7 +131,7 @@ var kept = map[string]providertest.Kept{
 	"images": {Most: 1, Rule: "what an image is unpacked to, one for each image of a pod; imageGC removes unused ones when the disk is short"},
 }
 
-// close ends everything that a check left running, and removes it.
+// close kills all containers that a check left, and removes the directory.
 func (m machine) close() error {
 	dirs, err := filepath.Glob(filepath.Join(m.dir, "containers", "*"))
 	for _, dir := range dirs {
@@ -204,8 +204,8 @@ func subject() providertest.Subject {
 	return s
 }
 
-// unproven lists the features that the contract does not prove here: they need more than this machine and a
-// daemon, or have no effect that a container could see.
+// unproven are the features that the contract does not prove here: they need more than one machine and a daemon,
+// or have no effect that a container can observe.
 var unproven = map[capability.Feature]string{
 	capability.InPlaceResize:    "no check of the contract changes a pod that runs; podruntime's tests do, and limits_test.go sees the limits",
 	capability.CertificateFiles: "no check of the contract has certificates; those of podruntime's volumes do, and test/integration with an API server",

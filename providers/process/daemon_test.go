@@ -22,7 +22,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// daemonEnv makes this test binary a daemon. Its value is the directory for state and logs.
+// daemonEnv is the environment variable that makes this test binary run as a daemon. Its value is the directory
+// for state and logs.
 const daemonEnv = "PROCESS_DAEMON"
 
 // made is the daemon's message after it has started its containers.
@@ -69,7 +70,7 @@ func daemonConfig(dir string) process.Config {
 	return testConfig(filepath.Join(dir, "state"), os.Getenv("PROCESS_IMAGES"))
 }
 
-// TestDaemonKilled kills a daemon in a process of its own, and checks the state that the next daemon finds.
+// TestDaemonKilled kills a daemon in a separate process, and checks the state that the next daemon finds.
 func TestDaemonKilled(t *testing.T) {
 	images, err := imageDir()
 	if err != nil {
@@ -86,7 +87,7 @@ func TestDaemonKilled(t *testing.T) {
 		w.until("the first line of container "+name, func() bool { return strings.Contains(w.log(name), "hello 1") })
 	}
 	lines := strings.Count(w.log("running"), "\n")
-	// Only the supervisors see the following changes.
+	// No daemon runs now: only the supervisors see the following changes.
 	for id, signal := range map[string]syscall.Signal{m.Ended: syscall.SIGTERM, m.Killed: syscall.SIGKILL} {
 		if err := shim.Signal(t.Context(), w.container(id), signal); err != nil {
 			t.Fatal(err)

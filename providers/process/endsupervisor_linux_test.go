@@ -12,8 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// TestTheEndOfASandboxIsThatOfItsSupervisor checks that the supervisor that the state file names is ended, even
-// if it does not answer. Another process that has its number by now is not ended.
+// TestTheEndOfASandboxIsThatOfItsSupervisor checks that the supervisor in the state file is ended even if it does
+// not answer, but not another process that has reused its PID.
 func TestTheEndOfASandboxIsThatOfItsSupervisor(t *testing.T) {
 	for name, c := range map[string]struct {
 		later uint64 // how much later the process in the state has started

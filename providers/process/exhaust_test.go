@@ -57,8 +57,8 @@ type podProvider interface {
 // noisyEnv tells the tests that TestNoisyPods runs them.
 const noisyEnv = "PROCESS_NOISY"
 
-// TestNoisyPods runs the tests of pods that take all resources that they can get. They mostly wait, so several
-// run at once. With all at once, the first sandboxes would take a minute to start on two cores.
+// TestNoisyPods runs the tests of pods that use all available resources. They mostly wait, so several run in
+// parallel. With all in parallel, the first sandboxes would take a minute to start on two cores.
 func TestNoisyPods(t *testing.T) {
 	if os.Getenv(isolationEnv) != "" || os.Getenv(noisyEnv) != "" {
 		t.Skip("the tests name the isolation themselves")

@@ -44,8 +44,8 @@ func (noObjects) Container(_ context.Context, pod *corev1.Pod, _ string) (*corev
 	return pod.Spec.Containers[0].DeepCopy(), nil
 }
 
-// mine is a part of the names of everything that this test process makes. It identifies the process exactly: a
-// bare number can be the beginning of another number.
+// mine is a part of all names that this test process creates. The suffix makes it unambiguous, because a PID can
+// be the prefix of another PID.
 var mine = "-" + strconv.Itoa(os.Getpid()) + "-own"
 
 // shellPod returns a pod that runs a shell script.

@@ -19,8 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// When the session of a client that has gone returns, the command and all processes that it started have ended,
-// also processes in sessions of their own. Until then the session counts.
+// After a client has disconnected, its session returns only when the command and all processes that it started
+// have ended, including processes in their own sessions.
 func TestSecurityE12CommandEndsWithItsClient(t *testing.T) {
 	for _, isolation := range []string{"", process.IsolationNone} {
 		for name, terminal := range map[string]bool{"streams": false, "a terminal": true} {
@@ -57,7 +57,7 @@ func TestSecurityE12CommandEndsWithItsClient(t *testing.T) {
 	}
 }
 
-// A client that has gone is noticed although unread input of that client is still in the way.
+// A disconnected client is detected even if the command has not read all input.
 func TestSecurityE12CommandThatReadsNothingEndsWithItsClient(t *testing.T) {
 	w := open(t, nil)
 	id := w.run("main", nil, "sleep", "600")
@@ -89,8 +89,8 @@ func TestSecurityE12CommandThatReadsNothingEndsWithItsClient(t *testing.T) {
 	<-typed
 }
 
-// A command may end and leave a process that goes on writing. That process does not hold the session of a client
-// that has gone, such as a probe's.
+// A command may end and leave a process that continues to write. That process must not block the session of a
+// disconnected client, such as a probe.
 func TestSecurityE12CommandThatLeavesAWriterEnds(t *testing.T) {
 	w := open(t, nil)
 	id := w.run("main", shell, "/busybox", "sleep", "600")

@@ -15,9 +15,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// TestGVisorIsCalledSeldom limits the number of programs that a container starts: each call of the runtime, and
-// each process that opens files, is one program. Starting, stopping and removing a container takes two calls,
-// and its sandbox one. Only the container has files to open.
+// TestGVisorIsCalledSeldom limits the number of processes that a container costs: runtime commands, and file
+// servers. Starting, stopping and removing a container takes two commands, and its sandbox one. Only the
+// container has a file server.
 func TestGVisorIsCalledSeldom(t *testing.T) {
 	onGVisor(t)
 	calls := callsOfGVisor(t)
@@ -46,8 +46,8 @@ func TestGVisorIsCalledSeldom(t *testing.T) {
 	}
 }
 
-// callsOfGVisor returns a function that returns all calls of the runtime so far that make or end something, each
-// with the word after it.
+// callsOfGVisor returns a function that returns all runtime commands so far that create or end something, each
+// with its next argument.
 func callsOfGVisor(t *testing.T) func() []string {
 	t.Helper()
 	dir := t.TempDir()

@@ -18,8 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// TestGVisorGoesOnWithoutTheCallOfAContainer kills only the process of the machine that waits for a container.
-// The container is over then, but its sandbox goes on.
+// TestGVisorGoesOnWithoutTheCallOfAContainer kills only the runtime command that waits for a container. The
+// container then ends, but its sandbox continues.
 func TestGVisorGoesOnWithoutTheCallOfAContainer(t *testing.T) {
 	onGVisor(t)
 	w := open(t, nil)

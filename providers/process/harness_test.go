@@ -56,8 +56,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// testConfig returns the configuration of tests that name no isolation. For root it has runc, which is quicker.
-// TestOnGVisor runs a part of these tests with gVisor, as root and as another user.
+// testConfig returns the configuration of tests that do not set the isolation. As root it uses runc, which is
+// faster. TestOnGVisor runs a part of these tests with gVisor, as root and as another user.
 func testConfig(stateDir, images string) process.Config {
 	c := process.Config{StateDir: stateDir, Images: []string{images}, Isolation: os.Getenv(isolationEnv)}
 	if c.Isolation == process.IsolationCrun {

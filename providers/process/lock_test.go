@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A process that is being started inherits the daemon's descriptors until it runs its program. A directory that
-// the daemon has released is free nevertheless.
+// A child process has the daemon's descriptors until its exec. A directory that the daemon has unlocked must be
+// free nevertheless.
 func TestDirectoryIsFreeWhileAProcessStarts(t *testing.T) {
 	dir := t.TempDir()
 	held, err := lockDir(dir)

@@ -24,7 +24,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// network writes a CNI network whose pods only this machine reaches. Each address in use is a file in leases.
+// network writes the configuration of a CNI network that only this machine can reach. Each address in use is a
+// file in leases.
 func network(t *testing.T) (file, leases string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -47,7 +48,7 @@ func network(t *testing.T) (file, leases string) {
 	return file, filepath.Join(dir, fmt.Sprintf("vktest%d", os.Getpid()))
 }
 
-// keepsSubnet holds the socket of subnet, because the garbage collector would close it.
+// keepsSubnet keeps a reference to the socket of subnet, because the garbage collector would close it.
 var keepsSubnet net.Listener
 
 // subnet returns the number of a subnet that no other test process uses, in a range reserved for documentation.
@@ -178,8 +179,7 @@ func TestAPodInTheNetworkOfTheMachine(t *testing.T) {
 	}
 }
 
-// A sandbox whose namespace is lost, for example after a restart of the machine, is made again, and its address
-// is free.
+// A sandbox whose namespace is lost, for example after a reboot, is recreated, and its address is released.
 func TestANetworkThatIsLost(t *testing.T) {
 	file, leases := network(t)
 	w := open(t, func(c *process.Config) { c.PodNetwork, c.CNIPlugins = file, []string{"/usr/lib/cni"} })

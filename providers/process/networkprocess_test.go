@@ -42,7 +42,7 @@ func TestCallerThatGivesUpEndsNoNetworkProcess(t *testing.T) {
 	}
 }
 
-// neverDone is a context that does not report its passed deadline as an error yet.
+// neverDone is a context whose Err is still nil after its deadline.
 type neverDone struct{ context.Context }
 
 func (neverDone) Err() error { return nil }

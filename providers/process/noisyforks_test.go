@@ -13,8 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// forks is a command that starts as many processes as it gets, and stays. It stops at 300 for the sake of a
-// machine on which a test fails.
+// forks is a command that starts as many processes as it can, and keeps running. It stops at 300, to spare the
+// machine if a test fails.
 const forks = "sh -c 'n=0; while [ $n -lt 300 ]; do sleep 600 & n=$((n+1)); done'; exec sleep 600"
 
 // TestNoisyPodForksWithoutEnd checks that the pod gets no more processes than its limit, that the limit is

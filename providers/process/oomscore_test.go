@@ -27,8 +27,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// oomEnv tells TestDaemonIsEndedLast to be the daemon in a process of its own, so that the score of the other
-// tests stays unchanged.
+// oomEnv makes TestDaemonIsEndedLast run as the daemon in a separate process, so that the score of other tests
+// does not change.
 const oomEnv = "PROCESS_OOM"
 
 // TestDaemonIsEndedLast checks that, when memory runs out, the kernel ends containers and their supervisors

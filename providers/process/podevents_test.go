@@ -8,8 +8,7 @@ import (
 	eventrecord "k8s.io/client-go/tools/record"
 )
 
-// RecordPods gives events about pods to a recorder, and looks for such events at the given interval. Call it
-// before Run.
+// RecordPods sets the recorder of pod events, and the interval of checks for them. It must be called before Run.
 func (r *Runtime) RecordPods(to eventrecord.EventRecorder, every time.Duration) {
 	r.recorder, r.userNetwork().every = to, every
 }

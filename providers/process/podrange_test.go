@@ -14,8 +14,8 @@ func network(prefix, link string, routed bool) machineNetwork {
 	return machineNetwork{netip.MustParsePrefix(prefix), link, routed}
 }
 
-// TestPodCIDRThatTheMachineUsesIsRefused checks that the range of pod addresses must not be a network of the
-// machine, which pods could not reach then.
+// TestPodCIDRThatTheMachineUsesIsRefused checks that a pod range that overlaps a network of the machine is
+// refused, because pods could not reach that network.
 func TestPodCIDRThatTheMachineUsesIsRefused(t *testing.T) {
 	networks := []machineNetwork{
 		network("192.0.2.0/24", "eth0", false), network("172.17.0.0/16", "docker0", false), network("10.244.3.0/24", "flannel.1", true), network("10.0.0.0/8", "wg0", true),

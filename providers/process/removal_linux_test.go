@@ -11,9 +11,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// TestContainerThatIsBeingRemovedHasEnded checks that a container whose removal is unfinished does not look like
-// a new one. Its files go one by one, and its state file may go first. Otherwise its exit code would be
-// forgotten, and a pod that had succeeded would show a lost container.
+// TestContainerThatIsBeingRemovedHasEnded checks that a container does not look like a new one during its
+// removal, when its state file may already be gone. Otherwise its exit code would be lost, and a succeeded pod
+// would have a lost container.
 func TestContainerThatIsBeingRemovedHasEnded(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a mount keeps the directory from going, which needs root")

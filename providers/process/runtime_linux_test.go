@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// isolationEnv names the isolation for those tests of this package that name none, see testConfig.
+// isolationEnv is the environment variable with the isolation for testConfig.
 const isolationEnv = "PROCESS_ISOLATION"
 
 // needRunc skips a test if there is no runc, or if the test may not use it.
@@ -85,8 +85,7 @@ func TestARuntimeThatCannotIsAnError(t *testing.T) {
 	needRunc(t)
 	for script, want := range map[string][]string{
 		"exit 3": {"it ended with code 3", "isolation: none"},
-		// The script answers like crun on a machine with controllers in both versions of control groups. The
-		// fourth word is the log.
+		// The script fails like crun on a machine with hybrid cgroups. The fourth argument is the log.
 		`echo '{"msg":"cgroups in hybrid mode not supported, drop all controllers from cgroupv2","level":"error"}' > "$4"; exit 1`: {
 			"hybrid mode not supported", "systemd.unified_cgroup_hierarchy=1", "isolation: gvisor or runc",
 		},
@@ -190,8 +189,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// TestSystemCallsAreFilteredForThoseWhoAsk checks that only containers that ask for a filter of system calls
-// have one. The others have the same as with a kubelet.
+// TestSystemCallsAreFilteredForThoseWhoAsk checks that only containers that request a seccomp profile have one,
+// as with a kubelet.
 func TestSystemCallsAreFilteredForThoseWhoAsk(t *testing.T) {
 	needRunc(t)
 	w := open(t, onRunc)

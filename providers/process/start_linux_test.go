@@ -27,7 +27,7 @@ func toStart(t *testing.T) (*Runtime, *container) {
 }
 
 // TestRecordThatCannotBeWrittenLetsNothingStart checks that a container does not start without its record, also
-// when the start is tried again: a later daemon that finds the container would not find its control group.
+// on a retry: a later daemon would not find its cgroup.
 func TestRecordThatCannotBeWrittenLetsNothingStart(t *testing.T) {
 	r, c := toStart(t)
 	before := c.Spec
@@ -45,8 +45,8 @@ func TestRecordThatCannotBeWrittenLetsNothingStart(t *testing.T) {
 	}
 }
 
-// TestStartThatNobodyWaitsForIsNone checks that a canceled start starts nothing: no caller would know of the
-// container.
+// TestStartThatNobodyWaitsForIsNone checks that a canceled start starts nothing, because no caller would know
+// about the container.
 func TestStartThatNobodyWaitsForIsNone(t *testing.T) {
 	r, c := toStart(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// besideEnv tells a test that the program of supervisors is beside the program of the tests.
+// besideEnv is set if the supervisor program is in the directory of the test program.
 const besideEnv = "PROCESS_SUPERVISOR_BESIDE"
 
 // TestContainersWithTheSupervisorBeside runs tests with the small program as the supervisor of their containers.
@@ -49,8 +49,8 @@ func TestContainersWithTheSupervisorBeside(t *testing.T) {
 	}
 }
 
-// TestSupervisorIsTheProgramBeside checks that a supervisor is the small program beside the daemon's, and not
-// the daemon's program, which is many times as large.
+// TestSupervisorIsTheProgramBeside checks that the small program in the daemon's directory runs as the
+// supervisor, and not the daemon's much larger program.
 func TestSupervisorIsTheProgramBeside(t *testing.T) {
 	if os.Getenv(besideEnv) == "" {
 		t.Skip("TestContainersWithTheSupervisorBeside runs it")

@@ -16,7 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// asUser runs tests as a user without rights on the machine.
+// asUser runs tests as an unprivileged user.
 func asUser(t *testing.T, tests string, env ...string) ([]byte, error) {
 	t.Helper()
 	images, err := imageDir()

@@ -22,7 +22,8 @@ import (
 type scriptedProcess struct {
 	mu    sync.Mutex
 	asked []string
-	// hangs is closed when requests with this word may be answered; with "" all requests are answered at once.
+	// hangs is closed when requests that contain the word may be answered. If the word is empty, all requests are
+	// answered at once.
 	hangs chan struct{}
 	word  string
 }
@@ -90,7 +91,7 @@ func networkOf(t *testing.T, p *scriptedProcess) *userNetwork {
 func TestServicesReachPodsAfterARestartOfTheDaemon(t *testing.T) {
 	p := &scriptedProcess{}
 	n := networkOf(t, p)
-	// A daemon knows the services only after it has started, while pods of an earlier daemon are already there.
+	// A daemon gets the services only after its start, while pods of an earlier daemon already exist.
 	n.services = func() []podnet.Service {
 		return []podnet.Service{{Protocol: "tcp", Address: "10.96.0.1", Port: 443, Target: "192.0.2.1:6443"}}
 	}

@@ -39,7 +39,7 @@ func ownNetwork(t *testing.T) {
 	onGVisor(t)
 }
 
-// beside starts another pod with a shell, and with a server at port 8080 if serve is set.
+// beside starts another pod with a shell and, if serve is set, a server at port 8080.
 func (w *world) beside(name string, serve bool, change func(*runtimeapi.PodSandboxConfig)) (sandbox, container string) {
 	w.t.Helper()
 	sandbox, err := w.pod(func(c *runtimeapi.PodSandboxConfig) {
@@ -282,8 +282,8 @@ func TestSecurityK3PodWithoutItsInterfaceStopsNobody(t *testing.T) {
 	w.until("an answer of the other pod", func() bool { return w.reached(id, w.address(other), "8080") })
 }
 
-// TestSecurityK3PodsOfTheMachineBeginAnew checks that pods do not stay in the network of the machine, into which
-// another configuration or an earlier version put them, once pods have a network of their own.
+// TestSecurityK3PodsOfTheMachineBeginAnew checks that pods in the host network, because of an earlier
+// configuration or version, are recreated once pods have their own network.
 func TestSecurityK3PodsOfTheMachineBeginAnew(t *testing.T) {
 	ownNetwork(t)
 	w := open(t, func(c *process.Config) { c.PodNetwork = process.PodNetworkHost })

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestDialEndsWithItsCaller has a frozen API server, which accepts connections and sends nothing. A caller that
-// leaves is released, and its connection is closed: over a websocket, and over SPDY after the websocket was
+// TestDialEndsWithItsCaller has a frozen API server, which accepts connections and sends nothing. When a caller
+// cancels, the call returns and its connection is closed, over a websocket, and over SPDY after the websocket was
 // refused.
 func TestDialEndsWithItsCaller(t *testing.T) {
 	for name, refusals := range map[string]int{"websocket": 0, "SPDY": 1} {

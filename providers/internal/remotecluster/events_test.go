@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// heard records the events that were reported at home.
+// heard records the events in the home cluster.
 type heard struct {
 	record.EventRecorder
 	all []string

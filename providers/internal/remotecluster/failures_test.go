@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestLostRightsAreSaid takes the right to list and to watch away after everything was listed, and gives it
-// back. Without a report, pods would silently keep their last seen status.
+// TestLostRightsAreSaid revokes the permission to list and watch after everything was listed, and grants it
+// again. Without an error, pods would silently keep their last known status.
 func TestLostRightsAreSaid(t *testing.T) {
 	for _, what := range []string{"/pods?", "/configmaps?", "/secrets?", "/nodes?", "/pods?" + runningSelector} {
 		t.Run(what, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// atHome adds one pod to home only, and not to the remote cluster.
+// atHome adds a pod only to the home cluster.
 func atHome(t *testing.T, c *Cluster, pod *corev1.Pod) {
 	t.Helper()
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -38,8 +38,8 @@ func (noObjects) Container(context.Context, *corev1.Pod, string) (*corev1.Contai
 	return &corev1.Container{}, nil
 }
 
-// TestPodThatNoWatchShowsIsThere has a watch that shows nothing new for minutes. A created pod exists until the
-// remote cluster denies it.
+// TestPodThatNoWatchShowsIsThere has a watch without events for minutes. A created pod exists until the remote
+// cluster returns not-found.
 func TestPodThatNoWatchShowsIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &remote{}
@@ -149,8 +149,8 @@ func TestLateWatchOfARemovedCopy(t *testing.T) {
 	})
 }
 
-// TestTokensAreRenewedWhatever has pods that get no more tokens from home, or that would no longer be accepted.
-// The tokens of other pods are renewed.
+// TestTokensAreRenewedWhatever has pods whose token requests fail, or that would no longer be accepted. The
+// tokens of other pods are renewed nevertheless.
 func TestTokensAreRenewedWhatever(t *testing.T) {
 	const pods = 20
 	refused := func(*corev1.Pod) error { return errdefs.InvalidInputf("no pod is taken any more") }
@@ -182,7 +182,7 @@ func TestTokensAreRenewedWhatever(t *testing.T) {
 	}
 }
 
-// refusing gives tokens only to the pod web-19 if all is set.
+// refusing issues tokens only for the pod web-19, if all is set.
 type refusing struct {
 	counted
 	all error
@@ -196,7 +196,8 @@ func (r *refusing) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Se
 	return r.counted.Token(ctx, pod, source)
 }
 
-// TestPodThatHomeHasNoMoreGetsNoToken checks a remote pod whose name another pod at home has by now.
+// TestPodThatHomeHasNoMoreGetsNoToken has a remote pod whose home pod was replaced by another pod of the same
+// name.
 func TestPodThatHomeHasNoMoreGetsNoToken(t *testing.T) {
 	r, tokens := &remote{}, &counted{}
 	c := inMemory(t, r, 1, nil)

@@ -30,8 +30,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// remote is a small API server in the time of a synctest bubble: it lists the given pods, and accepts every
-// write.
+// remote is a fake API server for synctest bubbles. It lists the given pods, and accepts every write.
 type remote struct {
 	pods  corev1.PodList
 	nodes corev1.NodeList
@@ -41,7 +40,7 @@ type remote struct {
 	cut      chan struct{}          // guarded by mu; closed when watches end
 	posted   map[string]*corev1.Pod // guarded by mu; the created pods by name, which no watch shows
 	hangs    chan struct{}          // guarded by mu; nil, or closed when deletions may be answered
-	loses    bool                   // guarded by mu; loses the answers to creates of pods
+	loses    bool                   // guarded by mu; loses the responses to creates of pods
 	refuses  string                 // guarded by mu; the end of the path and the field selector that may not be listed or watched
 	requests []string               // guarded by mu
 }
@@ -53,7 +52,7 @@ func (r *remote) goDark() {
 	close(r.cut)
 }
 
-// refuse takes away the right to list and to watch a resource, and ends watches. With "" all rights are back.
+// refuse forbids listing and watching a resource, and ends watches. With "" everything is allowed again.
 func (r *remote) refuse(what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,7 +181,7 @@ func (s silent) Read([]byte) (int, error) {
 
 func (silent) Close() error { return nil }
 
-// counted gives tokens of home that are due for renewal at once, and counts them.
+// counted issues tokens that are immediately due for renewal, and counts them.
 type counted struct {
 	mu sync.Mutex
 	n  int // guarded by mu

@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestPodThatWaitsIsNotTold checks that the status of a remote pod is reported from its first news on, and not
-// while home knows all of it.
+// TestPodThatWaitsIsNotTold checks that a remote pod is reported only once its status differs from the home
+// status.
 func TestPodThatWaitsIsNotTold(t *testing.T) {
 	home := func(change func(*corev1.Pod)) *corev1.Pod {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}

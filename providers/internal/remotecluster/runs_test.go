@@ -88,8 +88,8 @@ func TestRemadePodIsOnePod(t *testing.T) {
 	}
 }
 
-// TestRestartsOfARemadeObject has an object that was made again at home. The annotation of the object and of
-// each of its pods holds the earlier restarts.
+// TestRestartsOfARemadeObject has a recreated owner object. The annotation of the object and of each of its pods
+// has the earlier restarts.
 func TestRestartsOfARemadeObject(t *testing.T) {
 	c, _ := startRemade(t)
 	pod := ofHome("")
@@ -155,8 +155,7 @@ func TestImagesOfContainers(t *testing.T) {
 	}
 }
 
-// TestObjectWithoutAPodIsTold has a controller that does not run. When the pod is overdue, that is reported
-// once.
+// TestObjectWithoutAPodIsTold has a controller that does not run. The missing pod is reported once.
 func TestObjectWithoutAPodIsTold(t *testing.T) {
 	c, owner := startRemade(t)
 	owner.Status.Phase = ""
