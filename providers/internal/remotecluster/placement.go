@@ -33,7 +33,8 @@ type Placement struct {
 	OwnAffinity bool `json:"-"`
 }
 
-// PlacementAnnotation is an annotation in which pods select nodes of the remote cluster: JSON with the fields of a placement, as in a pod.
+// PlacementAnnotation is an annotation with which pods select nodes of the remote cluster. The value is JSON with
+// the fields of a placement, in the format of a pod spec.
 type PlacementAnnotation struct {
 	Name string
 	// Key is the key of the configuration with the allowed fields.
@@ -43,7 +44,7 @@ type PlacementAnnotation struct {
 	AddTolerations bool
 }
 
-// CheckAllowed refuses fields that a placement does not have.
+// CheckAllowed returns an error if Allowed has a field that a placement does not have.
 func (a PlacementAnnotation) CheckAllowed() error {
 	for _, field := range a.Allowed {
 		if !slices.Contains(placementFields, field) {
@@ -53,8 +54,8 @@ func (a PlacementAnnotation) CheckAllowed() error {
 	return nil
 }
 
-// Place returns where a pod may run. Its annotation overrides the fields of place, which is the placement of the configuration. An annotation with a field
-// that is unknown or not allowed is refused.
+// Place returns the placement of a pod. Its annotation overrides the fields of place, which is the placement of
+// the configuration. Place refuses an annotation with a field that is unknown or not allowed.
 func (a PlacementAnnotation) Place(pod *corev1.Pod, place Placement) (Placement, error) {
 	text := pod.Annotations[a.Name]
 	if text == "" {
