@@ -43,7 +43,7 @@ func (c *cgroupWatcher) run(ctx context.Context) {
 	refused := c.cgroups.tree.Refused() // events of an earlier process are not repeated
 	for ctx.Err() == nil {
 		for _, w := range c.workers.allWorkers() {
-			if pod := w.lastShown(); pod != nil && len(pod.Spec.Containers) > 0 { // else its spec has not come
+			if pod := w.report.lastPod(); pod != nil && len(pod.Spec.Containers) > 0 { // else its spec has not come
 				if err := c.cgroups.accountPod(pod); err != nil {
 					log.G(ctx).WithError(err).Warn("give the pods of the class Burstable their part of the CPUs; it is tried again")
 				}
@@ -52,8 +52,8 @@ func (c *cgroupWatcher) run(ctx context.Context) {
 		now := c.cgroups.tree.Refused()
 		for uid, n := range now {
 			w := c.workers.findWorker(uid)
-			if more := n - refused[uid]; more > 0 && w != nil && w.lastShown() != nil {
-				c.events.recordPod(w.lastShown(), corev1.EventTypeWarning, reasonPids,
+			if more := n - refused[uid]; more > 0 && w != nil && w.report.lastPod() != nil {
+				c.events.recordPod(w.report.lastPod(), corev1.EventTypeWarning, reasonPids,
 					fmt.Sprintf("Pod has as many processes and threads as it may, %d (podPidsLimit): it was refused %d more", c.cgroups.pids, more))
 			}
 		}

@@ -61,9 +61,7 @@ func (w *worker) beginAction(ctx context.Context, a plan.Action, now time.Time) 
 	}
 	switch a.Kind {
 	case plan.CancelStart:
-		if cancel := w.starts[a.Container]; cancel != nil {
-			cancel()
-		}
+		w.actions.cancelStart(a.Container)
 		w.mem.End(a, plan.Outcome{}, now)
 		return true
 	case plan.BackOff, plan.Kill:
@@ -71,18 +69,13 @@ func (w *worker) beginAction(ctx context.Context, a plan.Action, now time.Time) 
 		return true
 	}
 	job := w.newJob(a)
-	if a.Kind == plan.Start || a.Kind == plan.RunSandbox {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		w.starts[a.Container] = cancel
-	}
-	w.pending++
+	ctx = w.actions.begin(ctx, a)
 	w.workers.background.begin(func() {
 		outcome := job.runAction(ctx, a)
 		if outcome.Reason == reasonRemove && ctx.Err() == nil { // neither an event nor the status shows this failure
-			log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithField("reason", outcome.Message).Warn("remove what a pod has left; it is tried again")
+			log.G(ctx).WithField("pod", w.id.String()).WithField("reason", outcome.Message).Warn("remove what a pod has left; it is tried again")
 		}
-		w.changeInbox(func(in *inbox) { in.done = append(in.done, done{a, outcome, time.Now()}) })
+		w.mail.putInput(func(in *inbox) { in.done = append(in.done, done{a, outcome, time.Now()}) })
 	})
 	return false
 }
@@ -101,36 +94,14 @@ func (w *worker) reportStatus(now time.Time) {
 		w.pod = &pod
 		w.reported = w.full
 	}
-	w.publishPod()
-	w.releaseWaiters()
+	w.report.publishView(w.pod, &w.seen)
+	w.report.reflectRequests(w.mail.takenRequests())
 	told := w.full || w.mem.Deleted()
-	if told || w.pending == 0 {
-		w.endWait() // a container seen as ended by an earlier process must not be shown as running
+	if told || w.actions.count == 0 {
+		w.report.settle() // a container seen as ended by an earlier process must not be shown as running
 	}
 	if news && w.workers.notify != nil && told {
 		w.workers.notify(w.pod) // last: the receiver may ask for the pod
-	}
-}
-
-// publishPod publishes the pod in its current state.
-func (w *worker) publishPod() {
-	places, ready := w.seen.containerInstances(), ""
-	if s := w.seen.newestSandbox(); s != nil && s.Ready {
-		ready = s.ID
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.shown, w.places, w.ready, w.boxed = w.pod, places, ready, len(w.seen.observed.Sandboxes) > 0
-}
-
-// releaseWaiters tells waiting callers about the worker's complete look at everything so far.
-func (w *worker) releaseWaiters() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.reflected != w.absorbed {
-		w.reflected = w.absorbed
-		close(w.fresh)
-		w.fresh = make(chan struct{})
 	}
 }
 

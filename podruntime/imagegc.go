@@ -82,7 +82,7 @@ func (u *imageUse) findImages(ctx context.Context) (map[string]bool, error) {
 	}
 	names := map[string]bool{}
 	for _, w := range u.workers.allWorkers() {
-		pod := w.lastShown()
+		pod := w.report.lastPod()
 		if podEnded(pod) {
 			continue
 		}

@@ -13,28 +13,21 @@ import (
 
 // absorbInput takes new input into the state of the worker.
 func (w *worker) absorbInput(in inbox) {
-	w.absorbed += in.controls
 	known := w.full
 	if in.pod != nil {
 		w.adoptSpec(in.pod)
 	}
 	if in.stop != nil {
 		w.mem.Delete(in.stop.grace, in.stop.at)
-		if cancel := w.starts[""]; cancel != nil {
-			cancel() // no caller waits for a sandbox any more; if the sandbox is made nevertheless, a list finds it
-		}
+		w.actions.cancelStart("") // no caller waits for a sandbox any more; if it is made nevertheless, a list finds it
 	}
 	for _, d := range in.done {
-		w.pending--
-		if d.action.Kind == plan.SetupVolumes && d.outcome.Reason == "" && w.refreshAt.IsZero() {
-			w.refreshAt = d.at.Add(d.outcome.RetryAfter)
+		w.actions.end(d.action)
+		if d.action.Kind == plan.SetupVolumes && d.outcome.Reason == "" && w.refresh.at.IsZero() {
+			w.refresh.at = d.at.Add(d.outcome.RetryAfter)
 		}
 		w.mem.End(d.action, d.outcome, d.at)
 		w.seen.recordOutcome(d.action, d.outcome, w.workers.lists.lastRound())
-		if cancel := w.starts[d.action.Container]; cancel != nil && (d.action.Kind == plan.Start || d.action.Kind == plan.RunSandbox) {
-			cancel() // the start has ended; without cancel, its parent context would keep it
-			delete(w.starts, d.action.Container)
-		}
 	}
 	if in.list != nil {
 		for _, id := range w.seen.mergeList(in.list) {
@@ -55,7 +48,7 @@ func (w *worker) absorbInput(in inbox) {
 		w.admitUnderPressure() // after the list: running pods are not refused
 	}
 	if in.refresh != nil {
-		w.refreshing, w.refreshAt = false, time.Now().Add(*in.refresh)
+		w.refresh.end(time.Now().Add(*in.refresh))
 	}
 }
 
@@ -72,7 +65,7 @@ func (w *worker) adoptSpec(pod *corev1.Pod) {
 		w.mem.StartTime = pod.Status.StartTime.Time
 	}
 	if w.pod != nil && !sameMetadata(w.pod, pod) {
-		w.refreshAt = time.Now() // volumes may show the change
+		w.refresh.at = time.Now() // volumes may show the change
 	}
 	w.pod, w.full = pod, true
 	w.verifySysctls()

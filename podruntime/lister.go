@@ -114,16 +114,16 @@ func (l *lister) informWorkers(all map[types.UID]*listed) {
 	round := l.lists.lastRound()
 	for uid, now := range all {
 		if uid != "" && (!now.equals(l.last[uid]) || l.workers.findWorker(uid) == nil) {
-			for !l.workers.ensureWorker(uid, now.namespace, now.name).changeInbox(func(in *inbox) { in.list = now }) {
+			for !l.workers.ensureWorker(podID{uid, now.namespace, now.name}).mail.putInput(func(in *inbox) { in.list = now }) {
 			}
 		}
 	}
 	for _, w := range l.workers.allWorkers() {
 		switch {
-		case all[w.uid] == nil && (l.last[w.uid] != nil || round%listAnew == 0):
-			w.changeInbox(func(in *inbox) { in.list = &listed{round: round} })
-		case all[w.uid] != nil && round%listAnew == 0:
-			w.changeInbox(func(in *inbox) { in.list = all[w.uid] })
+		case all[w.id.uid] == nil && (l.last[w.id.uid] != nil || round%listAnew == 0):
+			w.mail.putInput(func(in *inbox) { in.list = &listed{round: round} })
+		case all[w.id.uid] != nil && round%listAnew == 0:
+			w.mail.putInput(func(in *inbox) { in.list = all[w.id.uid] })
 		}
 	}
 	l.last = all

@@ -37,7 +37,7 @@ func (w *worker) readChanges(ctx context.Context) error {
 		case status.Code(err) == codes.NotFound:
 			delete(w.seen.sandboxes, id)
 		case err != nil:
-			return fmt.Errorf("read the sandbox of pod %s/%s: %w", w.namespace, w.name, err)
+			return fmt.Errorf("read the sandbox of pod %s: %w", w.id, err)
 		default:
 			s.dirty, s.seen = false, sandboxOf(answer.Status)
 			s.meta = criconfig.Meta{Labels: answer.Status.GetLabels(), Annotations: answer.Status.GetAnnotations()}
@@ -68,7 +68,7 @@ func (w *worker) observeContainers(ctx context.Context) error {
 			w.exec.prober.Forget(id)
 			continue
 		case err != nil:
-			return fmt.Errorf("read a container of pod %s/%s: %w", w.namespace, w.name, err)
+			return fmt.Errorf("read a container of pod %s: %w", w.id, err)
 		}
 		s := answer.Status
 		before := c.seen

@@ -25,7 +25,7 @@ func (r *Runtime) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	if err := r.volumes.Check(pod); err != nil {
 		return err
 	}
-	r.workers.sendInput(pod, func(in *inbox) { in.pod, in.controls = pod, in.controls+1 })
+	r.workers.sendRequest(pod, func(in *inbox) { in.pod = pod })
 	return nil
 }
 
@@ -35,7 +35,7 @@ func (r *Runtime) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	w := r.workers.findWorker(pod.UID)
-	if w == nil || !w.changeInbox(func(in *inbox) { in.pod, in.controls = pod, in.controls+1 }) {
+	if w == nil || !w.mail.putRequest(func(in *inbox) { in.pod = pod }) {
 		return errdefs.NotFoundf("the container runtime has no pod with the UID %s", pod.UID)
 	}
 	return nil
@@ -51,11 +51,11 @@ func (r *Runtime) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 		w = r.workers.workerNamed(pod.Namespace, pod.Name)
 	}
 	stop := &stopRequest{grace: podspec.Grace(pod), at: time.Now()}
-	told := w != nil && w.changeInbox(func(in *inbox) {
+	told := w != nil && w.mail.putRequest(func(in *inbox) {
 		if pod.Spec.NodeName != "" { // otherwise pod is the skeleton handed out by this runtime
 			in.pod = pod
 		}
-		in.stop, in.controls = stop, in.controls+1
+		in.stop = stop
 	})
 	if !told {
 		return errdefs.NotFoundf("pod %s/%s (UID %s)", pod.Namespace, pod.Name, pod.UID)
@@ -112,60 +112,4 @@ func (r *Runtime) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 		}
 	}
 	return pods, nil
-}
-
-// currentPod returns the pod with a status that shows the last request, unless patience ends earlier.
-func (w *worker) currentPod(ctx, patience context.Context) (*corev1.Pod, error) {
-	select {
-	case <-w.settled:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("the container runtime has not told yet how pod %s/%s is: %w", w.namespace, w.name, ctx.Err())
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for expected := w.asked; w.reflected < expected && !w.ended && patience.Err() == nil; {
-		fresh := w.fresh
-		w.mu.Unlock()
-		select {
-		case <-fresh:
-		case <-patience.Done():
-		}
-		w.mu.Lock()
-	}
-	if w.ended || w.shown == nil {
-		return nil, errdefs.NotFoundf("pod %s/%s", w.namespace, w.name)
-	}
-	return w.shown.DeepCopy(), nil
-}
-
-// runningInstances returns the running instances, by the name of their container.
-func (w *worker) runningInstances() map[string]instance {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	all := map[string]instance{}
-	for name, list := range w.places {
-		if len(list) > 0 && list[0].running {
-			all[name] = list[0]
-		}
-	}
-	return all
-}
-
-// findInstance returns an instance of a container.
-func (w *worker) findInstance(container, id string) (instance, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, i := range w.places[container] {
-		if i.id == id {
-			return i, true
-		}
-	}
-	return instance{}, false
-}
-
-// readySandbox returns the ID of the sandbox of the pod if it is ready, else "".
-func (w *worker) readySandbox() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.ready
 }

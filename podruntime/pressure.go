@@ -163,14 +163,14 @@ func observeMachine(n *statsv1alpha1.NodeStats) eviction.Observations {
 // other pods would be evicted instead.
 func (e *evictor) awaitsSpecs() bool {
 	return time.Since(e.began) < specTime && slices.ContainsFunc(e.workers.allWorkers(), func(w *worker) bool {
-		pod := w.lastShown()
+		pod := w.report.lastPod()
 		return pod == nil || !podEnded(pod) && pod.Spec.NodeName == ""
 	})
 }
 
 // awaitsEnd reports whether the last evicted pod is still ending: the freed resources are not visible yet.
 func (e *evictor) awaitsEnd() bool {
-	if e.evicted == nil || time.Now().After(e.until) || e.workers.findWorker(e.evicted.uid) == nil || podEnded(e.evicted.lastShown()) {
+	if e.evicted == nil || time.Now().After(e.until) || e.workers.findWorker(e.evicted.id.uid) == nil || podEnded(e.evicted.report.lastPod()) {
 		e.evicted = nil
 	}
 	return e.evicted != nil
@@ -190,8 +190,8 @@ func (e *evictor) evictPod(ctx context.Context, m eviction.Met, summary *statsv1
 	}
 	var pods []eviction.Pod
 	for _, w := range e.workers.allWorkers() {
-		if pod := w.lastShown(); !e.told[w.uid] && !podEnded(pod) && pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" && w.hasSandbox() {
-			pods = append(pods, eviction.Pod{Pod: pod, Stats: use[w.uid]})
+		if pod := w.report.lastPod(); !e.told[w.id.uid] && !podEnded(pod) && pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" && w.report.hasSandboxes() {
+			pods = append(pods, eviction.Pod{Pod: pod, Stats: use[w.id.uid]})
 		}
 	}
 	slices.SortFunc(pods, func(a, b eviction.Pod) int { return a.Pod.CreationTimestamp.Compare(b.Pod.CreationTimestamp.Time) })
@@ -204,14 +204,7 @@ func (e *evictor) evictPod(ctx context.Context, m eviction.Met, summary *statsv1
 	w := e.workers.findWorker(first.Pod.UID)
 	grace := evictionGrace
 	reason := plan.Eviction{Reason: "Evicted", Message: m.Message() + first.Excess(m.Signal.Resource()), Grace: &grace, Disruption: true}
-	if w != nil && w.changeInbox(func(in *inbox) { in.evict = &reason }) {
-		e.evicted, e.until, e.told[w.uid] = w, time.Now().Add(evictedTime), true
+	if w != nil && w.mail.putInput(func(in *inbox) { in.evict = &reason }) {
+		e.evicted, e.until, e.told[w.id.uid] = w, time.Now().Add(evictedTime), true
 	}
-}
-
-// lastShown returns the pod of the last report, nil if there was none. It must not be changed.
-func (w *worker) lastShown() *corev1.Pod {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.shown
 }

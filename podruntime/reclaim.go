@@ -47,7 +47,7 @@ func (e *evictor) freeDisk(ctx context.Context) ([]eviction.Met, *statsv1alpha1.
 func (e *evictor) reclaimContainers(ctx context.Context) {
 	var left []*worker
 	for _, w := range e.workers.allWorkers() {
-		if pod := w.lastShown(); pod != nil && podEnded(pod) && w.hasContainers() && w.changeInbox(func(in *inbox) { in.reclaim = true }) {
+		if pod := w.report.lastPod(); pod != nil && podEnded(pod) && w.report.hasContainers() && w.mail.putInput(func(in *inbox) { in.reclaim = true }) {
 			left = append(left, w)
 		}
 	}
@@ -57,7 +57,7 @@ func (e *evictor) reclaimContainers(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		left = slices.DeleteFunc(left, func(w *worker) bool { return !w.hasContainers() })
+		left = slices.DeleteFunc(left, func(w *worker) bool { return !w.report.hasContainers() })
 	}
 }
 
@@ -85,7 +85,7 @@ func (e *evictor) measureVolumes(ctx context.Context) {
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, w := range e.workers.allWorkers() {
-		if pod := w.lastShown(); !podEnded(pod) {
+		if pod := w.report.lastPod(); !podEnded(pod) {
 			wg.Go(func() { _, _ = e.meter.volumeUse(patience, pod, 0) }) // the caller of the summary gets the error
 		}
 	}
@@ -102,17 +102,4 @@ func hasOutdated(pods []statsv1alpha1.PodStats, since time.Time) bool {
 		}
 	}
 	return false
-}
-
-// hasSandbox reports whether the runtime has a sandbox of the pod, and hasContainers whether it has containers.
-func (w *worker) hasSandbox() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.boxed
-}
-
-func (w *worker) hasContainers() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.places) > 0
 }

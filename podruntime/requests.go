@@ -24,7 +24,7 @@ type requests struct {
 
 // readLogs returns the log of a container.
 func (r *requests) readLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
-	w, pod, err := r.workers.shownPod(namespace, podName)
+	last, pod, err := r.workers.shownPod(namespace, podName)
 	if err != nil {
 		return nil, err
 	}
@@ -32,12 +32,12 @@ func (r *requests) readLogs(ctx context.Context, namespace, podName, containerNa
 	if err != nil {
 		return nil, err
 	}
-	inst, has := w.findInstance(containerName, id)
+	inst, has := last.findInstance(containerName, id)
 	if !has || inst.log == "" {
 		return nil, errdefs.NotFoundf("the log of container %q of pod %q is not there any more", containerName, podName)
 	}
 	return r.logs.Read(ctx, inst.log, opts, func() bool {
-		now, has := w.findInstance(containerName, id)
+		now, has := last.findInstance(containerName, id)
 		return has && now.running
 	})
 }
@@ -101,11 +101,11 @@ func statusNamed(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 
 // runCommand runs a command in a container.
 func (r *requests) runCommand(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error {
-	w, _, err := r.workers.shownPod(namespace, podName)
+	last, _, err := r.workers.shownPod(namespace, podName)
 	if err != nil {
 		return err
 	}
-	inst, runs := w.runningInstances()[containerName]
+	inst, runs := last.runningInstances()[containerName]
 	if !runs {
 		return errdefs.NotFoundf("container not found (%q)", containerName)
 	}
@@ -114,11 +114,11 @@ func (r *requests) runCommand(ctx context.Context, namespace, podName, container
 
 // attachContainer copies between the main process of a container and attach.
 func (r *requests) attachContainer(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) error {
-	w, pod, err := r.workers.shownPod(namespace, podName)
+	last, pod, err := r.workers.shownPod(namespace, podName)
 	if err != nil {
 		return err
 	}
-	inst, runs := w.runningInstances()[containerName]
+	inst, runs := last.runningInstances()[containerName]
 	c := containerNamed(pod, containerName)
 	if !runs || c == nil {
 		return errdefs.NotFoundf("container %s not found in pod %s/%s", containerName, namespace, podName)
@@ -128,11 +128,11 @@ func (r *requests) attachContainer(ctx context.Context, namespace, podName, cont
 
 // forwardPort copies between a port of a pod and stream.
 func (r *requests) forwardPort(ctx context.Context, namespace, pod string, port int32, conn io.ReadWriteCloser) error {
-	w, p, err := r.workers.shownPod(namespace, pod)
+	last, p, err := r.workers.shownPod(namespace, pod)
 	if err != nil {
 		return err
 	}
-	sandbox := w.readySandbox()
+	sandbox := last.readySandbox()
 	if sandbox == "" {
 		return errdefs.NotFoundf("pod %s/%s has no sandbox that is ready", namespace, pod)
 	}

@@ -88,7 +88,7 @@ func (w *worker) terminationMessage(ctx context.Context, before plan.Container, 
 		s.ExitCode != 0 && s.Reason != "ContainerCannotRun"
 	words := ""
 	if c.meta.Annotations[criconfig.AnnotationTerminationMessagePath] != "" {
-		text, err := readTail(w.exec.messages.file(w.uid, c.seen.Name, c.seen.Attempt))
+		text, err := readTail(w.exec.messages.file(w.id.uid, c.seen.Name, c.seen.Attempt))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:

@@ -29,20 +29,20 @@ func (w *worker) needsVolumes() bool {
 
 // refreshVolumes updates the volumes when it is time, and returns the time until the next update.
 func (w *worker) refreshVolumes(ctx context.Context, now time.Time) time.Duration {
-	switch {
-	case w.refreshing, !w.needsVolumes(), len(w.pod.Spec.Volumes) == 0:
+	if !w.needsVolumes() || len(w.pod.Spec.Volumes) == 0 {
 		return idle
-	case now.Before(w.refreshAt):
-		return w.refreshAt.Sub(now)
 	}
-	w.refreshing = true
+	if wait, waits := w.refresh.await(now); waits {
+		return wait
+	}
+	w.refresh.begin()
 	pod := w.pod
 	w.workers.background.begin(func() {
 		again, err := w.exec.volumes.Refresh(ctx, pod)
 		if err != nil {
 			w.exec.events.recordMounts(pod, err)
 		}
-		w.changeInbox(func(in *inbox) { in.refresh = &again })
+		w.mail.putInput(func(in *inbox) { in.refresh = &again })
 	})
 	return idle
 }
@@ -50,13 +50,13 @@ func (w *worker) refreshVolumes(ctx context.Context, now time.Time) time.Duratio
 // checkUsage checks, when it is time, whether the pod uses too much of the disk, and returns the time until the
 // next check.
 func (w *worker) checkUsage(ctx context.Context, now time.Time) time.Duration {
-	switch {
-	case w.measuring, !w.needsVolumes(), !storageLimited(w.pod), w.pod.Spec.Priority != nil && *w.pod.Spec.Priority >= critical:
+	if !w.needsVolumes() || !storageLimited(w.pod) || w.pod.Spec.Priority != nil && *w.pod.Spec.Priority >= critical {
 		return idle
-	case now.Before(w.measureAt):
-		return w.measureAt.Sub(now)
 	}
-	w.measuring = true
+	if wait, waits := w.measure.await(now); waits {
+		return wait
+	}
+	w.measure.begin()
 	pod, sandbox := w.pod, ""
 	if s := w.seen.newestSandbox(); s != nil {
 		sandbox = s.ID
@@ -64,16 +64,16 @@ func (w *worker) checkUsage(ctx context.Context, now time.Time) time.Duration {
 	w.workers.background.begin(func() {
 		message, err := w.workers.limits.exceededLimit(ctx, pod, sandbox)
 		if err != nil && ctx.Err() == nil {
-			log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithError(err).Warn("find out whether a pod uses more of the disk than it may")
+			log.G(ctx).WithField("pod", w.id.String()).WithError(err).Warn("find out whether a pod uses more of the disk than it may")
 		}
-		w.changeInbox(func(in *inbox) { in.measured = &message })
+		w.mail.putInput(func(in *inbox) { in.measured = &message })
 	})
 	return idle
 }
 
 // recordUsage records the usage of the volumes.
 func (w *worker) recordUsage(exceeded string) {
-	w.measuring, w.measureAt = false, time.Now().Add(measureEvery)
+	w.measure.end(time.Now().Add(measureEvery))
 	if exceeded == "" || !w.needsVolumes() {
 		return
 	}

@@ -66,6 +66,6 @@ func (l *lister) handleEvent(e *runtimeapi.ContainerEventResponse) {
 		return
 	}
 	if w := l.workers.findWorker(types.UID(e.GetPodSandboxStatus().GetMetadata().GetUid())); w != nil {
-		w.changeInbox(func(in *inbox) { in.touched = append(in.touched, e.GetContainerId()) })
+		w.mail.putInput(func(in *inbox) { in.touched = append(in.touched, e.GetContainerId()) })
 	}
 }

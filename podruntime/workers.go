@@ -43,13 +43,13 @@ func (a *workers) startWorkers() {
 }
 
 // ensureWorker returns the worker of a pod, and makes it if there is none.
-func (a *workers) ensureWorker(uid types.UID, namespace, name string) *worker {
+func (a *workers) ensureWorker(id podID) *worker {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	w := a.byUID[uid]
+	w := a.byUID[id.uid]
 	if w == nil {
-		w = newWorker(a, uid, namespace, name)
-		a.byUID[uid] = w
+		w = newWorker(a, id)
+		a.byUID[id.uid] = w
 		if a.started {
 			a.background.beginWithin(w.run)
 		}
@@ -57,10 +57,10 @@ func (a *workers) ensureWorker(uid types.UID, namespace, name string) *worker {
 	return w
 }
 
-// sendInput gives a worker new input, and makes the worker if there is none, also if the earlier worker has just
-// found that nothing of its pod is left.
-func (a *workers) sendInput(pod *corev1.Pod, put func(*inbox)) {
-	for !a.ensureWorker(pod.UID, pod.Namespace, pod.Name).changeInbox(put) {
+// sendRequest gives a worker a request of the pod controller, and makes the worker if there is none, also if the
+// earlier worker has just found that nothing of its pod is left.
+func (a *workers) sendRequest(pod *corev1.Pod, change func(*inbox)) {
+	for !a.ensureWorker(podID{pod.UID, pod.Namespace, pod.Name}).mail.putRequest(change) {
 	}
 }
 
@@ -77,7 +77,7 @@ func (a *workers) workerNamed(namespace, name string) *worker {
 	defer a.mu.Unlock()
 	var found *worker
 	for _, w := range a.byUID {
-		if w.namespace == namespace && w.name == name && (found == nil || w.born.After(found.born)) {
+		if w.id.namespace == namespace && w.id.name == name && (found == nil || w.born.After(found.born)) {
 			found = w
 		}
 	}
@@ -99,15 +99,15 @@ func (a *workers) allWorkers() []*worker {
 func (a *workers) dropWorker(w *worker) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.byUID[w.uid] == w {
-		delete(a.byUID, w.uid)
+	if a.byUID[w.id.uid] == w {
+		delete(a.byUID, w.id.uid)
 	}
 }
 
 // wakeWorker makes the worker of a pod look again.
 func (a *workers) wakeWorker(uid types.UID) {
 	if w := a.findWorker(uid); w != nil {
-		w.changeInbox(func(*inbox) {})
+		w.mail.putInput(func(*inbox) {})
 	}
 }
 
@@ -115,23 +115,22 @@ func (a *workers) wakeWorker(uid types.UID) {
 func (a *workers) runningLogs(context.Context) ([]crilog.Container, error) {
 	var list []crilog.Container
 	for _, w := range a.allWorkers() {
-		for _, i := range w.runningInstances() {
+		for _, i := range w.report.runningInstances() {
 			list = append(list, crilog.Container{ID: i.id, Path: i.log})
 		}
 	}
 	return list, nil
 }
 
-// shownPod returns the last report of the pod with that name.
-func (a *workers) shownPod(namespace, name string) (*worker, *corev1.Pod, error) {
+// shownPod returns the last report of the pod with that name, and its pod, which must not be changed.
+func (a *workers) shownPod(namespace, name string) (*report, *corev1.Pod, error) {
 	w := a.workerNamed(namespace, name)
 	if w == nil {
 		return nil, nil, errdefs.NotFoundf("pod %s/%s", namespace, name)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.shown == nil {
+	pod := w.report.lastPod()
+	if pod == nil {
 		return nil, nil, errdefs.NotFoundf("pod %s/%s is not known yet to the container runtime", namespace, name)
 	}
-	return w, w.shown, nil // shown is replaced, never changed
+	return w.report, pod, nil
 }
