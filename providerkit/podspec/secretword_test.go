@@ -3,6 +3,7 @@
 package podspec
 
 import (
+	"maps"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,5 +33,21 @@ func TestSecretWordIsFound(t *testing.T) {
 		if got := SecretWord(&c.c, field.NewPath("c")); got.String() != c.want.String() {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
+	}
+}
+
+// TestSecretVariables checks that a variable with a part of a Secret is found: by its source, by a reference, or because
+// it may be a key of a Secret.
+func TestSecretVariables(t *testing.T) {
+	key := &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}
+	c := &corev1.Container{Env: []corev1.EnvVar{{Name: "PW", ValueFrom: key}, {Name: "URL", Value: "db://$(PW)@db"}, {Name: "DOLLAR", Value: "$$(PW)"}, {Name: "PLAIN", Value: "x"}}}
+	resolved := &corev1.Container{Env: []corev1.EnvVar{{Name: "PW"}, {Name: "URL"}, {Name: "DOLLAR"}, {Name: "PLAIN"}, {Name: "KEY"}}}
+	want := map[string]bool{"PW": true, "URL": true, "DOLLAR": false, "PLAIN": false, "KEY": false}
+	if got := SecretVariables(c, resolved); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	c.EnvFrom, want["KEY"] = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{}}}, true
+	if got := SecretVariables(c, resolved); !maps.Equal(got, want) {
+		t.Errorf("with all of a Secret: got %v, want %v", got, want)
 	}
 }

@@ -112,18 +112,13 @@ func (c *client) delete(ctx context.Context, name string) error {
 	if answer != nil && answer.StatusCode == http.StatusNoContent {
 		return errdefs.NotFoundf("delete container group %s: ACI does not have it", name)
 	}
-	if err != nil {
-		return explain("delete container group "+name, err)
-	}
-	return nil
+	return explain("delete container group "+name, err)
 }
 
 // stop asks ACI to stop a group. The group stays, and has ended.
 func (c *client) stop(ctx context.Context, name string) error {
-	if _, err := c.groups.Stop(ctx, c.group, name, nil); err != nil {
-		return explain("stop container group "+name, err)
-	}
-	return nil
+	_, err := c.groups.Stop(ctx, c.group, name, nil)
+	return explain("stop container group "+name, err)
 }
 
 // restart asks ACI to restart all containers of a group. It does not wait until they run: lists show that later.
@@ -143,22 +138,13 @@ func (c *client) logs(ctx context.Context, name, container string, tail int32) (
 		options.Tail = &tail
 	}
 	answer, err := c.containers.ListLogs(ctx, c.group, name, container, options)
-	if err != nil {
-		return "", explain(fmt.Sprintf("read the log of container %s of group %s", container, name), err)
-	}
-	if answer.Content == nil {
-		return "", nil
-	}
-	return *answer.Content, nil
+	return value(answer.Content), explain(fmt.Sprintf("read the log of container %s of group %s", container, name), err)
 }
 
 // exec starts a command, and returns where its streams are.
 func (c *client) exec(ctx context.Context, name, container string, request aci.ContainerExecRequest) (aci.ContainerExecResponse, error) {
 	answer, err := c.containers.ExecuteCommand(ctx, c.group, name, container, request, nil)
-	if err != nil {
-		return aci.ContainerExecResponse{}, explain(fmt.Sprintf("exec in container %s of group %s", container, name), err)
-	}
-	return answer.ContainerExecResponse, nil
+	return answer.ContainerExecResponse, explain(fmt.Sprintf("exec in container %s of group %s", container, name), err)
 }
 
 // send makes a request without a method in the SDK, and reads the answer into out.

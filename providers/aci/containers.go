@@ -28,22 +28,17 @@ import (
 // resolved is a pod with everything from elsewhere that its group needs.
 type resolved struct {
 	*service.Inputs
-	defaults     Resources                  // of containers without requests
-	network      Network                    // of the configuration
-	shares       map[string]*corev1.Secret  // by volume; the accounts of Azure Files
-	secretEnv    map[string]map[string]bool // by container; variables with secret values
-	entrypoints  map[string][]string        // by container; of the images of containers with arguments, but without a command
-	seccomp      map[string]string          // by container; profiles in base64
+	defaults     Resources                 // of containers without requests
+	network      Network                   // of the configuration
+	shares       map[string]*corev1.Secret // by volume; the accounts of Azure Files
+	entrypoints  map[string][]string       // by container; of the images of containers with arguments, but without a command
+	seccomp      map[string]string         // by container; profiles in base64
 	workspaceKey string
 	kubeconfig   string // of kube-proxy; "" if the group has none
 }
 
-// container maps one container of the spec.
-func (r resolved) container(spec *corev1.Container, at *field.Path) (*aci.Container, error) {
-	c, alike, err := r.alike(spec, at)
-	if err != nil {
-		return nil, err
-	}
+// container maps one container of the spec, with the fields that all kinds of containers have.
+func (r resolved) container(c *corev1.Container, alike *aci.InitContainerPropertiesDefinition, at *field.Path) (*aci.Container, error) {
 	if err := r.network.checkProbes(r.Pod, c, at); err != nil {
 		return nil, err
 	}
@@ -61,15 +56,6 @@ func (r resolved) container(spec *corev1.Container, at *field.Path) (*aci.Contai
 		p.ReadinessProbe, errs[3] = probe(c.ReadinessProbe, c, at.Child("readinessProbe"))
 	}
 	return &aci.Container{Name: &c.Name, Properties: p}, cmp.Or(errs[:]...)
-}
-
-// initContainer maps an init container. An init container of ACI has no ports, resources or probes.
-func (r resolved) initContainer(spec *corev1.Container, at *field.Path) (*aci.InitContainerDefinition, error) {
-	c, p, err := r.alike(spec, at)
-	if err != nil {
-		return nil, err
-	}
-	return &aci.InitContainerDefinition{Name: &c.Name, Properties: p}, nil
 }
 
 // alike maps the fields of all kinds of containers, and returns the container with its environment.
@@ -107,10 +93,8 @@ func (r resolved) resolved(spec *corev1.Container, at *field.Path) (*corev1.Cont
 		return nil, errdefs.InvalidInputf("%s: container %q was not resolved", at, spec.Name)
 	case c.WorkingDir != "":
 		return nil, errdefs.InvalidInputf("%s: a container of ACI has no field for it: change the directory in the command", at.Child("workingDir"))
-	case mentionsAny(spec.Command, r.secretEnv[spec.Name]):
-		return nil, errdefs.InvalidInputf("%s: ACI shows commands, and this one names a variable of a Secret: read it in the program", at.Child("command"))
-	case mentionsAny(spec.Args, r.secretEnv[spec.Name]):
-		return nil, errdefs.InvalidInputf("%s: ACI shows arguments, and one names a variable of a Secret: read it in the program", at.Child("args"))
+	case podspec.SecretWord(spec, at) != nil:
+		return nil, errdefs.InvalidInputf("%s: ACI shows commands, and this word names a variable of a Secret: read it in the program", podspec.SecretWord(spec, at))
 	case c.ImagePullPolicy == corev1.PullNever:
 		return nil, errdefs.InvalidInputf("%s: ACI pulls images", at.Child("imagePullPolicy"))
 	}
@@ -134,8 +118,7 @@ func (r resolved) initFits(spec *field.Path) error {
 	for i := range r.Pod.Spec.Containers {
 		has = has.Add(sizing.Of(r.asks(&r.Pod.Spec.Containers[i])))
 	}
-	for i := range r.Pod.Spec.InitContainers {
-		c := &r.Pod.Spec.InitContainers[i]
+	for i, c := range r.Pod.Spec.InitContainers {
 		asks := sizing.Of(c.Resources.Requests)
 		if asks.MilliCPU > has.MilliCPU || asks.Memory > has.Memory {
 			return errdefs.InvalidInputf("%s: an init container of ACI gets what the containers ask for, which is less: let one of them ask for more",
@@ -187,6 +170,7 @@ func refuseVariables(c *corev1.Container, at *field.Path) error {
 // environment returns the environment of a container. A value from a secret goes into a field that ACI does not
 // show. A variable without a value is left out, because ACI takes none.
 func (r resolved) environment(spec, c *corev1.Container, at *field.Path) (out []*aci.EnvironmentVariable, err error) {
+	secrets := podspec.SecretVariables(spec, c)
 	for i := range c.Env {
 		e := &c.Env[i]
 		v := &aci.EnvironmentVariable{Name: &e.Name}
@@ -201,7 +185,7 @@ func (r resolved) environment(spec, c *corev1.Container, at *field.Path) (out []
 			return nil, errdefs.InvalidInputf("%s: variable %s: ACI has no such source: addresses are not known before the group is there", from, e.Name)
 		case e.Value == "":
 			continue
-		case r.secretEnv[c.Name][e.Name]:
+		case secrets[e.Name]:
 			v.SecureValue = &e.Value
 		default:
 			v.Value = &e.Value
@@ -343,20 +327,6 @@ func cpus(q resource.Quantity) *float64 { return new(float64((q.MilliValue()+9)/
 
 // gbs are in units of a tenth.
 func gbs(q resource.Quantity) *float64 { return new(float64((q.Value()+1e8-1)/1e8) / 10) }
-
-func mentionsAny(texts []string, names map[string]bool) bool {
-	return slices.ContainsFunc(texts, func(text string) bool { return mentions(text, names) })
-}
-
-// mentions reports whether a value refers to one of the variables, as $(NAME).
-func mentions(value string, names map[string]bool) bool {
-	for name, is := range names {
-		if is && strings.Contains(value, "$("+name+")") {
-			return true
-		}
-	}
-	return false
-}
 
 // probe maps a probe that ACI runs. Nil stays nil.
 func probe(p *corev1.Probe, c *corev1.Container, at *field.Path) (*aci.ContainerProbe, error) {

@@ -187,7 +187,7 @@ func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus {
 // resolve reads everything that a pod needs from other objects, besides the inputs of all providers.
 func (d *driver) resolve(ctx context.Context, in *service.Inputs) (resolved, error) {
 	r := resolved{
-		Inputs: in, shares: map[string]*corev1.Secret{}, secretEnv: map[string]map[string]bool{}, entrypoints: map[string][]string{}, seccomp: map[string]string{},
+		Inputs: in, shares: map[string]*corev1.Secret{}, entrypoints: map[string][]string{}, seccomp: map[string]string{},
 		workspaceKey: d.config.LogAnalytics.WorkspaceKey.Value(ctx),
 	}
 	in.Hide(r.workspaceKey)
@@ -204,9 +204,6 @@ func (d *driver) resolve(ctx context.Context, in *service.Inputs) (resolved, err
 		}
 		if len(c.Command) == 0 && len(c.Args) > 0 && d.entrypoints != nil {
 			r.entrypoints[c.Name], err = d.entrypoints.of(ctx, c.Image, in.Logins)
-		}
-		if err == nil {
-			r.secretEnv[c.Name], err = secretNames(ctx, in, c)
 		}
 		if err != nil {
 			return fmt.Errorf("container %s: %w", c.Name, err)
@@ -233,32 +230,6 @@ func (d *driver) resolve(ctx context.Context, in *service.Inputs) (resolved, err
 		r.shares[v.Name] = secret
 	}
 	return r, nil
-}
-
-// secretNames returns the variables of a container with values from secrets, including variables that refer to
-// such a variable.
-func secretNames(ctx context.Context, in *service.Inputs, c *corev1.Container) (map[string]bool, error) {
-	names := map[string]bool{}
-	for _, from := range c.EnvFrom {
-		if from.SecretRef == nil {
-			continue
-		}
-		s, err := in.Objects.Secret(ctx, in.Pod, from.SecretRef.Name)
-		if err != nil {
-			if from.SecretRef.Optional != nil && *from.SecretRef.Optional {
-				continue
-			}
-			return nil, err
-		}
-		for key := range s.Data {
-			names[from.Prefix+key] = true
-		}
-	}
-	for i := range c.Env {
-		e := &c.Env[i]
-		names[e.Name] = e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil || e.ValueFrom == nil && mentions(e.Value, names)
-	}
-	return names, nil
 }
 
 // Lacking implements service.Prober.

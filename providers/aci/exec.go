@@ -33,39 +33,26 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 		return err
 	}
 	defer conn.Close()
-	return (&session{conn, attach}).run(ctx, value(answer.Password), command)
+	if err := conn.WriteMessage(websocket.TextMessage, []byte(value(answer.Password))); err != nil {
+		return err
+	}
+	e := service.Shell(attach, shellexec.Options{Command: command, By: shellexec.Typing, Terminal: true})
+	go func() { _ = e.Send(ctx, attach.Stdin(), conn.Send) }() // ends with the session
+	return receive(ctx, conn, e)
 }
 
 // shell is the program that ACI runs: one program, without arguments, on a terminal.
 const shell = "/bin/sh"
 
-// session is a running command.
-type session struct {
-	conn   *websession.Session
-	attach api.AttachIO
-}
-
-// run sends the command to the shell, and copies the streams until the command ends.
-func (s *session) run(ctx context.Context, password string, command []string) error {
-	if err := s.conn.WriteMessage(websocket.TextMessage, []byte(password)); err != nil {
-		return err
-	}
-	e := service.Shell(s.attach, shellexec.Options{Command: command, By: shellexec.Typing, Terminal: true})
-	go func() { // ends with the session
-		_ = e.Send(ctx, s.attach.Stdin(), s.conn.Send)
-	}()
-	return s.receive(ctx, e)
-}
-
 // receive passes the output on until the shell reports how the command ended.
-func (s *session) receive(ctx context.Context, e *shellexec.Exec) error {
+func receive(ctx context.Context, conn *websession.Session, e *shellexec.Exec) error {
 	limit := time.Now().Add(callTimeout)
 	begun := e.Begun()
 	for {
-		if err := s.conn.SetReadDeadline(limit); err != nil {
+		if err := conn.SetReadDeadline(limit); err != nil {
 			return err
 		}
-		_, data, err := s.conn.ReadMessage()
+		_, data, err := conn.ReadMessage()
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:

@@ -8,13 +8,9 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
@@ -30,7 +26,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api
 	}
 	return logs.Reread{
 		Every: d.followEvery,
-		Ended: func() bool { return d.ended(of) },
+		Ended: func() bool { return d.kit.RunEnded(of) },
 		Read: func(ctx context.Context, _ time.Time, ended bool) ([]logs.Line, error) {
 			text, err := d.client.logs(ctx, value(of.Instance.group.Name), of.Container, tail)
 			if end := strings.LastIndexByte(text, '\n') + 1; !ended { // the last line may grow
@@ -39,24 +35,4 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api
 			return logs.Stamped(text), err
 		},
 	}.Open(ctx, opts, time.Now())
-}
-
-// ended reports whether a container has ended and is not started again.
-func (d *driver) ended(of service.Target[instance]) bool {
-	pod, _, ok := d.kit.Cache().Get(of.Pod.UID)
-	if !ok || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return true
-	}
-	now := service.StateOf(pod, of.Container)
-	if now == nil || now.State.Terminated == nil {
-		return false
-	}
-	again := true
-	_ = service.Containers(pod, func(c *corev1.Container, _ bool, _ *field.Path) error { // the callback returns no error
-		if c.Name == of.Container {
-			again = podstatus.RestartsAfter(pod, c, now.State.Terminated.ExitCode)
-		}
-		return nil
-	})
-	return !again
 }

@@ -67,19 +67,21 @@ func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 		OSType: new(aci.OperatingSystemTypesLinux), RestartPolicy: &policy, SKU: new(aci.ContainerGroupSKUStandard),
 		Priority: new(aci.ContainerGroupPriority(cmp.Or(m.config.Priority, "Regular"))),
 	}
-	for i := range pod.Spec.InitContainers {
-		c, err := r.initContainer(&pod.Spec.InitContainers[i], spec.Child("initContainers").Index(i))
-		if err != nil {
-			return nil, err
+	err := service.Containers(pod, func(c *corev1.Container, init bool, at *field.Path) error {
+		full, alike, err := r.alike(c, at)
+		switch {
+		case err != nil:
+		case init: // an init container of ACI has no ports, resources or probes
+			out.InitContainers = append(out.InitContainers, &aci.InitContainerDefinition{Name: &c.Name, Properties: alike})
+		default:
+			var one *aci.Container
+			one, err = r.container(full, alike, at)
+			out.Containers = append(out.Containers, one)
 		}
-		out.InitContainers = append(out.InitContainers, c)
-	}
-	for i := range pod.Spec.Containers {
-		c, err := r.container(&pod.Spec.Containers[i], spec.Child("containers").Index(i))
-		if err != nil {
-			return nil, err
-		}
-		out.Containers = append(out.Containers, c)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	capLimits(out.Containers)
 	declarePortsOnce(out.Containers)
@@ -90,7 +92,6 @@ func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 		}
 		out.Volumes = append(out.Volumes, v)
 	}
-	var err error
 	if out.ImageRegistryCredentials, err = registryLogins(r.Inputs, m.config.RegistryIdentities); err != nil {
 		return nil, err
 	}

@@ -134,7 +134,7 @@ func (b *builder) environment(k *types.ContainerDefinition, c, full *corev1.Cont
 	for i, e := range full.Env {
 		last[e.Name] = i
 	}
-	arn, secrets := b.arns[c.Name], secretVariables(c, full)
+	arn, secrets := b.arns[c.Name], podspec.SecretVariables(c, full)
 	if arn == "" && hasSecrets(c) {
 		return errdefs.InvalidInputf("%s: its secrets are not in Secrets Manager", at.Child("env"))
 	}

@@ -237,9 +237,9 @@ func TestRefusals(t *testing.T) {
 		"201 GiB of ephemeral storage": func(p *corev1.Pod) {
 			p.Spec.Containers[1].Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse("201Gi")
 		},
-		"annotations[" + AnnotationRole + "]":  func(p *corev1.Pod) { p.Annotations[AnnotationRole] = testRole + "s" },
-		"$(PASSWORD) may be a secret":          func(p *corev1.Pod) { main(p).Args = []string{"$$(PASSWORD) $(PASSWORD)"} },
-		"spec.containers[0].ports[0].protocol": func(p *corev1.Pod) { main(p).Ports[0].Protocol = corev1.ProtocolSCTP },
+		"annotations[" + AnnotationRole + "]":   func(p *corev1.Pod) { p.Annotations[AnnotationRole] = testRole + "s" },
+		"names a variable that may be a secret": func(p *corev1.Pod) { main(p).Args = []string{"$$(PASSWORD) $(PASSWORD)"} },
+		"spec.containers[0].ports[0].protocol":  func(p *corev1.Pod) { main(p).Ports[0].Protocol = corev1.ProtocolSCTP },
 		"spec.containers[0].env: 66": func(p *corev1.Pod) {
 			main(p).Env = append(main(p).Env, corev1.EnvVar{Name: "LONG", Value: "$(PASSWORD)" + strings.Repeat("x", 65<<10)})
 		},

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +59,7 @@ func (v vault) secretOf(pod *corev1.Pod, c, resolved *corev1.Container, at *fiel
 	if !hasSecrets(c) {
 		return secret{}, false, nil
 	}
-	values, secrets := map[string]string{}, secretVariables(c, resolved)
+	values, secrets := map[string]string{}, podspec.SecretVariables(c, resolved)
 	for _, e := range resolved.Env {
 		if !secrets[e.Name] {
 			continue
@@ -77,8 +76,8 @@ func (v vault) secretOf(pod *corev1.Pod, c, resolved *corev1.Container, at *fiel
 	if len(text) > maxSecret {
 		return secret{}, false, errdefs.InvalidInputf("%s: %d bytes with secrets: Secrets Manager keeps %d at most", at.Child("env"), len(text), maxSecret)
 	}
-	if err := plainCommand(c, at); err != nil {
-		return secret{}, false, err
+	if word := podspec.SecretWord(c, at); word != nil {
+		return secret{}, false, errdefs.InvalidInputf("%s: it names a variable that may be a secret, and whoever may read task definitions reads commands: let the program read its environment", word)
 	}
 	s := v.shared(string(text))
 	if hasOwnVariables(c) {
@@ -141,25 +140,6 @@ func needsSecrets(in *service.Inputs) bool {
 // hasSecrets reports whether a variable of a container comes from a Secret.
 func hasSecrets(c *corev1.Container) bool { return podspec.SecretSource(c, nil) != nil }
 
-// secretVariables returns the names of the secret variables of a container: variables from Secrets, and
-// variables that refer to one. If a container takes all of a Secret, every variable without an origin in the pod
-// counts.
-func secretVariables(c, resolved *corev1.Container) map[string]bool {
-	all := slices.ContainsFunc(c.EnvFrom, func(f corev1.EnvFromSource) bool { return f.SecretRef != nil })
-	said, secrets := map[string]bool{}, map[string]bool{}
-	for _, e := range c.Env {
-		from := e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil
-		for _, m := range reference.FindAllStringSubmatch(e.Value, -1) {
-			from = from || m[0] != "$$" && (secrets[m[1]] || all && !said[m[1]])
-		}
-		said[e.Name], secrets[e.Name] = true, from
-	}
-	for _, e := range resolved.Env {
-		secrets[e.Name] = secrets[e.Name] || all && !said[e.Name]
-	}
-	return secrets
-}
-
 // saysPod reports whether a variable of a container is the name or the UID of its pod.
 func saysPod(c *corev1.Container) bool {
 	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
@@ -172,27 +152,6 @@ func saysPod(c *corev1.Container) bool {
 // both a secret and the name or UID of the pod.
 func hasOwnVariables(c *corev1.Container) bool {
 	return hasSecrets(c) && saysPod(c) && slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return strings.Contains(e.Value, "$(") })
-}
-
-var reference = regexp.MustCompile(`\$\$|\$\(([^)]*)\)`)
-
-// plainCommand refuses a command that refers to a possible secret, because the value would be in the task
-// definition.
-func plainCommand(c *corev1.Container, at *field.Path) error {
-	literal := map[string]bool{}
-	for _, e := range c.Env {
-		literal[e.Name] = e.ValueFrom == nil && !strings.Contains(e.Value, "$(")
-	}
-	for list, words := range map[string][]string{"command": c.Command, "args": c.Args} {
-		for i, word := range words {
-			for _, m := range reference.FindAllStringSubmatch(word, -1) {
-				if m[0] != "$$" && !literal[m[1]] {
-					return errdefs.InvalidInputf("%s: $(%s) may be a secret, and whoever may read task definitions reads commands: let the program read its environment", at.Child(list).Index(i), m[1])
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // loginOf is the key of the login for the image of a container.
