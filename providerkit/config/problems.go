@@ -35,6 +35,15 @@ func (p *Problems) ClusterName(name, variable string) {
 	}
 }
 
+// Each checks each value of a list. want is the wanted value.
+func (p *Problems) Each(field string, values []string, is func(string) bool, want string) {
+	for i, value := range values {
+		if !is(value) {
+			p.Add("%s[%d]: %q: want %s", field, i, value, want)
+		}
+	}
+}
+
 // HTTPS checks a URL of a service that gets secrets.
 func (p *Problems) HTTPS(field, text string) {
 	if u, err := url.Parse(text); err != nil || u.Scheme != "https" || u.Host == "" {

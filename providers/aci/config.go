@@ -238,16 +238,12 @@ func (c Config) complete() (Config, error) {
 	if c.Priority = cmp.Or(c.Priority, "Regular"); c.Priority != "Regular" && c.Priority != "Spot" {
 		problem("priority: %q: want Regular or Spot", c.Priority)
 	}
-	for i, name := range c.Annotations {
-		if !slices.Contains(known(), name) {
-			problem("annotations[%d]: %q: known are %s", i, name, strings.Join(known(), ", "))
-		}
-	}
+	problems.Each("annotations", c.Annotations, func(name string) bool { return setters[name] != nil }, "one of "+strings.Join(known(), ", "))
 	if (c.LogAnalytics.WorkspaceID != "") != c.LogAnalytics.WorkspaceKey.IsSet() {
 		problem("logAnalytics: workspaceID or workspaceKey is missing")
 	}
 	problems.Wait("execProbeEvery", &c.ExecProbeEvery, execProbeEvery)
-	c.completeIdentities(problem)
+	c.completeIdentities(&problems)
 	c.Credentials.Check(problem)
 	c.completeNetwork(problem)
 	if c.isSpot() && (c.Network.Subnet != "" || c.Network.isPublic() || len(c.Zones) > 0) {
@@ -259,19 +255,15 @@ func (c Config) complete() (Config, error) {
 
 func (c *Config) isSpot() bool { return c.Priority == string(aci.ContainerGroupPrioritySpot) }
 
-func (c *Config) completeIdentities(problem func(string, ...any)) {
-	const want = "want the resource ID of a user-assigned identity, such as /subscriptions/…/resourceGroups/…/providers/Microsoft.ManagedIdentity/userAssignedIdentities/reader"
-	for i, id := range c.Identities {
-		if !azlogin.IdentityID.MatchString(id) {
-			problem("identities[%d]: %q: %s", i, id, want)
-		}
-	}
+func (c *Config) completeIdentities(problems *config.Problems) {
+	const want = "the resource ID of a user-assigned identity, such as /subscriptions/…/resourceGroups/…/providers/Microsoft.ManagedIdentity/userAssignedIdentities/reader"
+	problems.Each("identities", c.Identities, azlogin.IdentityID.MatchString, want)
 	for _, host := range slices.Sorted(maps.Keys(c.RegistryIdentities)) {
 		if strings.ContainsAny(host, ":/") || host == "" {
-			problem("registryIdentities: %q: want the host of a registry, such as home.azurecr.io, without a port", host)
+			problems.Add("registryIdentities: %q: want the host of a registry, such as home.azurecr.io, without a port", host)
 		}
 		if id := c.RegistryIdentities[host]; !azlogin.IdentityID.MatchString(id) {
-			problem("registryIdentities[%s]: %q: %s", host, id, want)
+			problems.Add("registryIdentities[%s]: %q: want %s", host, id, want)
 		}
 	}
 }

@@ -36,11 +36,7 @@ func (c Config) complete() (Config, error) {
 	if c.SecurityGroupID == "" {
 		problem("securityGroupID: is missing, such as sg-…: ECI would take or make the default of the account")
 	}
-	for i, name := range c.Annotations {
-		if !slices.Contains(known(), name) {
-			problem("annotations[%d]: %q: known are %s", i, name, strings.Join(known(), ", "))
-		}
-	}
+	problems.Each("annotations", c.Annotations, func(name string) bool { return setters[name] != nil }, "one of "+strings.Join(known(), ", "))
 	if slices.Contains(c.Annotations, annotationRAMRole) != (len(c.RAMRoles) > 0) {
 		problem("ramRoles: name the roles that pods may take, and %s in annotations: both or none", annotationRAMRole)
 	}

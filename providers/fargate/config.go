@@ -173,21 +173,9 @@ func (c Config) complete() (Config, error) {
 		}
 	}
 	problems.Wait("execProbeEvery", &c.ExecProbeEvery, execProbeEvery)
-	for i, r := range c.TaskRoles {
-		if !role(r) {
-			problems.Add("taskRoles[%d]: %q: want the ARN of a role", i, r)
-		}
-	}
-	for i, id := range c.FileSystems {
-		if !fileSystemID.MatchString(id) {
-			problems.Add("fileSystems[%d]: %q: want the ID of a file system of EFS, such as fs-0123456789abcdef0", i, id)
-		}
-	}
-	for i, id := range c.Snapshots {
-		if !snapshotID.MatchString(id) {
-			problems.Add("snapshots[%d]: %q: want the ID of a snapshot of EBS, such as snap-0123456789abcdef0", i, id)
-		}
-	}
+	problems.Each("taskRoles", c.TaskRoles, role, "the ARN of a role")
+	problems.Each("fileSystems", c.FileSystems, fileSystemID.MatchString, "the ID of a file system of EFS, such as fs-0123456789abcdef0")
+	problems.Each("snapshots", c.Snapshots, snapshotID.MatchString, "the ID of a snapshot of EBS, such as snap-0123456789abcdef0")
 	if c.LargestVolume.IsZero() {
 		c.LargestVolume = *resource.NewQuantity(largestVolume*sizing.Gi, resource.BinarySI)
 	}
