@@ -18,10 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	smtypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
-	"github.com/gorilla/websocket"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
 )
 
 // batch is how many tasks one request asks about.
@@ -29,53 +27,6 @@ const batch = 100
 
 // patience is the timeout of a request. A request that hangs must not stop the rounds that ask for states.
 const patience = 30 * time.Second
-
-// services is the part of ECS and Secrets Manager that the driver needs.
-type services interface {
-	register(ctx context.Context, in *ecs.RegisterTaskDefinitionInput) (arn string, err error)
-	run(ctx context.Context, in *ecs.RunTaskInput) (types.Task, error)
-	// started returns the ARNs of all tasks with this startedBy whose desired status is to run. stopped returns
-	// the ARNs of all tasks whose desired status is to stop, with any startedBy.
-	started(ctx context.Context, by string) ([]string, error)
-	stopped(ctx context.Context) ([]string, error)
-	// describe returns the tasks, and the ARNs that ECS reports as missing.
-	describe(ctx context.Context, arns []string) (tasks []types.Task, missing []string, err error)
-	stop(ctx context.Context, arn, reason string) (types.Task, error)
-	// keep stores a secret by its name, and returns its ARN. An existing secret of the name has this value
-	// already. keep restores a secret that is scheduled for deletion.
-	keep(ctx context.Context, s secret) (arn string, err error)
-	// drop removes a secret for good.
-	drop(ctx context.Context, name string) error
-	// describeDefinition returns the newest active revision of a family, or an error of the kind not-found.
-	// families returns the names of families with a prefix. removeDefinition removes a family, even if it is
-	// deregistered already.
-	families(ctx context.Context, prefix string, status types.TaskDefinitionFamilyStatus) ([]string, error)
-	describeDefinition(ctx context.Context, family string) (*types.TaskDefinition, error)
-	removeDefinition(ctx context.Context, family string) error
-	// listSecrets returns the secrets whose names have one of the prefixes.
-	listSecrets(ctx context.Context, prefixes []string) ([]listedSecret, error)
-	// key returns the key for the names of the secrets of a Kubernetes cluster. The first node that asks for the
-	// key makes it.
-	key(ctx context.Context, cluster string) ([]byte, error)
-	// ping fails where tasks could not run.
-	ping(ctx context.Context) error
-	// log returns the lines of a log stream from a token on, and the token for the next lines.
-	log(ctx context.Context, group, name, token string, since time.Time) ([]logs.Line, string, error)
-	// used returns the last usage of the containers of the cluster, by task and container, as far as it is newer
-	// than a time.
-	used(ctx context.Context, since time.Time) (map[string]usage, error)
-	// session opens a session in a container of a task, and runs a command there.
-	session(ctx context.Context, arn, container, command string) (*websocket.Conn, error)
-	// receive returns messages of a queue, or none after a wait of some seconds. done removes messages.
-	receive(ctx context.Context, queue string, seconds int) ([]message, error)
-	done(ctx context.Context, queue string, messages []message) error
-	// keepsForEver reports whether a group of logs has no retention.
-	keepsForEver(ctx context.Context, group string) bool
-	// examine tries the rights on things that do not exist, and checks everything that the configuration names.
-	examine(ctx context.Context, conf Config, key string) error
-	// close ends idle connections.
-	close()
-}
 
 // message is a message of a queue.
 type message struct {
@@ -110,8 +61,6 @@ type client struct {
 	signed  signed
 }
 
-var _ services = (*client)(nil)
-
 // newClient returns a client with the credentials that the tools of AWS would use. The client repeats no
 // request: the node waits as long as the service asks for, and the pod shows the reason.
 func newClient(ctx context.Context, c Config) (*client, error) {
@@ -135,8 +84,10 @@ func newClient(ctx context.Context, c Config) (*client, error) {
 	}, nil
 }
 
+// close ends idle connections.
 func (c *client) close() { c.http.CloseIdleConnections() }
 
+// register registers a definition, and returns its ARN.
 func (c *client) register(ctx context.Context, in *ecs.RegisterTaskDefinitionInput) (string, error) {
 	out, err := c.ecs.RegisterTaskDefinition(ctx, in)
 	if err != nil {
@@ -148,6 +99,7 @@ func (c *client) register(ctx context.Context, in *ecs.RegisterTaskDefinitionInp
 	return aws.ToString(out.TaskDefinition.TaskDefinitionArn), nil
 }
 
+// run runs a task. ECS recognizes a repeated request by its token.
 func (c *client) run(ctx context.Context, in *ecs.RunTaskInput) (types.Task, error) {
 	doing := "run a task in the cluster " + c.cluster
 	in.Cluster = &c.cluster
@@ -174,6 +126,7 @@ func (c *client) started(ctx context.Context, by string) ([]string, error) {
 	return c.list(ctx, &ecs.ListTasksInput{StartedBy: &by})
 }
 
+// stopped returns the ARNs of all tasks whose desired status is to stop, with any startedBy.
 func (c *client) stopped(ctx context.Context) ([]string, error) {
 	return c.list(ctx, &ecs.ListTasksInput{DesiredStatus: types.DesiredStatusStopped, LaunchType: types.LaunchTypeFargate})
 }
@@ -190,6 +143,7 @@ func (c *client) list(ctx context.Context, in *ecs.ListTasksInput) (arns []strin
 	return arns, nil
 }
 
+// describe returns the tasks, and the ARNs that ECS reports as missing.
 func (c *client) describe(ctx context.Context, arns []string) (tasks []types.Task, missing []string, err error) {
 	for part := range slices.Chunk(arns, batch) {
 		out, err := c.ecs.DescribeTasks(ctx, &ecs.DescribeTasksInput{Cluster: &c.cluster, Tasks: part, Include: []types.TaskField{types.TaskFieldTags}})
@@ -221,6 +175,7 @@ func (c *client) stop(ctx context.Context, arn, reason string) (types.Task, erro
 	return *out.Task, nil
 }
 
+// ping fails where tasks could not run.
 func (c *client) ping(ctx context.Context) error {
 	out, err := c.ecs.DescribeClusters(ctx, &ecs.DescribeClustersInput{Clusters: []string{c.cluster}})
 	if err != nil {
@@ -232,6 +187,7 @@ func (c *client) ping(ctx context.Context) error {
 	return nil
 }
 
+// families returns the names of the families of definitions with a prefix.
 func (c *client) families(ctx context.Context, prefix string, status types.TaskDefinitionFamilyStatus) (names []string, err error) {
 	in := &ecs.ListTaskDefinitionFamiliesInput{FamilyPrefix: &prefix, Status: status}
 	for pages := ecs.NewListTaskDefinitionFamiliesPaginator(c.ecs, in); pages.HasMorePages(); {
@@ -244,6 +200,7 @@ func (c *client) families(ctx context.Context, prefix string, status types.TaskD
 	return names, nil
 }
 
+// describeDefinition returns the newest active revision of a family, or an error of the kind not-found.
 func (c *client) describeDefinition(ctx context.Context, family string) (*types.TaskDefinition, error) {
 	out, err := c.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: &family})
 	if err != nil {
@@ -289,6 +246,7 @@ func (c *client) removeDefinition(ctx context.Context, family string) error {
 // deletedAtOnce is the maximum number of revisions of task definitions that one request deletes.
 const deletedAtOnce = 10
 
+// listSecrets returns the secrets whose names have one of the prefixes.
 func (c *client) listSecrets(ctx context.Context, prefixes []string) (all []listedSecret, err error) {
 	in := &secretsmanager.ListSecretsInput{Filters: []smtypes.Filter{{Key: smtypes.FilterNameStringTypeName, Values: prefixes}}}
 	for pages := secretsmanager.NewListSecretsPaginator(c.secrets, in); pages.HasMorePages(); {

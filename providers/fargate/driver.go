@@ -41,14 +41,17 @@ const deleted = "the pod was deleted in Kubernetes"
 // driver runs pods as tasks.
 type driver struct {
 	config    Config
-	client    services
+	client    *client
 	mapping   mapping
 	pods      corev1listers.PodLister // of the cluster; nil: unknown
 	recorder  record.EventRecorder    // nil: no events are recorded
 	kit       *service.Provider[ecstypes.Task]
 	inquiries inquiries
-	made      made
-	sweeper   sweeper
+	things    things
+	sweeper   struct {
+		every time.Duration
+		now   func() time.Time
+	}
 }
 
 var (
@@ -78,8 +81,8 @@ func newDriver(ctx context.Context, in cli.ProviderInput, config Config, conf se
 	if in.Node != nil {
 		owner.Node = in.Node.Name
 	}
-	d := &driver{config: config, client: c, mapping: mapping{config: config, owner: owner}, pods: in.Pods, recorder: in.Recorder, made: newMade(),
-		sweeper: sweeper{every: sweepEvery, now: time.Now}}
+	d := &driver{config: config, client: c, mapping: mapping{config: config, owner: owner}, pods: in.Pods, recorder: in.Recorder, things: newThings()}
+	d.sweeper.every, d.sweeper.now = sweepEvery, time.Now
 	conf.Service, conf.Owner, conf.Capabilities, conf.Capacity = "ECS", owner, config.Capabilities(), config.Capacity
 	conf.Pods, conf.Listed, conf.Again, conf.LogsUnseen = in.Pods, in.Listed, service.AgainReturnsFirst, true
 	conf.Claims = true
@@ -105,7 +108,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (ecstypes.Task,
 	}
 	task, err := d.client.run(ctx, request)
 	if wasRefused(err) {
-		d.made.forget() // a remembered object may have been removed
+		d.things.loseShared() // a remembered object may have been removed
 	}
 	switch {
 	case saysAgain(err):
@@ -135,13 +138,14 @@ func (d *driver) prepare(ctx context.Context, in *service.Inputs) (*ecs.RunTaskI
 		return nil, err
 	}
 	// A removal first checks whether the thing is used, and a new use waits for the end of a removal.
-	d.sweeper.uses.know(*definition.Family, secretsOf(definition.ContainerDefinitions))
-	d.sweeper.uses.useDefinition(d.sweeper.now(), *definition.Family)
-	if err := d.kit.Keep(ctx, definitionThing+*definition.Family); err != nil {
+	name := definitionThing + *definition.Family
+	d.things.know(*definition.Family, definition.ContainerDefinitions)
+	d.things.useDefinition(d.sweeper.now(), *definition.Family)
+	if err := d.kit.Keep(ctx, name); err != nil {
 		return nil, err
 	}
 	// Look for the definition first, because ECS takes about one registration a second.
-	arn, err := d.made.once(ctx, *definition.Family, func() (string, error) {
+	arn, err := d.things.once(ctx, name, func() (string, error) {
 		known, err := d.client.describeDefinition(ctx, *definition.Family)
 		if errdefs.IsNotFound(err) {
 			return d.client.register(ctx, definition)
@@ -171,15 +175,15 @@ func (d *driver) keep(ctx context.Context, in *service.Inputs) (map[string]strin
 	arns := map[string]string{}
 	for as, s := range secrets {
 		in.Hide(s.text)
-		d.sweeper.uses.use(d.sweeper.now(), s.name)
+		d.things.use(d.sweeper.now(), s.name)
 		if err := d.kit.Keep(ctx, s.name); err != nil { // an earlier create may have left the secret
 			return nil, err
 		}
 		keep := func() (string, error) { return d.client.keep(ctx, s) }
 		if s.own {
-			arns[as], err = d.made.mine(s, keep)
+			arns[as], err = d.things.mine(s, keep)
 		} else {
-			arns[as], err = d.made.once(ctx, s.name, keep)
+			arns[as], err = d.things.once(ctx, s.name, keep)
 		}
 		if err != nil {
 			return nil, err
@@ -190,7 +194,7 @@ func (d *driver) keep(ctx context.Context, in *service.Inputs) (map[string]strin
 
 // key returns the key for the names of secrets. Only Secrets Manager stores the key.
 func (d *driver) key(ctx context.Context) ([]byte, error) {
-	key, err := d.made.once(ctx, keyOf(d.mapping.owner.Cluster), func() (string, error) {
+	key, err := d.things.once(ctx, keyOf(d.mapping.owner.Cluster), func() (string, error) {
 		key, err := d.client.key(ctx, d.mapping.owner.Cluster)
 		return string(key), err
 	})
@@ -202,8 +206,8 @@ func (d *driver) Gone(pod *corev1.Pod) {
 	for _, name := range ownSecrets(d.mapping.owner, pod) {
 		d.leave(name)
 	}
-	for _, family := range withPrefix(d.made.shared, ownName(d.mapping.owner, pod.UID)+"-") {
-		d.leave(definitionThing + family)
+	for _, definition := range d.things.withPrefix(definitionThing + ownName(d.mapping.owner, pod.UID) + "-") {
+		d.leave(definition)
 	}
 }
 
@@ -226,21 +230,20 @@ func (d *driver) stays(now time.Time, thing string, used time.Time) bool {
 }
 
 // leave gives up a thing that nothing uses any more, so that it is removed.
-func (d *driver) leave(thing string) {
-	d.sweeper.uses.forget(thing)
-	d.kit.Leave(thing)
+func (d *driver) leave(name string) {
+	d.things.set(name, func(one *thing) { one.used, one.secrets = time.Time{}, nil })
+	d.kit.Leave(name)
 }
 
 // Remove implements service.Remover. It removes a definition or a secret, unless it was used meanwhile.
 func (d *driver) Remove(ctx context.Context, name string) error {
-	if d.stays(d.sweeper.now(), name, d.sweeper.uses.since(name)) {
+	if d.stays(d.sweeper.now(), name, d.things.get(name).used) {
 		return nil
 	}
+	d.things.lose(name)
 	if family, ok := strings.CutPrefix(name, definitionThing); ok {
-		d.made.lose(family)
 		return d.client.removeDefinition(ctx, family)
 	}
-	d.made.lose(name)
 	return d.client.drop(ctx, name)
 }
 

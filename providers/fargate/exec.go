@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -21,9 +19,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/websession"
 )
-
-// dialTimeout bounds the opening of a session.
-const dialTimeout = 30 * time.Second
 
 // Exec implements service.Executor by ECS Exec. A session of ECS Exec is a terminal with one output and no exit
 // code, so a shell of the image runs the command.
@@ -58,29 +53,19 @@ func (c *client) session(ctx context.Context, arn, container, command string) (*
 	if out.Session == nil {
 		return nil, errors.New("ECS returned no session")
 	}
-	u, err := url.Parse(aws.ToString(out.Session.StreamUrl))
-	if err != nil || u.Scheme != "wss" && !(u.Scheme == "ws" && websession.IsLoopback(u.Hostname())) {
-		return nil, errors.New("ECS returned no address of a session that begins with wss://")
-	}
-	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: dialTimeout}
+	var o websession.Options
 	if t, ok := c.http.Transport.(*http.Transport); ok {
-		dialer.TLSClientConfig = t.TLSClientConfig.Clone()
-		if dialer.TLSClientConfig != nil {
-			dialer.TLSClientConfig.NextProtos = nil // a websocket is HTTP/1.1
-		}
+		o.TLS = t.TLSClientConfig
 	}
-	conn, refusal, err := dialer.DialContext(ctx, u.String(), nil)
-	if refusal != nil && refusal.Body != nil {
-		_ = refusal.Body.Close()
-	}
+	conn, err := websession.Dial(ctx, aws.ToString(out.Session.StreamUrl), o)
 	if err != nil {
-		return nil, fmt.Errorf("open the session at %s: %w", u.Host, err)
+		return nil, fmt.Errorf("execute a command in task %s: %w", arn, err)
 	}
 	if err := conn.WriteJSON(map[string]string{
 		"MessageSchemaVersion": "1.0", "RequestId": uuid(newID()), "TokenValue": aws.ToString(out.Session.TokenValue), "ClientId": uuid(newID()), "ClientVersion": clientVersion,
 	}); err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("open the session at %s: %w", u.Host, err)
+		return nil, fmt.Errorf("open the session of task %s: %w", arn, err)
 	}
 	return conn, nil
 }

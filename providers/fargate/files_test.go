@@ -213,7 +213,7 @@ func TestSecretsScheduledForDeletion(t *testing.T) {
 		if len(all) != 3 || !slices.Contains(all, own) {
 			t.Fatalf("with the %s token there are the secrets %v", value, all)
 		}
-		api := p.client.(*client).secrets
+		api := p.client.secrets
 		if value == "second" {
 			got, err := api.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &own})
 			if err != nil || !strings.Contains(opened(aws.ToString(got.SecretString)), value) {

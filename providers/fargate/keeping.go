@@ -18,6 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 )
 
+// keep stores a secret by its name, and returns its ARN. An existing secret of the name has this value already. keep
+// restores a secret that is scheduled for deletion.
 func (c *client) keep(ctx context.Context, s secret) (string, error) {
 	out, err := c.secrets.CreateSecret(ctx, &secretsmanager.CreateSecretInput{
 		Name: &s.name, SecretString: &s.text,
@@ -87,6 +89,7 @@ func (b *bareError) Error() string {
 // Unwrap returns the error that has the kind.
 func (b *bareError) Unwrap() error { return b.err }
 
+// drop removes a secret for good.
 func (c *client) drop(ctx context.Context, name string) error {
 	_, err := c.secrets.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name, ForceDeleteWithoutRecovery: aws.Bool(true)})
 	return kind(err, "remove the secret "+name)
@@ -95,6 +98,8 @@ func (c *client) drop(ctx context.Context, name string) error {
 // keyOf is the name of the secret with the key of a cluster.
 func keyOf(cluster string) string { return "vk-key-" + identity.Hash(cluster) }
 
+// key returns the key for the names of the secrets of a Kubernetes cluster. The first node that asks for the key makes
+// it.
 func (c *client) key(ctx context.Context, cluster string) ([]byte, error) {
 	name := keyOf(cluster)
 	look := func() ([]byte, error) {

@@ -4,16 +4,12 @@ package fargate
 
 import (
 	"cmp"
-	"context"
-	"crypto/sha256"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
-	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
@@ -105,90 +101,4 @@ func (q *inquiries) next(all []poll.Known[ecstypes.Task]) []string {
 // atRest reports whether a task runs and is to run.
 func atRest(t ecstypes.Task) bool {
 	return aws.ToString(t.LastStatus) == stateRunning && aws.ToString(t.DesiredStatus) == stateRunning
-}
-
-// remembered is how many definitions, and how many secrets, are remembered, and rememberedFor how long. Others are
-// looked for again.
-const remembered, rememberedFor = 4096, 365 * 24 * time.Hour
-
-// made records existing definitions and secrets, so that a replica costs no request for them.
-type made struct {
-	turn chan struct{} // held during a lookup or a create, so that many replicas cause only one
-
-	shared *cache.LRUExpireCache // ARNs of definitions by family and of secrets by name, and the key of names
-	own    *cache.LRUExpireCache // secrets of one pod, kept, by name
-}
-
-func newMade() made {
-	return made{turn: make(chan struct{}, 1), shared: cache.NewLRUExpireCache(remembered), own: cache.NewLRUExpireCache(remembered)}
-}
-
-// kept is the last stored version of a secret of one pod.
-type kept struct {
-	text [sha256.Size]byte // the digest of its text
-	arn  string
-}
-
-// mine returns the ARN of the secret of one pod: the known ARN if the text is the same, or the result of keep.
-// Each keep makes a new version of the secret, and Secrets Manager allows a hundred versions.
-func (m *made) mine(s secret, keep func() (string, error)) (string, error) {
-	sum := sha256.Sum256([]byte(s.text))
-	if known, ok := m.own.Get(s.name); ok && known.(kept).text == sum {
-		return known.(kept).arn, nil
-	}
-	m.own.Remove(s.name) // after a failure, the stored text is unknown
-	arn, err := keep()
-	if err == nil {
-		m.own.Add(s.name, kept{text: sum, arn: arn}, rememberedFor)
-	}
-	return arn, err
-}
-
-// lose drops the record of a removed definition or secret, so that it is looked for again.
-func (m *made) lose(name string) {
-	m.own.Remove(name)
-	m.shared.Remove(name)
-}
-
-// withPrefix returns the names in a cache that have the prefix.
-func withPrefix(in *cache.LRUExpireCache, prefix string) (names []string) {
-	for _, key := range in.Keys() {
-		if name := key.(string); strings.HasPrefix(name, prefix) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// get returns the ARN of a name, or "" if it is not known.
-func (m *made) get(name string) string {
-	arn, _ := m.shared.Get(name)
-	text, _ := arn.(string)
-	return text
-}
-
-func (m *made) set(name, arn string) { m.shared.Add(name, arn, rememberedFor) }
-
-// forget drops the records of all shared definitions and secrets, so that they are looked for again.
-func (m *made) forget() { m.shared.RemoveAll(func(any) bool { return true }) }
-
-// once returns the ARN of a name: the known ARN, or the result of find. Only one caller at a time runs find.
-func (m *made) once(ctx context.Context, name string, find func() (string, error)) (string, error) {
-	if arn := m.get(name); arn != "" {
-		return arn, nil
-	}
-	select {
-	case m.turn <- struct{}{}:
-		defer func() { <-m.turn }()
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-	if arn := m.get(name); arn != "" {
-		return arn, nil
-	}
-	arn, err := find()
-	if err == nil {
-		m.set(name, arn)
-	}
-	return arn, err
 }

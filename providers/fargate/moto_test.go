@@ -245,7 +245,7 @@ func motoLife(t *testing.T, at string) string {
 	}
 	// moto wants a memory limit for each container, but the container that writes the files of a token has none.
 	d, stop := start()
-	api := d.client.(*client)
+	api := d.client
 	left := func(pod *corev1.Pod) (own, shared []string, active bool) {
 		t.Helper()
 		all, err := api.listSecrets(t.Context(), []string{"vk-"})

@@ -422,15 +422,15 @@ func TestTaskThatDoesNotShowYetIsNotGone(t *testing.T) {
 		_, _, known = p.kit.Cache().Get(pod.UID)
 		return known
 	}
-	p.client = &letters{} // this service has no task
+	p.client.http.Transport = (&letters{}).transport() // this service has no task
 	for range 2 * goneAfter {
 		if !round() {
 			t.Fatal("a task that ECS has not shown yet is gone")
 		}
 	}
-	p.client = oneTask{task: task}
+	p.client.http.Transport = oneTask(task)
 	round()
-	p.client = &letters{}
+	p.client.http.Transport = (&letters{}).transport()
 	for i := range goneAfter {
 		if known := round(); known == (i+1 == goneAfter) {
 			t.Errorf("after %d answers that ECS does not have it, the pod is known: %t", i+1, known)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	kwait "k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
@@ -69,30 +70,20 @@ func (c *client) done(ctx context.Context, queue string, messages []message) err
 // because the rounds go on.
 func (d *driver) listen(ctx context.Context) {
 	var left []message
-	for failed := 0; ctx.Err() == nil; {
+	wait, failed := queuePace, 0
+	_ = kwait.DelayFunc(func() time.Duration { return wait }).Until(ctx, true, true, func(ctx context.Context) (bool, error) { // until ctx ends
 		err := d.hear(ctx, &left)
-		if ctx.Err() != nil {
-			return
-		}
-		wait := queuePace
 		if err == nil {
-			failed = 0
-		} else {
-			if failed++; failed == 1 {
-				log.G(ctx).WithError(err).Warn("The queue does not tell changes of tasks; ECS is asked all the same")
-			}
-			wait = min(queuePace<<min(failed-1, 8), queuePause)
-			if after, says := errdefs.RetryAfterOf(err); says {
-				wait = max(wait, after)
-			}
+			wait, failed = queuePace, 0
+			return false, nil
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if failed++; failed == 1 && ctx.Err() == nil {
+			log.G(ctx).WithError(err).Warn("The queue does not tell changes of tasks; ECS is asked all the same")
 		}
-	}
+		after, _ := errdefs.RetryAfterOf(err)
+		wait = max(after, min(queuePace<<min(failed-1, 8), queuePause))
+		return false, nil
+	})
 }
 
 // hear receives messages for as many tasks as one request can ask about. If the request to ECS fails, hear

@@ -4,6 +4,7 @@ package fargate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,15 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
-
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
 // letters is a fake service with messages in its queue.
 type letters struct {
-	services
 	mu       sync.Mutex
 	messages []message
 	fails    error  // the error of requests about tasks
@@ -36,7 +34,7 @@ type letters struct {
 
 // receive returns messages like SQS: at most ten, and each message only once until the test lets the queue
 // forget that it was received.
-func (l *letters) receive(ctx context.Context, _ string, seconds int) ([]message, error) {
+func (l *letters) receive(ctx context.Context, seconds int) ([]message, error) {
 	l.mu.Lock()
 	l.reads++
 	closed := l.closed
@@ -113,23 +111,47 @@ func (l *letters) so() (int, []string) {
 	return len(l.asked), slices.Clone(l.removed)
 }
 
-func (l *letters) describe(_ context.Context, arns []string) ([]types.Task, []string, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.asked = append(l.asked, arns)
-	if slices.Contains(arns, l.refuses) {
-		return nil, nil, errdefs.InvalidInput("Invalid identifier")
+// transport returns the transport to the queue and to ECS.
+func (l *letters) transport() answers {
+	return answers{
+		"ReceiveMessage": func(ctx context.Context, request []byte) (any, error) {
+			var in struct{ WaitTimeSeconds int }
+			if err := json.Unmarshal(request, &in); err != nil {
+				return nil, err
+			}
+			messages, err := l.receive(ctx, in.WaitTimeSeconds)
+			return map[string]any{"Messages": messages}, err
+		},
+		"DeleteMessageBatch": func(_ context.Context, request []byte) (any, error) {
+			var in struct{ Entries []message }
+			if err := json.Unmarshal(request, &in); err != nil {
+				return nil, err
+			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for _, m := range in.Entries {
+				l.removed = append(l.removed, m.ReceiptHandle)
+			}
+			return map[string]any{}, nil
+		},
+		"DescribeTasks": func(_ context.Context, request []byte) (any, error) {
+			var in struct{ Tasks []string }
+			if err := json.Unmarshal(request, &in); err != nil {
+				return nil, err
+			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.asked = append(l.asked, in.Tasks)
+			if slices.Contains(in.Tasks, l.refuses) {
+				return refusedWith("InvalidParameterException"), nil
+			}
+			failures := []any{}
+			for _, arn := range in.Tasks {
+				failures = append(failures, map[string]any{"arn": arn, "reason": "MISSING"})
+			}
+			return map[string]any{"failures": failures}, l.fails
+		},
 	}
-	return nil, arns, l.fails
-}
-
-func (l *letters) done(_ context.Context, _ string, messages []message) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, m := range messages {
-		l.removed = append(l.removed, m.ReceiptHandle)
-	}
-	return nil
 }
 
 // TestMessagesStayUntilTheyAreFollowed checks that a message is removed from the queue only after ECS has
@@ -147,7 +169,7 @@ func TestMessagesStayUntilTheyAreFollowed(t *testing.T) {
 		l := &letters{fails: test.fails, messages: []message{
 			{Body: of(p.mapping.startedBy()), ReceiptHandle: "ours"}, {Body: of("vk-other"), ReceiptHandle: "strange"}, {Body: "no JSON", ReceiptHandle: "text"},
 		}}
-		p.client = l
+		p.client.http.Transport = l.transport()
 		if err := p.hear(t.Context(), new([]message)); !errors.Is(err, test.fails) || !slices.Equal(l.removed, test.want) {
 			t.Errorf("ECS says %v: removed %v, %v, want %v", test.fails, l.removed, err, test.want)
 		}
@@ -178,7 +200,7 @@ func hearing(t *testing.T) (*driver, func(task int) message) {
 func TestManyChangesAreOneRequest(t *testing.T) {
 	p, of := hearing(t)
 	l := &letters{}
-	p.client = l
+	p.client.http.Transport = l.transport()
 	for i := range 2*batch + 25 {
 		l.messages = append(l.messages, of(i/2))
 	}
@@ -199,7 +221,7 @@ func TestManyChangesAreOneRequest(t *testing.T) {
 func TestAnswersNeedNotBeFull(t *testing.T) {
 	p, of := hearing(t)
 	l := &letters{partly: true}
-	p.client = l
+	p.client.http.Transport = l.transport()
 	for i := range 50 {
 		l.messages = append(l.messages, of(i))
 	}
@@ -214,7 +236,7 @@ func TestChangesGather(t *testing.T) {
 	p, of := hearing(t)
 	synctest.Test(t, func(t *testing.T) {
 		l := &letters{}
-		p.client = l
+		p.client.http.Transport = l.transport()
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { p.listen(ctx); close(done) }()
@@ -260,7 +282,7 @@ func TestChangesGather(t *testing.T) {
 func TestChangesOfAnotherCluster(t *testing.T) {
 	p, of := hearing(t)
 	l := &letters{refuses: "arn:007"}
-	p.client = l
+	p.client.http.Transport = l.transport()
 	for i := range 50 {
 		l.messages = append(l.messages, of(i))
 	}

@@ -112,7 +112,7 @@ func TestTaskWithoutTagsIsKnownByItsARN(t *testing.T) {
 		"a round": func() ([]ecstypes.Task, error) { return p.Changed(t.Context(), time.Now()) },
 		"a list":  func() ([]ecstypes.Task, error) { return p.List(t.Context()) },
 	} {
-		p.client = oneTask{task: task}
+		p.client.http.Transport = oneTask(task)
 		told, err := ask()
 		if err != nil || len(told) != 1 {
 			t.Fatalf("%s: %d tasks, %v", how, len(told), err)
@@ -122,7 +122,7 @@ func TestTaskWithoutTagsIsKnownByItsARN(t *testing.T) {
 		}
 	}
 	task.TaskArn, task.StartedBy, task.Group = aws.String("arn:2"), aws.String("vk-other"), aws.String(group(pod.UID, true))
-	p.client = oneTask{task: task}
+	p.client.http.Transport = oneTask(task)
 	told, _, err := p.describe(t.Context(), []string{"arn:2"})
 	if err != nil {
 		t.Fatal(err)

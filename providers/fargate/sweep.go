@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
+	kwait "k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
@@ -19,28 +20,17 @@ func (d *driver) sweeps(ctx context.Context) {
 	if d.kit.Cache().Wait(ctx) != nil {
 		return
 	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for quiet := false; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
+	wait, quiet := d.sweeper.every, false
+	_ = kwait.DelayFunc(func() time.Duration { return wait }).Until(ctx, true, true, func(ctx context.Context) (bool, error) { // until ctx ends
 		err := d.sweep(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil && !quiet {
+		if err != nil && !quiet && ctx.Err() == nil {
 			log.G(ctx).WithError(err).Warn("the leftovers of pods at AWS are not looked for")
 		}
-		quiet = err != nil
-		wait := d.sweeper.every
-		if err != nil {
+		if quiet, wait = err != nil, d.sweeper.every; quiet {
 			wait = min(wait, sweepAgain)
 		}
-		timer.Reset(wait)
-	}
+		return false, nil
+	})
 }
 
 // sweep gives up the definitions and secrets of this node that no pod needs, so that they are removed. It lists
@@ -72,7 +62,7 @@ func (d *driver) sweep(ctx context.Context) error {
 	for _, family := range families {
 		there[definitionThing+family] = true
 		if used[family] {
-			d.sweeper.uses.useDefinition(now, family)
+			d.things.useDefinition(now, family)
 		} else if err := d.sweepDefinition(ctx, now, family, pods); err != nil {
 			return err
 		}
@@ -94,7 +84,7 @@ func (d *driver) sweep(ctx context.Context) error {
 			d.kit.Leave(s.name)
 		}
 	}
-	d.sweeper.uses.only(there, now.Add(-sharedFor))
+	d.things.only(there, now.Add(-sharedFor))
 	return nil
 }
 
@@ -117,7 +107,7 @@ func (d *driver) inUse() (pods, families map[string]bool) {
 // sweepDefinition removes the definition of a family without tasks, if its time is over.
 func (d *driver) sweepDefinition(ctx context.Context, now time.Time, family string, pods map[string]bool) error {
 	thing := definitionThing + family
-	used, own := d.sweeper.uses.since(thing), d.ownOf(family)
+	used, own := d.things.get(thing).used, d.ownOf(family)
 	if pods[own] {
 		return nil
 	}
@@ -130,8 +120,8 @@ func (d *driver) sweepDefinition(ctx context.Context, now time.Time, family stri
 			return err
 		}
 		used = aws.ToTime(definition.RegisteredAt)
-		d.sweeper.uses.use(used, thing)
-		d.sweeper.uses.know(family, secretsOf(definition.ContainerDefinitions))
+		d.things.use(used, thing)
+		d.things.know(family, definition.ContainerDefinitions)
 	}
 	if !d.stays(now, thing, used) {
 		d.kit.Leave(thing)
@@ -141,7 +131,7 @@ func (d *driver) sweepDefinition(ctx context.Context, now time.Time, family stri
 
 // needs reports whether a secret is needed, or was needed a short time ago.
 func (d *driver) needs(now time.Time, s listedSecret, pods map[string]bool) bool {
-	used := d.sweeper.uses.since(s.name)
+	used := d.things.get(s.name).used
 	if used.IsZero() {
 		used = s.used
 	}
@@ -151,7 +141,7 @@ func (d *driver) needs(now time.Time, s listedSecret, pods map[string]bool) bool
 // knowSecrets records the secrets of the definitions that tasks use.
 func (d *driver) knowSecrets(ctx context.Context, now time.Time, used map[string]bool) error {
 	for family := range used {
-		if _, known := d.sweeper.uses.secrets(family); known {
+		if d.things.get(definitionThing+family).secrets != nil {
 			continue
 		}
 		definition, err := d.client.describeDefinition(ctx, family)
@@ -159,8 +149,8 @@ func (d *driver) knowSecrets(ctx context.Context, now time.Time, used map[string
 			return err
 		}
 		if err == nil {
-			d.sweeper.uses.know(family, secretsOf(definition.ContainerDefinitions))
-			d.sweeper.uses.useDefinition(now, family)
+			d.things.know(family, definition.ContainerDefinitions)
+			d.things.useDefinition(now, family)
 		}
 	}
 	return nil

@@ -208,7 +208,7 @@ func (d *driver) learn(tasks []ecstypes.Task) {
 		// counts once.
 		if _, before, ok := d.kit.Cache().Get(id.UID); ours && ok && t.StopCode == ecstypes.TaskStopCodeTaskFailedToStart &&
 			aws.ToString(before.TaskArn) == id.ID && !ended(before) {
-			d.made.forget()
+			d.things.loseShared()
 		}
 		if !d.inquiries.set(aws.ToString(t.TaskArn), func(i *inquiry) { i.left = true }).left {
 			d.leaveOf(t, uid, own)
@@ -223,13 +223,13 @@ func (d *driver) leaveOf(t ecstypes.Task, uid types.UID, own bool) {
 	case d.ownOf(family) != "":
 		d.leave(definitionThing + family)
 	case uid != "":
-		d.sweeper.uses.useDefinition(d.sweeper.now(), family)
+		d.things.useDefinition(d.sweeper.now(), family)
 	}
 	if !own {
 		return
 	}
 	// The cache may not have the pod any more, and this process may not have made it.
-	names := append(withPrefix(d.made.own, ownName(d.mapping.owner, uid)+"-"), ownName(d.mapping.owner, uid))
+	names := append(d.things.withPrefix(ownName(d.mapping.owner, uid)+"-"), ownName(d.mapping.owner, uid))
 	if pod, _, ok := d.kit.Cache().Get(uid); ok {
 		names = append(names, ownSecrets(d.mapping.owner, pod)...)
 	}

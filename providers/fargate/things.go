@@ -3,6 +3,8 @@
 package fargate
 
 import (
+	"context"
+	"crypto/sha256"
 	"strings"
 	"sync"
 	"time"
@@ -11,7 +13,7 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
-// definitionThing is the prefix of definitions among the things to remove. All other things are secrets.
+// definitionThing is the prefix of definitions among the things of this node. All other things are secrets.
 const definitionThing = "definition/"
 
 const (
@@ -23,86 +25,134 @@ const (
 	sharedFor, ownFor = 24 * time.Hour, time.Hour
 )
 
-// sweeper looks for leftovers at the services.
-type sweeper struct {
-	every time.Duration
-	now   func() time.Time
-	uses  uses
+// thing is a definition or a secret.
+type thing struct {
+	arn     string            // "" if the service must be asked; for the key of names, the key
+	text    [sha256.Size]byte // the digest of the stored text, for a secret of one pod
+	used    time.Time         // the last use; zero if it is unknown
+	secrets []string          // the names of the secrets of a definition; nil if they are unknown
 }
 
-// uses records the last uses of definitions and secrets of this node, as far as this process knows.
-type uses struct {
-	mu   sync.Mutex
-	last map[string]time.Time // guarded by mu; by thing: the name of a secret, or definitionThing and family
-	of   map[string][]string  // guarded by mu; the names of the secrets of a definition, by family
+// things records the definitions and secrets of this node, as far as this process knows them. So a replica costs no
+// request for them.
+type things struct {
+	turn chan struct{} // held during a lookup or a create, so that many replicas cause only one
+
+	mu  sync.Mutex
+	all map[string]thing // guarded by mu; by the name of a secret, or definitionThing and family
+}
+
+func newThings() things { return things{turn: make(chan struct{}, 1), all: map[string]thing{}} }
+
+// get returns the record of a thing.
+func (t *things) get(name string) thing {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all[name]
+}
+
+// set changes the record of a thing.
+func (t *things) set(name string, change func(*thing)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	one := t.all[name]
+	change(&one)
+	t.all[name] = one
+}
+
+// once returns the ARN of a thing: the known ARN, or the result of find. Only one caller at a time runs find.
+func (t *things) once(ctx context.Context, name string, find func() (string, error)) (string, error) {
+	if arn := t.get(name).arn; arn != "" {
+		return arn, nil
+	}
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	if arn := t.get(name).arn; arn != "" {
+		return arn, nil
+	}
+	arn, err := find()
+	if err == nil {
+		t.set(name, func(one *thing) { one.arn = arn })
+	}
+	return arn, err
+}
+
+// mine returns the ARN of the secret of one pod: the known ARN if the text is the same, or the result of keep.
+// Each keep makes a new version of the secret, and Secrets Manager allows a hundred versions.
+func (t *things) mine(s secret, keep func() (string, error)) (string, error) {
+	sum := sha256.Sum256([]byte(s.text))
+	if known := t.get(s.name); known.arn != "" && known.text == sum {
+		return known.arn, nil
+	}
+	t.lose(s.name) // after a failure, the stored text is unknown
+	arn, err := keep()
+	if err == nil {
+		t.set(s.name, func(one *thing) { one.arn, one.text = arn, sum })
+	}
+	return arn, err
+}
+
+// lose drops the ARN of a thing, so that the service is asked again.
+func (t *things) lose(name string) { t.set(name, func(one *thing) { one.arn = "" }) }
+
+// loseShared drops the ARNs of all things but the secrets of single pods.
+func (t *things) loseShared() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, one := range t.all {
+		if one.text == [sha256.Size]byte{} {
+			one.arn = ""
+			t.all[name] = one
+		}
+	}
+}
+
+// withPrefix returns the names of the things that have the prefix, and an ARN.
+func (t *things) withPrefix(prefix string) (names []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, one := range t.all {
+		if strings.HasPrefix(name, prefix) && one.arn != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // use records that things are used.
-func (u *uses) use(at time.Time, things ...string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.last == nil {
-		u.last = map[string]time.Time{}
+func (t *things) use(at time.Time, names ...string) {
+	for _, name := range names {
+		t.set(name, func(one *thing) {
+			if one.used.Before(at) {
+				one.used = at
+			}
+		})
 	}
-	for _, thing := range things {
-		if u.last[thing].Before(at) {
-			u.last[thing] = at
-		}
-	}
-}
-
-// since returns when a thing was used last, or the zero time if this is unknown.
-func (u *uses) since(thing string) time.Time {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.last[thing]
-}
-
-// know records the secrets of a definition.
-func (u *uses) know(family string, secrets []string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.of == nil {
-		u.of = map[string][]string{}
-	}
-	u.of[family] = secrets
-}
-
-// secrets returns the names of the secrets of a definition, or false if they are unknown.
-func (u *uses) secrets(family string) ([]string, bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	names, known := u.of[family]
-	return names, known
 }
 
 // useDefinition records that a definition and its known secrets are used.
-func (u *uses) useDefinition(at time.Time, family string) {
-	secrets, _ := u.secrets(family)
-	u.use(at, append([]string{definitionThing + family}, secrets...)...)
+func (t *things) useDefinition(at time.Time, family string) {
+	name := definitionThing + family
+	t.use(at, append([]string{name}, t.get(name).secrets...)...)
 }
 
-// forget removes the record of a use.
-func (u *uses) forget(thing string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.last, thing)
-	delete(u.of, strings.TrimPrefix(thing, definitionThing))
+// know records the secrets of a definition.
+func (t *things) know(family string, containers []ecstypes.ContainerDefinition) {
+	t.set(definitionThing+family, func(one *thing) { one.secrets = append([]string{}, secretsOf(containers)...) })
 }
 
 // only forgets all things except existing things and things used since a time: a service may not list a new
-// thing yet.
-func (u *uses) only(there map[string]bool, since time.Time) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for thing, at := range u.last {
-		if !there[thing] && at.Before(since) {
-			delete(u.last, thing)
-		}
-	}
-	for family := range u.of {
-		if _, used := u.last[definitionThing+family]; !used {
-			delete(u.of, family)
+// thing yet. Things without a time, such as the key of names, stay while they are known.
+func (t *things) only(there map[string]bool, since time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, one := range t.all {
+		if !there[name] && one.used.Before(since) && (one.arn == "" || !one.used.IsZero()) {
+			delete(t.all, name)
 		}
 	}
 }

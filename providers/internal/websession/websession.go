@@ -53,6 +53,15 @@ type Session struct {
 
 // Open opens a session, which lives until ctx ends.
 func Open(ctx context.Context, address string, o Options) (*Session, error) {
+	conn, err := Dial(ctx, address, o)
+	if err != nil {
+		return nil, err
+	}
+	return Keep(ctx, conn), nil
+}
+
+// Dial opens a session that the caller keeps alive and closes.
+func Dial(ctx context.Context, address string, o Options) (*websocket.Conn, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "wss" && !(u.Scheme == "ws" && (o.Plain || IsLoopback(u.Hostname()))) {
 		return nil, ErrAddress
@@ -73,7 +82,7 @@ func Open(ctx context.Context, address string, o Options) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the session at %s: %w", u.Host, err)
 	}
-	return Keep(ctx, conn), nil
+	return conn, nil
 }
 
 // Keep returns a session on a connection. It keeps the session alive until ctx ends, and then closes it.
