@@ -23,6 +23,12 @@ type Pod struct {
 	Containers []Container
 }
 
+// ParseTime returns a time of RFC 3339 in an answer of a backend, or zero if the time is missing or cannot be parsed.
+func ParseTime(text string) time.Time {
+	t, _ := time.Parse(time.RFC3339, text)
+	return t
+}
+
 // EndRunning records that nothing of the pod runs any more: how its running containers ended is unknown.
 func (p *Pod) EndRunning() {
 	p.Ended = true

@@ -284,3 +284,15 @@ func TestEndRunning(t *testing.T) {
 		t.Errorf("got %+v", p)
 	}
 }
+
+// TestParseTime checks that a text without a time is no time.
+func TestParseTime(t *testing.T) {
+	if got, want := podstatus.ParseTime("2026-11-28T20:27:00.5Z"), time.Date(2026, 11, 28, 20, 27, 0, 5e8, time.UTC); !got.Equal(want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, text := range []string{"", "yesterday"} {
+		if got := podstatus.ParseTime(text); !got.IsZero() {
+			t.Errorf("%q is %s", text, got)
+		}
+	}
+}

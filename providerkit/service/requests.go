@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
 )
 
 // GetContainerLogs implements nodeutil.Provider.
@@ -177,6 +179,16 @@ func hasContainer(pod *corev1.Pod, name string) bool {
 		}
 	}
 	return false
+}
+
+// RereadLog returns the log of a container from a service without a stream; see logs.Reread. read returns the newest lines, from
+// since or earlier. A followed log ends with the run.
+func (p *Provider[T]) RereadLog(ctx context.Context, of Target[T], opts api.ContainerLogOpts, every time.Duration, read func(ctx context.Context, since time.Time) ([]logs.Line, error)) (io.ReadCloser, error) {
+	return logs.Reread{
+		Every: every,
+		Ended: func() bool { return opts.Previous || p.RunEnded(of) },
+		Read:  func(ctx context.Context, since time.Time, _ bool) ([]logs.Line, error) { return read(ctx, since) },
+	}.Open(ctx, opts, time.Now())
 }
 
 // RunEnded reports whether the targeted run of a container is over, according to the lists. It is for a followed

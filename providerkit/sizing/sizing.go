@@ -12,6 +12,7 @@ package sizing
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -68,6 +69,15 @@ func Fit(rows []Row, asked Size) (Size, bool) {
 		}
 	}
 	return Size{}, false
+}
+
+// Asked returns the resources that a container asks for: its limits, else its requests, else the defaults.
+func Asked(defaults corev1.ResourceList, of corev1.ResourceRequirements) corev1.ResourceList {
+	all := corev1.ResourceList{}
+	for _, l := range []corev1.ResourceList{defaults, of.Requests, of.Limits} {
+		maps.Copy(all, l)
+	}
+	return all
 }
 
 // Of returns the CPU and memory in a list.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 var table = []Row{
@@ -50,5 +51,32 @@ func TestTogether(t *testing.T) {
 	pod.Spec.Containers[0].Name = "100"
 	if got := OfPod(pod, func(c *corev1.Container) Size { return Size{MilliCPU: of(c), Memory: 1} }); got != (Size{117, 4}) {
 		t.Errorf("got %+v, want 117 and 4", got)
+	}
+}
+
+// TestAsked checks that a limit goes before a request, and a request before a default, for each resource.
+func TestAsked(t *testing.T) {
+	list := func(cpu, memory string) corev1.ResourceList {
+		l := corev1.ResourceList{}
+		for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory} {
+			if text != "" {
+				l[name] = resource.MustParse(text)
+			}
+		}
+		return l
+	}
+	defaults := list("1", "1Gi")
+	for _, c := range []struct{ requests, limits, want corev1.ResourceList }{
+		{nil, nil, list("1", "1Gi")},
+		{list("2", ""), nil, list("2", "1Gi")},
+		{list("2", "2Gi"), list("3", ""), list("3", "2Gi")},
+	} {
+		got := Asked(defaults, corev1.ResourceRequirements{Requests: c.requests, Limits: c.limits})
+		if Of(got) != Of(c.want) || len(got) != 2 {
+			t.Errorf("requests %v, limits %v: got %v, want %v", c.requests, c.limits, got, c.want)
+		}
+	}
+	if defaults.Cpu().Value() != 1 {
+		t.Error("the defaults were changed")
 	}
 }

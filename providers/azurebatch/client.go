@@ -39,11 +39,10 @@ func newClient(c Config) (*client, func(context.Context) (string, error), error)
 		Transport: through, Telemetry: policy.TelemetryOptions{ApplicationID: "virtual-kubelet-batch"},
 		Retry: policy.RetryOptions{MaxRetries: -1}, // the node waits, as long as Batch says
 	}})
-	forStorage := scoped{credential, azblobs.Scope + "/.default"}
 	upload := *through
 	upload.Timeout = 0 // the program is large
 	return &client{b, &upload}, func(ctx context.Context) (string, error) {
-		token, err := forStorage.GetToken(ctx, policy.TokenRequestOptions{})
+		token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{azblobs.Scope + "/.default"}})
 		if err != nil {
 			return "", batch.Explain("log in for Azure Storage", err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
 // instance is a group of this node.
@@ -237,7 +238,7 @@ func (g *groups) complete(ctx context.Context, states []groupStatus) (all []inst
 		if d == nil { // the last known state stays: one group must not hide all others
 			continue
 		}
-		i.details, i.created = d, parseTime(d.CreationTime)
+		i.details, i.created = d, podstatus.ParseTime(d.CreationTime)
 		if i.pod.UID == "" {
 			of := map[string]string{}
 			for _, t := range d.Tags {

@@ -5,7 +5,6 @@ package eci
 import (
 	"cmp"
 	"fmt"
-	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
@@ -40,7 +39,7 @@ type seen struct {
 // observe turns an answer of ECI into observations of the pod.
 func observe(s seen) podstatus.Pod {
 	g := &s.status
-	out := podstatus.Pod{StartedAt: parseTime(g.PodStatus.StartTime)}
+	out := podstatus.Pod{StartedAt: podstatus.ParseTime(g.PodStatus.StartTime)}
 	if ip := g.PodStatus.HostIP; ip != "" {
 		out.HostIPs = []string{ip}
 	}
@@ -134,7 +133,7 @@ func (s *containerState) ended() *podstatus.Run {
 		return nil
 	}
 	return &podstatus.Run{
-		StartedAt: parseTime(t.StartedAt), FinishedAt: parseTime(t.FinishedAt), ExitCode: exitCode(t.ExitCode, t.Signal), Reason: t.Reason, Message: t.Message,
+		StartedAt: podstatus.ParseTime(t.StartedAt), FinishedAt: podstatus.ParseTime(t.FinishedAt), ExitCode: exitCode(t.ExitCode, t.Signal), Reason: t.Reason, Message: t.Message,
 	}
 }
 
@@ -147,7 +146,7 @@ func (s *containerState) running() *podstatus.Run {
 	if at == "" && s.Waiting != nil {
 		return nil
 	}
-	return &podstatus.Run{StartedAt: parseTime(at)}
+	return &podstatus.Run{StartedAt: podstatus.ParseTime(at)}
 }
 
 func (c *describedContainer) observe(group string) podstatus.Container {
@@ -157,7 +156,7 @@ func (c *describedContainer) observe(group string) podstatus.Container {
 	case "Terminated":
 		out.State, out.Run = podstatus.Exited, now.run()
 	case "Running":
-		out.State, out.Run = podstatus.Running, podstatus.Run{StartedAt: parseTime(now.StartTime)}
+		out.State, out.Run = podstatus.Running, podstatus.Run{StartedAt: podstatus.ParseTime(now.StartTime)}
 	default:
 		out.Reason, out.Message = now.Reason, now.Message
 	}
@@ -171,7 +170,7 @@ func (c *describedContainer) observe(group string) podstatus.Container {
 
 func (s *describedState) run() podstatus.Run {
 	return podstatus.Run{
-		StartedAt: parseTime(s.StartTime), FinishedAt: parseTime(s.FinishTime), ExitCode: exitCode(s.ExitCode, s.Signal),
+		StartedAt: podstatus.ParseTime(s.StartTime), FinishedAt: podstatus.ParseTime(s.FinishTime), ExitCode: exitCode(s.ExitCode, s.Signal),
 		Reason: cmp.Or(s.Reason, s.DetailStatus), Message: s.Message,
 	}
 }
@@ -183,10 +182,4 @@ func exitCode(code, signal *int32) *int32 {
 		return new(128 + *signal)
 	}
 	return code
-}
-
-// parseTime returns a time of ECI, or zero if the time is missing or cannot be parsed.
-func parseTime(text string) time.Time {
-	t, _ := time.Parse(time.RFC3339, text)
-	return t
 }

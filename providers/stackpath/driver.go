@@ -133,7 +133,7 @@ func (d *driver) ownedWorkload(w workload) (seen, bool) {
 
 // Identify implements service.Driver.
 func (d *driver) Identify(s seen) (poll.Identity, bool) {
-	return poll.Identity{Namespace: s.pod.Namespace, Name: s.pod.Name, UID: s.pod.UID, ID: s.ID, CreatedAt: parseTime(s.Metadata.CreatedAt)}, s.pod.UID != ""
+	return poll.Identity{Namespace: s.pod.Namespace, Name: s.pod.Name, UID: s.pod.UID, ID: s.ID, CreatedAt: podstatus.ParseTime(s.Metadata.CreatedAt)}, s.pod.UID != ""
 }
 
 // Ended implements service.Ender. Lists still show a deleted workload after all its containers have ended.
@@ -205,22 +205,18 @@ func (d *driver) Logs(ctx context.Context, of service.Target[seen], opts api.Con
 	if opts.Tail > 0 {
 		query.Set("tail_lines", strconv.Itoa(opts.Tail))
 	}
-	return logs.Reread{
-		Every: logEvery,
-		Ended: func() bool { return opts.Previous || d.kit.RunEnded(of) },
-		Read: func(ctx context.Context, since time.Time, _ bool) ([]logs.Line, error) {
-			if !since.IsZero() {
-				query.Set("since_time", since.UTC().Format(time.RFC3339Nano))
-			}
-			var text strings.Builder
-			err := d.client.askService(ctx, http.MethodGet, d.workloadPath(of.Instance.ID)+"/instances/"+url.PathEscape(of.Instance.instance.Name)+"/logs?"+query.Encode(), nil, func(log io.Reader) error {
-				_, err := io.Copy(&text, log)
-				return err
-			})
-			query.Del("tail_lines") // of what comes later, all
-			return logs.Stamped(text.String()), err
-		},
-	}.Open(ctx, opts, time.Now())
+	return d.kit.RereadLog(ctx, of, opts, logEvery, func(ctx context.Context, since time.Time) ([]logs.Line, error) {
+		if !since.IsZero() {
+			query.Set("since_time", since.UTC().Format(time.RFC3339Nano))
+		}
+		var text strings.Builder
+		err := d.client.askService(ctx, http.MethodGet, d.workloadPath(of.Instance.ID)+"/instances/"+url.PathEscape(of.Instance.instance.Name)+"/logs?"+query.Encode(), nil, func(log io.Reader) error {
+			_, err := io.Copy(&text, log)
+			return err
+		})
+		query.Del("tail_lines") // of what comes later, all
+		return logs.Stamped(text.String()), err
+	})
 }
 
 // Exec implements service.Executor through the console. The client secret is the password there.

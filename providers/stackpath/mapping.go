@@ -5,7 +5,6 @@ package stackpath
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
 	"strconv"
 	"strings"
 
@@ -172,10 +171,7 @@ func (m mapping) mapContainer(c, full *corev1.Container, at *field.Path) (object
 
 // sizeOf returns the smallest size with room for a container. A limit goes before a request.
 func sizeOf(c *corev1.Container, at *field.Path) (object, error) {
-	asked := corev1.ResourceList{}
-	maps.Copy(asked, c.Resources.Requests)
-	maps.Copy(asked, c.Resources.Limits)
-	out := object{}
+	asked, out := sizing.Asked(nil, c.Resources), object{}
 	for name, q := range asked {
 		switch name {
 		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage: // by the description the last one has no effect

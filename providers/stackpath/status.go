@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -71,7 +70,7 @@ func (i *instance) isSettled() bool {
 // of the instance and the workload are only additional words, because it is not documented which phase is the
 // last one.
 func observePod(pod *corev1.Pod, s seen) podstatus.Pod {
-	out := podstatus.Pod{StartedAt: parseTime(s.Metadata.CreatedAt)}
+	out := podstatus.Pod{StartedAt: podstatus.ParseTime(s.Metadata.CreatedAt)}
 	if status := s.Status; status != "" && status != "ACTIVE" {
 		out.Reason, out.Message = status, "the status of the workload is "+status
 	}
@@ -97,10 +96,10 @@ func (c *containerStatus) observeContainer(i *instance) podstatus.Container {
 	out.Run.ID = "stackpath://" + cmp.Or(c.ContainerID, i.ID+"/"+c.Name+"/"+strconv.Itoa(int(c.RestartCount)))
 	switch t := c.Terminated; {
 	case c.Running != nil:
-		out.State, out.Run.StartedAt = podstatus.Running, parseTime(c.Running.StartedAt)
+		out.State, out.Run.StartedAt = podstatus.Running, podstatus.ParseTime(c.Running.StartedAt)
 	case t != nil:
 		out.State = podstatus.Exited
-		out.Run.StartedAt, out.Run.FinishedAt, out.Run.ExitCode, out.Run.Reason, out.Run.Message = parseTime(t.StartedAt), parseTime(t.FinishedAt), t.ExitCode, t.Reason, t.Message
+		out.Run.StartedAt, out.Run.FinishedAt, out.Run.ExitCode, out.Run.Reason, out.Run.Message = podstatus.ParseTime(t.StartedAt), podstatus.ParseTime(t.FinishedAt), t.ExitCode, t.Reason, t.Message
 		if t.ExitCode == nil && t.Reason == "Completed" {
 			out.Run.ExitCode = new(int32(0)) // JSON of protocol buffers may leave zeros out
 		}
@@ -108,10 +107,4 @@ func (c *containerStatus) observeContainer(i *instance) podstatus.Container {
 		out.Reason, out.Message = c.Waiting.Reason, c.Waiting.Message
 	}
 	return out
-}
-
-// parseTime returns a time of the service, or zero if the time is missing or cannot be parsed.
-func parseTime(text string) time.Time {
-	t, _ := time.Parse(time.RFC3339, text)
-	return t
 }

@@ -41,29 +41,25 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api
 			from = parseTime(starts[n-1].StartTime)
 		}
 	}
-	return logs.Reread{
-		Every: logEvery,
-		Ended: func() bool { return opts.Previous || d.kit.RunEnded(of) },
-		Read: func(ctx context.Context, since time.Time, _ bool) ([]logs.Line, error) {
-			query := url.Values{"timestamps": {"true"}}
-			if since.Before(from) {
-				since = from
+	return d.kit.RereadLog(ctx, of, opts, logEvery, func(ctx context.Context, since time.Time) ([]logs.Line, error) {
+		query := url.Values{"timestamps": {"true"}}
+		if since.Before(from) {
+			since = from
+		}
+		if !since.IsZero() { // 0 is an error of Zun
+			query.Set("since", strconv.FormatInt(since.Unix(), 10))
+		}
+		var text string
+		_, err := d.client.call(ctx, "read the log", http.MethodGet, containers+"/"+of.Instance.UUID+"/logs", query, nil, &text)
+		if openstack.StatusOf(err) == http.StatusConflict { // in some states there is none
+			err = errdefs.RetryAfter(err, logEvery)
+		}
+		var run []logs.Line
+		for _, l := range logs.Stamped(text) {
+			if !l.At.Before(from) && (to.IsZero() || l.At.Before(to)) {
+				run = append(run, l)
 			}
-			if !since.IsZero() { // 0 is an error of Zun
-				query.Set("since", strconv.FormatInt(since.Unix(), 10))
-			}
-			var text string
-			_, err := d.client.call(ctx, "read the log", http.MethodGet, containers+"/"+of.Instance.UUID+"/logs", query, nil, &text)
-			if openstack.StatusOf(err) == http.StatusConflict { // in some states there is none
-				err = errdefs.RetryAfter(err, logEvery)
-			}
-			var run []logs.Line
-			for _, l := range logs.Stamped(text) {
-				if !l.At.Before(from) && (to.IsZero() || l.At.Before(to)) {
-					run = append(run, l)
-				}
-			}
-			return run, err
-		},
-	}.Open(ctx, opts, time.Now())
+		}
+		return run, err
+	})
 }

@@ -4,7 +4,6 @@ package zun
 
 import (
 	"encoding/base64"
-	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -165,10 +164,7 @@ func hostnameOf(pod *corev1.Pod) string {
 // sizeOf returns the resources of a container: its limits, or its requests where it has no limit. The units are CPUs and
 // MiB. 0 means none.
 func (m mapping) sizeOf(c *corev1.Container, at *field.Path) (cpu float64, memory int64, err error) {
-	asked := corev1.ResourceList{}
-	for _, l := range []corev1.ResourceList{m.config.DefaultResources, c.Resources.Requests, c.Resources.Limits} {
-		maps.Copy(asked, l)
-	}
+	asked := sizing.Asked(m.config.DefaultResources, c.Resources)
 	for name := range asked {
 		if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
 			return 0, 0, errdefs.InvalidInputf("%s: %s: containers of Zun have cpu, memory and ephemeral-storage", at.Child("resources"), name)
