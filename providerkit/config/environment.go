@@ -108,7 +108,7 @@ func (e environment) names(path, tag string) (names []string) {
 	return names
 }
 
-// isOld reports whether a variable is of an old name of the field at path.
+// isOld reports whether a variable belongs to an old name of the field at path.
 func (e environment) isOld(name, path string) bool {
 	for old, now := range e.renamed {
 		if now == path && name == e.prefix+"_"+upperSnake(old) {

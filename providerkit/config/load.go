@@ -28,13 +28,13 @@ type Format[C any] struct {
 	// variables of the service's tools: env:"NOMAD_ADDR". The first variable with a value counts. With "", only
 	// the variables in tags count.
 	Env string
-	// Renamed are old names of top-level fields, and the names that they have now. A file or an environment variable with an old name is read, and a
-	// warning names the new one; a file with both is an error.
+	// Renamed maps old names of top-level fields to their current names. A file or an environment variable may still use an old name, with
+	// a warning that names the new one; a file with both is an error.
 	Renamed map[string]string
 	// Default returns the values of unset fields; nil means zero values.
 	Default func() C
-	// Unversioned reads files that have neither apiVersion nor kind, from before there were any. Such a file need not be YAML if it is not
-	// called so (.yaml, .yml, .json). Nil: they are errors.
+	// Unversioned reads files that have neither apiVersion nor kind, from before there were any. Such a file need not be YAML unless its
+	// extension is .yaml, .yml or .json. Nil: such files are errors.
 	Unversioned func(name string, data []byte) (C, error)
 }
 
@@ -86,7 +86,7 @@ func (f Format[C]) read(path string) (C, error) {
 	return d.Config, err
 }
 
-// rename gives fields with an old name the new one.
+// rename replaces old field names with their current names.
 func (f Format[C]) rename(fields []configfile.Field, data []byte) ([]byte, error) {
 	for _, old := range fields {
 		now := f.Renamed[old.Name]

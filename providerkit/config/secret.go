@@ -24,7 +24,7 @@ const redacted = "[redacted]"
 // Secret is a password, a token or a key. Only Value returns it. Printing, logging or marshalling a Secret, or a
 // struct with it, shows "[redacted]" or nothing.
 //
-// A configuration has the value itself, or its place:
+// A configuration contains the value itself, or its location:
 //
 //	token: {file: /run/secrets/token}   # read again when the file changes; line ends at its end do not count
 //	token: {env: SERVICE_TOKEN}         # read once
@@ -36,7 +36,7 @@ type Secret struct {
 	read func(context.Context) string
 }
 
-// Literal returns a Secret with a value of the program.
+// Literal returns a Secret with the given value.
 func Literal(value string) Secret {
 	if value == "" {
 		return Secret{}
@@ -44,11 +44,11 @@ func Literal(value string) Secret {
 	return Secret{read: func(context.Context) string { return value }}
 }
 
-// IsSet tells whether there is a value.
+// IsSet reports whether there is a value.
 func (s Secret) IsSet() bool { return s.read != nil }
 
-// Value returns the value as it is now, "" if it is not set: ask again for each request, and do not keep it. If a file has become
-// unreadable or empty, the last value stays, and the log says so once. It is safe for concurrent use.
+// Value returns the current value, "" if it is not set. Call it for each request, and do not store the result. If a file has become
+// unreadable or empty, Value returns the last value, and logs this once. It is safe for concurrent use.
 func (s Secret) Value(ctx context.Context) string {
 	if s.read == nil {
 		return ""
@@ -56,7 +56,7 @@ func (s Secret) Value(ctx context.Context) string {
 	return s.read(ctx)
 }
 
-// UnmarshalText takes the value itself. The marshalled form of a Secret is an error.
+// UnmarshalText sets the value. The printed form of a Secret is an error.
 func (s *Secret) UnmarshalText(text []byte) error {
 	if string(text) == redacted {
 		return fmt.Errorf("the secret itself is missing: this is %s, as it is shown", redacted)
@@ -65,7 +65,7 @@ func (s *Secret) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON takes the value itself, or an object with the name of its file or environment variable.
+// UnmarshalJSON sets the value itself, or an object with the name of its file or environment variable.
 func (s *Secret) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
@@ -95,7 +95,7 @@ func (s *Secret) UnmarshalJSON(data []byte) error {
 	}
 }
 
-// follow makes s the content of a file.
+// follow makes s return the content of a file.
 func (s *Secret) follow(path string) error {
 	file, err := certfile.Follow(func(contents [][]byte) (string, error) {
 		value := strings.TrimRight(string(contents[0]), "\r\n")
@@ -125,14 +125,14 @@ func (s Secret) String() string {
 	return redacted
 }
 
-// GoString is String.
+// GoString returns the same as String.
 func (s Secret) GoString() string { return s.String() }
 
 // Format writes String for every verb.
 func (s Secret) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, s.String()) }
 
-// LogValue is String.
+// LogValue returns the same text as String.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText is String, for JSON, YAML and all others.
+// MarshalText returns the same text as String, for JSON, YAML and all other formats.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// idleConnections is how many connections to a service are kept: many pods are created at once.
+// idleConnections is the number of idle connections to a service that are kept, because many pods are created at once.
 const idleConnections = 16
 
-// Transport returns a transport for requests to a service: through the proxy of the environment, with TLS 1.2 or
-// later, verified by the authorities in a PEM file. With "", the authorities of this machine count.
+// Transport returns a transport for requests to a service: through the proxy of the environment, with TLS 1.2 or later, verified by the
+// authorities in a PEM file. With "", the authorities of this machine apply.
 func Transport(caFile string) (*http.Transport, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = idleConnections
@@ -37,15 +37,15 @@ func Transport(caFile string) (*http.Transport, error) {
 	return t, nil
 }
 
-// TLSFiles are the PEM files of a connection to a service. They are read again for each connection, so that a file
-// can be replaced. No name of a file means none; without CAFile, the authorities of this machine count.
+// TLSFiles are the PEM files of a connection to a service. They are read again for each connection, so that a file can be replaced. An
+// empty name means no file; without CAFile, the authorities of this machine apply.
 type TLSFiles struct {
 	CAFile, CertFile, KeyFile string
 	// ServerName is the name in the certificate of the service. Default: the host of the address.
 	ServerName string
 }
 
-// Config returns the settings with the files as they are now.
+// Config returns the TLS configuration with the current files.
 func (f TLSFiles) Config() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.ServerName}
 	if f.CAFile != "" {
@@ -82,7 +82,7 @@ func (f TLSFiles) DialTLS(ctx context.Context, network, address string) (net.Con
 // dialTimeout bounds the opening of a connection.
 const dialTimeout = 10 * time.Second
 
-// RetryAfter returns the delay that an answer asks for in seconds, or 0.
+// RetryAfter returns the delay from the header Retry-After in seconds, or 0.
 func RetryAfter(h http.Header) time.Duration {
 	seconds, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || seconds < 0 {

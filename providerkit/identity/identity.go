@@ -3,8 +3,8 @@
 // Package identity identifies the pod of an instance at a service. Each pod has a permanent name there, and tags
 // by which a provider finds its pods after a restart.
 //
-// The guarantee: pods, nodes and clusters with other names or UIDs have other names at the service. An instance
-// with the tags of another cluster or node is never Owned.
+// The guarantee: pods, nodes and clusters with different names or UIDs have different names at the service. An instance with the tags of
+// another cluster or node is never Owned.
 //
 // The surprise: the name of an instance contains no readable part of the pod's name, because services allow few
 // characters. The tags contain the pod's name.
@@ -48,7 +48,7 @@ func (o Owner) Tags(pod Pod) map[string]string {
 	}
 }
 
-// Owned returns the pod with these tags. False means that the tags are another owner's, or incomplete.
+// Owned returns the pod with these tags. It returns false if the tags belong to another owner or are incomplete.
 func (o Owner) Owned(tags map[string]string) (Pod, bool) {
 	pod := Pod{tags[TagNamespace], tags[TagName], types.UID(tags[TagUID])}
 	return pod, o.Cluster != "" && o.Node != "" && tags[TagCluster] == o.Cluster && tags[TagNode] == o.Node &&

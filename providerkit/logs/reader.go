@@ -18,7 +18,7 @@ type Line struct {
 	Text []byte
 }
 
-// Source gives the lines of one run of a container, oldest first.
+// Source returns the lines of one run of a container, oldest first.
 type Source interface {
 	// Next returns the next lines. Without new lines it waits until there are some, ctx ends or the log ends;
 	// with wait false it does not wait. io.EOF is the end of the log, or with wait false the end of the present
@@ -26,7 +26,7 @@ type Source interface {
 	Next(ctx context.Context, wait bool) ([]Line, error)
 }
 
-// maxTail is how many bytes of lines are kept to find the last ones.
+// maxTail is the maximum number of bytes that are kept for a tail.
 const maxTail = 16 << 20
 
 // overhead is the memory of a line besides its text.
@@ -51,7 +51,7 @@ func NewReader(ctx context.Context, source Source, opts api.ContainerLogOpts, no
 }
 
 type reader struct {
-	ctx    context.Context // Read has none
+	ctx    context.Context // Read has no context parameter
 	cancel context.CancelFunc
 	source Source
 	opts   api.ContainerLogOpts
@@ -134,7 +134,7 @@ func (r *reader) tail() error {
 	}
 }
 
-// next returns the next lines that are not too old. The list may be empty.
+// next returns the next lines that are new enough. The list may be empty.
 func (r *reader) next(wait bool) ([]Line, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, err

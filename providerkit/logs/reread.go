@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// Reread is the log of a service without a stream: it reads the newest lines again and again.
+// Reread is the log of a service without a stream: it reads the newest lines repeatedly.
 type Reread struct {
 	// Read returns the newest lines of the log, from since or earlier; zero means the whole log. ended is the
 	// result of Ended: while it is false, Read may leave out an incomplete last line.
@@ -40,12 +40,12 @@ func (r Reread) Open(ctx context.Context, opts api.ContainerLogOpts, now time.Ti
 	return NewReader(ctx, s, opts, now), nil
 }
 
-// rereading is the Source of a Reread.
+// rereading is the Source that a Reread uses.
 type rereading struct {
 	Reread
 	first []Line // the lines read by Open
 	last  time.Time
-	same  int // number of returned lines with the time last
+	same  int // number of returned lines with the timestamp last
 	over  bool
 }
 
@@ -78,7 +78,7 @@ func (s *rereading) Next(ctx context.Context, wait bool) ([]Line, error) {
 	return nil, io.EOF
 }
 
-// read reads the log and returns the new lines. Some lines with the time of the last line were already returned.
+// read reads the log and returns the new lines. It skips lines with the time of the last line that were already returned.
 func (s *rereading) read(ctx context.Context, since time.Time) (fresh []Line, err error) {
 	ended := s.Ended()
 	all, err := s.Read(ctx, since, ended)
@@ -104,8 +104,7 @@ func (s *rereading) read(ctx context.Context, since time.Time) (fresh []Line, er
 	return fresh, nil
 }
 
-// Stamped returns the lines of a text with a time at the beginning of each line. A line without a time has the
-// time of the line before.
+// Stamped returns the lines of a text in which each line begins with a time. A line without a time gets the time of the previous line.
 func Stamped(text string) (lines []Line) {
 	var at time.Time
 	for line := range strings.Lines(text) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodehealth has the conditions of a healthy node, for a provider that reports problems by Ping.
+// Package nodehealth sets the conditions of a healthy node, for a provider that reports problems with Ping.
 //
-// The guarantee: a node with them is Ready as soon as it is registered, and Kubernetes sees it as not ready
-// while Ping fails.
+// The guarantee: a node with these conditions is Ready as soon as it is registered, and not Ready while Ping fails.
 //
 // The surprise: without them, the node of a provider that implements node.NodeProvider is never Ready.
 package nodehealth

@@ -10,8 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// trustBundle adds the certificates selected by a source. An optional source without certificates gives an empty
-// file, as in a kubelet.
+// trustBundle adds the certificates selected by a source. An optional source without certificates yields an empty file, as with a kubelet.
 func (c *collector) trustBundle(ctx context.Context, source *corev1.ClusterTrustBundleProjection) error {
 	if c.from.Bundles == nil {
 		return errors.New("trust bundles: nothing can be read yet")

@@ -24,7 +24,7 @@ type RunAs struct {
 	NonRoot     bool
 }
 
-// RunAsOf returns the user of a container: its own settings go before the settings of its pod.
+// RunAsOf returns the user of a container: its own settings take precedence over the settings of its pod.
 func RunAsOf(pod *corev1.Pod, c *corev1.Container) RunAs {
 	own, of := c.SecurityContext, pod.Spec.SecurityContext
 	if own == nil {
@@ -36,8 +36,8 @@ func RunAsOf(pod *corev1.Pod, c *corev1.Container) RunAs {
 	return RunAs{cmp.Or(own.RunAsUser, of.RunAsUser), cmp.Or(own.RunAsGroup, of.RunAsGroup), isTrue(cmp.Or(own.RunAsNonRoot, of.RunAsNonRoot))}
 }
 
-// MayBeRoot reports whether a container must not run as root, and no user of the spec ensures that. A service
-// that does not look at the user of the image cannot keep this promise.
+// MayBeRoot reports whether a container must not run as root, and no user of the spec ensures that. A service that does not check the user
+// of the image cannot guarantee this.
 func (r RunAs) MayBeRoot() bool { return r.NonRoot && (r.User == nil || *r.User == 0) }
 
 // SecretSource returns the path of the first part of a container's environment that comes from a Secret, or nil.
@@ -55,7 +55,7 @@ func SecretSource(c *corev1.Container, at *field.Path) *field.Path {
 	return nil
 }
 
-// DNSOptions returns the options of a resolver as in its file: a name, or a name and a value with a colon between.
+// DNSOptions returns the options of a resolver in the format of resolv.conf: a name, or a name and a value with a colon between.
 func DNSOptions(d *corev1.PodDNSConfig) (options []string) {
 	for _, o := range d.Options {
 		if o.Value != nil && *o.Value != "" {
@@ -99,8 +99,7 @@ func ProbePort(p *corev1.Probe, c *corev1.Container, at *field.Path) (port int32
 	return port, handler, err
 }
 
-// CheckResources refuses requests and limits of other resources than these. why says which resources the service
-// has.
+// CheckResources returns an error for requests and limits of resources that are not in known. why says which resources the service has.
 func CheckResources(c *corev1.Container, at *field.Path, why string, known ...corev1.ResourceName) error {
 	for _, list := range []struct {
 		name string

@@ -27,20 +27,19 @@ import (
 type Objects interface {
 	// ConfigMap returns a ConfigMap in the namespace of the pod. It is not changed.
 	ConfigMap(ctx context.Context, pod *corev1.Pod, name string) (*corev1.ConfigMap, error)
-	// Secret is as ConfigMap, for a Secret.
+	// Secret is like ConfigMap, for a Secret.
 	Secret(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Secret, error)
 }
 
-// Sources are where the files of volumes come from. The zero value gives volumes of the kind downwardAPI only.
+// Sources provides the files of volumes. The zero value supports only volumes of the kind downwardAPI.
 type Sources struct {
 	Objects Objects
 	Tokens  podinputs.PodTokens
 	Bundles podinputs.PodTrustBundles
-	// Lasting lets tokens live as long as the pod's activeDeadlineSeconds, for providers that do not replace
-	// tokens.
+	// Lasting makes tokens valid for the pod's activeDeadlineSeconds, for providers that do not replace tokens.
 	Lasting bool
-	// Certificates gives keys with certificates. Had returns the file of the volume at a path of the spec, or
-	// nil: after a restart, a valid key stays in use. Had may be nil.
+	// Certificates provides keys with certificates. Had returns the existing file of the volume at a path of the spec, or nil, so that a
+	// valid key stays in use after a restart. Had may be nil.
 	Certificates podinputs.PodCertificates
 	Had          func(path string) []byte
 	// Allocatable returns the allocatable resources of the node, the default of a limit. Nil means unknown.
@@ -49,14 +48,14 @@ type Sources struct {
 
 // File is a file of a volume.
 type File struct {
-	// Path is relative to the volume, with slashes, as the spec has it: it may lead out of the volume, if the API
-	// server did not look.
+	// Path is relative to the volume, with slashes, as the spec has it: it may lead out of the volume, if the API server did not validate
+	// it.
 	Path string
 	// Data is shared with its object; do not change it.
 	Data []byte
 	Mode fs.FileMode
-	// User is the owner of a token, of certificates and of keys if all containers run as the same user; otherwise nil, and the
-	// owner is whoever owns the volume.
+	// User is the owner of a token, of certificates and of keys if all containers run as the same user; otherwise nil, and the owner is the
+	// owner of the volume.
 	User *int64
 	// Source is the index of the source in a projected volume; 0 in others.
 	Source int
@@ -67,12 +66,12 @@ func Written(v *corev1.Volume) bool {
 	return v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil
 }
 
-// Files returns the files of a volume of the pod for which Written is true, sorted by path. If two sources of a
-// projected volume have the same path, the last source counts. The time says when a token among the files must
-// be replaced; it is zero without tokens, and valid beside an error, too.
+// Files returns the files of a volume of the pod for which Written is true, sorted by path. If two sources of a projected volume have the
+// same path, the last source counts. The returned time is when a token among the files must be replaced; it is zero without tokens, and
+// also valid with an error.
 //
-// For a source of an unknown kind, the error is of the kind invalid-input, and another try does not change it.
-// Other errors name the missing object in a kubelet's words, and may pass.
+// For a source of an unknown kind, the error is of the kind invalid-input, and a retry is useless. Other errors name the missing object in
+// a kubelet's words, and may be temporary.
 func (s Sources) Files(ctx context.Context, pod *corev1.Pod, volume *corev1.Volume, at *field.Path) ([]File, time.Time, error) {
 	c := collector{from: s, pod: pod, files: map[string]File{}}
 	err := c.collect(ctx, volume, at)
@@ -124,7 +123,7 @@ func (c *collector) defaults(mode *int32) {
 	}
 }
 
-// projected collects all sources, and joins the errors of all.
+// projected collects the files of all sources, and joins their errors.
 func (c *collector) projected(ctx context.Context, sources []corev1.VolumeProjection, at *field.Path) error {
 	var failed []error
 	for i := range sources {
@@ -246,7 +245,7 @@ func (c *collector) token(ctx context.Context, source *corev1.ServiceAccountToke
 	return nil
 }
 
-// addPrivate adds a file for the containers' user alone if they have one user, or one group.
+// addPrivate adds a file that only the containers' user can read if they have one user, or one group.
 func (c *collector) addPrivate(name string, data []byte) {
 	user := oneUser(c.pod)
 	mode := c.mode

@@ -8,9 +8,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// RegistryImage returns the name of an image for a registry: without the prefix docker://, which users of Apptainer and interLink write. An image
-// with another prefix, such as oras:// or library://, and a path of a file are an error of the kind invalid-input: no registry of container images
-// has them.
+// RegistryImage returns the name of an image for a registry: without the prefix docker://, which users of Apptainer and interLink write. An
+// image with another prefix, such as oras:// or library://, or a file path is an error of the kind invalid-input, because no registry of
+// container images has it.
 func RegistryImage(image string) (string, error) {
 	scheme, name, hasScheme := strings.Cut(image, "://")
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Port returns the number of a port of a container. port may be a name; a name that the container lacks is an
-// error of the kind invalid-input. at is the field.
+// Port returns the number of a port of a container. port may be a name; for an unknown name, the error is of the kind invalid-input. at is
+// the field.
 func Port(port intstr.IntOrString, c *corev1.Container, at *field.Path) (int32, error) {
 	if port.Type == intstr.Int {
 		return port.IntVal, nil

@@ -27,7 +27,7 @@ func Mode(bits int32) fs.FileMode {
 	return mode
 }
 
-// oneUser returns the user of all containers of the pod, or nil if they differ or the image decides.
+// oneUser returns the user of all containers of the pod, or nil if they differ or the image determines the user.
 func oneUser(pod *corev1.Pod) *int64 {
 	var inPod, user *int64
 	if s := pod.Spec.SecurityContext; s != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
-// unread is the value of each key of an unread object.
+// unread is the placeholder value of each key of an unread object.
 const unread = "unread"
 
 // Unread stands for the ConfigMaps, Secrets and tokens of a pod without reading them: each object has the keys
@@ -23,7 +23,7 @@ type Unread struct {
 	more       []string // keys of each Secret
 }
 
-// NewUnread returns the unread objects of a pod. Each Secret has the keys in more, too.
+// NewUnread returns the unread objects of a pod. Each Secret also has the keys in more.
 func NewUnread(pod *corev1.Pod, more ...string) Unread {
 	o := Unread{configMaps: map[string]*corev1.ConfigMap{}, secrets: map[string]*corev1.Secret{}, more: more}
 	o.add(pod)
@@ -119,7 +119,7 @@ func (o Unread) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenP
 	return podinputs.PodToken{Token: unread}, nil
 }
 
-// namedObjects are Unread for podenv.
+// namedObjects implements podenv.Objects with Unread.
 type namedObjects struct{ Unread }
 
 // ConfigMap implements podenv.Objects.

@@ -4,8 +4,8 @@ package podstatus
 
 import corev1 "k8s.io/api/core/v1"
 
-// Remember sets the end of the run before, for a backend that reports one run of a container. It takes the end
-// from the last reported status, which may be nil. An unseen end stays unknown.
+// Remember sets the end of the previous run, for a backend that reports only one run of a container. The end comes from the last reported
+// status, which may be nil. An unobserved end stays unknown.
 func (c *Container) Remember(was *corev1.ContainerStatus) {
 	if was == nil || c.Last != nil {
 		return

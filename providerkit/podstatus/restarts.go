@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// RestartsAfter reports whether a container starts again after that exit code. Its own rules count first, then
-// its own policy, then the policy of the pod. See the restartPolicy of containers in the API.
+// RestartsAfter reports whether a container starts again after an exit code. Its own rules apply first, then its own policy, then the
+// policy of the pod. See the restartPolicy of containers in the API.
 func RestartsAfter(pod *corev1.Pod, c *corev1.Container, code int32) bool {
 	if c.RestartPolicy != nil {
 		if rule := Rule(c, code); rule != nil && (rule.Action == corev1.ContainerRestartRuleActionRestart || rule.Action == corev1.ContainerRestartRuleActionRestartAllContainers) {

@@ -20,8 +20,8 @@ const (
 	reasonUnknown = "ContainerStatusUnknown"
 )
 
-// Status returns the status of pod: phase, reason and message, addresses, and every container of the spec in its order. Nothing of pod
-// but its spec counts, and nothing is changed.
+// Status returns the status of pod: phase, reason and message, addresses, and every container of the spec in its order. Of pod, only the
+// spec is used. Neither argument is changed.
 func Status(pod *corev1.Pod, seen Pod) corev1.PodStatus {
 	f := facts{pod: pod, seen: map[string]*Container{}}
 	for i := range seen.Containers {
@@ -104,8 +104,8 @@ func (f *facts) phase(seen *Pod) corev1.PodPhase {
 	return corev1.PodRunning
 }
 
-// phase returns the phase of a pod with an unknown spec. Its later containers are unknown, too, so it has ended
-// only if the backend says so.
+// phase returns the phase of a pod with an unknown spec. Its later containers are also unknown, so it has ended only if the backend reports
+// that.
 func (p *Pod) phase() corev1.PodPhase {
 	is := func(what func(*Container) bool) bool {
 		for i := range p.Containers {
@@ -147,8 +147,7 @@ func (f *facts) over() bool {
 	return true
 }
 
-// initFailed reports whether an init container has failed for good. After an init container with an unknown end,
-// the others may follow.
+// initFailed reports whether an init container has failed for good. After an init container with an unknown end, the others may still run.
 func (f *facts) initFailed() bool {
 	for i := range f.pod.Spec.InitContainers {
 		c := &f.pod.Spec.InitContainers[i]
@@ -159,8 +158,8 @@ func (f *facts) initFailed() bool {
 	return false
 }
 
-// final reports whether a container has ended and does not start again. With an unknown exit code, neither a
-// success nor a failure may start it.
+// final reports whether a container has ended and does not start again. With an unknown exit code, it is final only if neither success nor
+// failure restarts it.
 func (f *facts) final(c *corev1.Container) bool {
 	s := f.of(c)
 	switch {
@@ -232,7 +231,7 @@ func (f *facts) container(c *corev1.Container) corev1.ContainerStatus {
 	return s
 }
 
-// terminated is how the run ended; nil if nobody knows its exit code.
+// terminated returns the state of an ended run; nil if its exit code is unknown.
 func (r *Run) terminated() *corev1.ContainerStateTerminated {
 	if r.ExitCode == nil {
 		return nil

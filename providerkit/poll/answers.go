@@ -13,8 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Wait returns after the first complete list, when the pods from before a restart are known. Its error says why
-// there is no list.
+// Wait returns after the first complete list, when the pods from before a restart are known. Its error is the reason why there is no list.
 func (c *Cache[T]) Wait(ctx context.Context) error {
 	select {
 	case <-c.synced:
@@ -28,7 +27,7 @@ func (c *Cache[T]) Wait(ctx context.Context) error {
 	}
 }
 
-// Synced reports whether the first complete list has come.
+// Synced reports whether there was a complete list.
 func (c *Cache[T]) Synced() bool {
 	select {
 	case <-c.synced:
@@ -38,8 +37,8 @@ func (c *Cache[T]) Synced() bool {
 	}
 }
 
-// Complete reports whether an unknown pod is certainly not at the service: the last round succeeded, and some
-// list came so late after the first round that it has every pod of an earlier process.
+// Complete reports whether an unknown pod is certainly not at the service: the last round succeeded, and some list was requested so long
+// after the first round that it has every pod of an earlier process.
 func (c *Cache[T]) Complete() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,15 +51,15 @@ func (c *Cache[T]) settled(asked time.Time) bool {
 	return !c.began.IsZero() && !asked.Before(c.began.Add(c.config.EarlierWithin))
 }
 
-// LastError returns why the last round failed, and since when rounds do. Nil: it did not.
+// LastError returns the error of the last round, and the time since which rounds fail. Nil: the last round succeeded.
 func (c *Cache[T]) LastError() (err error, since time.Time) { //nolint:revive,staticcheck // the time belongs to the error
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err, c.since
 }
 
-// Away says why the service counts as away: several rounds in a row failed. A single failed round is repeated
-// soon, and makes no node NotReady. The error says since when; nil means that the service answers.
+// Away returns an error if the service counts as unavailable, because several rounds in a row failed. A single failed round is repeated
+// soon, and does not make the node NotReady. The error contains the start time; nil means that the service answers.
 func (c *Cache[T]) Away() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,8 +69,7 @@ func (c *Cache[T]) Away() error {
 	return fmt.Errorf("since %s: %w", c.since.UTC().Format("15:04:05 MST"), c.err)
 }
 
-// Get returns a pod by its UID, with its instance. False means that the service has no such pod, as far as is
-// known.
+// Get returns a pod by its UID, with its instance. It returns false if the service is not known to have the pod.
 func (c *Cache[T]) Get(uid types.UID) (pod *corev1.Pod, instance T, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,8 +89,8 @@ func (c *Cache[T]) Unshown(uid types.UID) bool {
 	return e != nil && !e.shown && time.Since(e.accepted) < c.config.SeenWithin
 }
 
-// Find returns the pod of a name, with its instance. Of several pods it prefers a pod that does not stop, and
-// then the newest. An error is of the kind not-found.
+// Find returns the pod of a name, with its instance. Of several pods it prefers a pod that does not stop, and then the newest. The error is
+// of the kind not-found.
 func (c *Cache[T]) Find(namespace, name string) (pod *corev1.Pod, instance T, err error) {
 	if pod, instance, ok := c.find(namespace, name); ok {
 		return pod, instance, nil
@@ -103,7 +101,7 @@ func (c *Cache[T]) Find(namespace, name string) (pod *corev1.Pod, instance T, er
 	return nil, instance, errdefs.NotFoundf("there is no pod %s/%s at the service", namespace, name)
 }
 
-// seek requests a list that may have a pod of an earlier process, and reports whether the list comes at once.
+// seek requests a list that may have a pod of an earlier process, and reports whether the list is made at once.
 func (c *Cache[T]) seek() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +144,7 @@ func (c *Cache[T]) Known() []Known[T] {
 	return all
 }
 
-// All returns every pod. They are not to be changed.
+// All returns every pod. Callers must not change them.
 func (c *Cache[T]) All() []*corev1.Pod {
 	c.mu.Lock()
 	defer c.mu.Unlock()

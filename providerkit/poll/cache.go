@@ -27,12 +27,11 @@ type Identity struct {
 	CreatedAt time.Time
 }
 
-// Partial is the error of a List with a reason to request some instances only. The round has not failed.
+// Partial is the error of a List that deliberately requested only some instances. The round has not failed.
 var Partial = errors.New("only some instances were asked for") //nolint:errname,revive,staticcheck // not a failure, like io.EOF
 
-// Unanswered is the error of a List that is complete except for these pods, for which the service gave no
-// answer. They are neither missing nor seen. True marks a requested pod: earlier lists without it prove nothing
-// any more. The round has not failed.
+// Unanswered is the error of a List that is complete except for these pods, for which the service gave no answer. They count neither as
+// missing nor as seen. True marks a requested pod: earlier lists without it no longer prove anything. The round has not failed.
 type Unanswered map[types.UID]bool
 
 // Error implements error.
@@ -46,17 +45,17 @@ type Config[T any] struct {
 	// Partial, it returns some instances, and no other pod is missing. With Unanswered, that holds for some
 	// pods.
 	List func(context.Context) ([]T, error)
-	// Changed returns the instances changed at since or later; more instances do no harm. Nil is a service
-	// without such a request: then every round is a list.
+	// Changed returns the instances changed at since or later, or more. Nil means that the service has no such request, so every round is a
+	// list.
 	Changed func(ctx context.Context, since time.Time) ([]T, error)
-	// Identify returns the pod of an instance. False means that the instance belongs to no pod of this node.
+	// Identify returns the pod of an instance. It returns false if the instance belongs to no pod of this node.
 	Identify func(T) (Identity, bool)
-	// Status returns the status of a pod from its instance. The pod has the last reported status. Status is a
-	// pure function; the cache holds a lock meanwhile.
+	// Status returns the status of a pod from its instance. The pod has the last reported status. Status is a pure function, called with a
+	// lock of the cache held.
 	Status func(pod *corev1.Pod, instance T) corev1.PodStatus
-	// Annotations returns the annotations that an instance gives its pod. It may be nil.
+	// Annotations returns the annotations of the pod that come from the instance. It may be nil.
 	Annotations func(T) map[string]string
-	// Ended reports whether a deleted instance is gone although lists still have it. It may be nil.
+	// Ended reports whether a deleted instance is gone although lists still contain it. It may be nil.
 	Ended func(T) bool
 	// Pod returns the cluster's pod, or nil. The cache calls it for a reported pod that nobody created since the
 	// start, until it returns the pod. Without it, or while it returns nil, the pod has only its name and UID
@@ -73,18 +72,19 @@ type Config[T any] struct {
 	// Busy is the time between two rounds while a pod starts or stops, Rest at all other times, and Idle while there is no pod.
 	// 0 is 2 s, 5 s and 1 min.
 	Busy, Rest, Idle time.Duration
-	// Soon is how long after Hurry the next round is at the latest; 0 is half of Busy.
+	// Soon is the maximum time between Hurry and the next round; 0 is half of Busy.
 	Soon time.Duration
 	// Slowest is the longest time between two failed rounds, unless the service asks for more; 0 is 1 min.
 	Slowest time.Duration
-	// ListEvery is how often a round is a list where Changed would do; 0 is 5 min.
+	// ListEvery is the interval at which a round is a list although Changed would suffice; 0 is 5 min.
 	ListEvery time.Duration
-	// SeenWithin is the longest time until the service's lists have an accepted pod; 0 is 2 min.
+	// SeenWithin is the time within which the service's lists contain an accepted pod; 0 is 2 min.
 	SeenWithin time.Duration
-	// EarlierWithin is the same for a pod of an earlier process; 0 is SeenWithin, and a negative value is a
-	// service whose first list has all pods.
+	// EarlierWithin is the same for a pod of an earlier process; 0 is SeenWithin, and a negative value means that the first list has all
+	// pods.
 	EarlierWithin time.Duration
-	// LostFor is how long complete lists must lack a pod, besides their number, until it is lost: the service may repeat an answer. 0 is no time.
+	// LostFor is the minimum time for which complete lists must lack a pod until it is lost, in addition to their number, because the
+	// service may repeat an answer.
 	LostFor time.Duration
 }
 
@@ -92,16 +92,16 @@ type Config[T any] struct {
 const GoneAfter = 2
 
 const (
-	// roundTime bounds a round, so that a service without answers counts as away. A list of many pages at a slow
-	// rate takes minutes.
+	// roundTime bounds a round, so that a service that does not answer counts as unavailable. A list of many pages at a slow rate takes
+	// minutes.
 	roundTime = 10 * time.Minute
-	// awayAfter is how many rounds in a row must fail until the service is away.
+	// awayAfter is the number of failed rounds in a row after which the service counts as unavailable.
 	awayAfter = 2
-	// lostAfter is how many complete lists in a row must lack a pod until it is lost.
+	// lostAfter is the number of complete lists in a row without a pod after which it is lost.
 	lostAfter = 3
 )
 
-// Cache has the last report of the service about each pod. Its methods may be called from any goroutine.
+// Cache has the last report of the service about each pod. It is safe for concurrent use.
 type Cache[T any] struct {
 	config Config[T]
 	wake   chan struct{}
@@ -114,17 +114,17 @@ type Cache[T any] struct {
 	pods     map[types.UID]*entry[T] // guarded by mu
 	buried   map[string]bool         // guarded by mu; the IDs of ended and deleted instances, while lists have them
 	err      error                   // guarded by mu; of the last round
-	since    time.Time               // guarded by mu; when rounds began to fail
-	failed   int                     // guarded by mu; rounds that failed in a row
-	answered time.Time               // guarded by mu; when the last successful round began
-	complete time.Time               // guarded by mu; when the last complete list was asked for
-	began    time.Time               // guarded by mu; when the first round was
+	since    time.Time               // guarded by mu; time of the first failed round in a row
+	failed   int                     // guarded by mu; number of failed rounds in a row
+	answered time.Time               // guarded by mu; start of the last successful round
+	complete time.Time               // guarded by mu; request time of the last complete list
+	began    time.Time               // guarded by mu; time of the first round
 	sought   bool                    // guarded by mu; a list must find a pod of an earlier process
 }
 
 // entry is the known state of a pod.
 type entry[T any] struct {
-	pod      *corev1.Pod // handed out: replaced and never changed, including everything it points to
+	pod      *corev1.Pod // passed to callers: replaced and never changed, including everything it points to
 	instance T
 	id       Identity
 	at       time.Time // when the request for instance was sent
@@ -135,7 +135,7 @@ type entry[T any] struct {
 	missing  int       // complete lists in a row without the instance
 	without  time.Time // when the first of these lists was requested
 	stopping bool      // the service has accepted its deletion
-	doubted  bool      // or the service does not know the instance, and lists must confirm this
+	doubted  bool      // or the service does not know the instance, and lists must still confirm this
 }
 
 // New returns a cache without pods. It panics without List, Identify or Status.
@@ -157,7 +157,7 @@ func New[T any](c Config[T]) *Cache[T] {
 // before Run, and before the first pod.
 func (c *Cache[T]) Notify(f func(*corev1.Pod)) { c.notify = f }
 
-// Accepted adds a pod after its create, with the service's answer, and reports the pod.
+// Accepted adds a created pod with the instance from the service's response, and reports the pod.
 func (c *Cache[T]) Accepted(pod *corev1.Pod, instance T) {
 	id, _ := c.config.Identify(instance)
 	c.order.Lock()
@@ -195,8 +195,8 @@ func (c *Cache[T]) Stopping(uid types.UID) {
 	c.Hurry()
 }
 
-// Doubted records that the service has denied a pod that is to be deleted. A proxy of the service may have said
-// so. The pod stays until complete lists lack it, also when its instance has ended.
+// Doubted records that the service returned not-found for a pod that must be deleted. The answer may come from a proxy of the service, so
+// the pod stays until complete lists lack it, even if its instance has ended.
 func (c *Cache[T]) Doubted(uid types.UID) {
 	c.mu.Lock()
 	if e := c.pods[uid]; e != nil && !e.stopping {
@@ -207,7 +207,7 @@ func (c *Cache[T]) Doubted(uid types.UID) {
 	c.Hurry()
 }
 
-// stop records the deletion of a pod: earlier lists do not count. The caller holds c.mu.
+// stop records the deletion of a pod. Earlier lists without it no longer count. The caller holds c.mu.
 func (*Cache[T]) stop(e *entry[T]) {
 	if !e.stopping {
 		e.stopping, e.missing = true, 0
@@ -220,14 +220,14 @@ func (c *Cache[T]) bury(e *entry[T]) {
 	c.buried[e.id.ID] = true
 }
 
-// Forget removes a pod after the service has denied it.
+// Forget removes a pod after the service returned not-found for it.
 func (c *Cache[T]) Forget(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.pods, uid)
 }
 
-// Update takes a pod as the cluster has it now, and reports whether the service has it.
+// Update stores the cluster's current version of a pod, and reports whether the service has it.
 func (c *Cache[T]) Update(pod *corev1.Pod) bool {
 	c.order.Lock()
 	defer c.order.Unlock()
@@ -257,15 +257,14 @@ func (c *Cache[T]) Refresh(uid types.UID) {
 	c.tell(report)
 }
 
-// setPod takes the cluster's pod, with the status from the service.
+// setPod stores the cluster's pod, with the status from the service.
 func (e *entry[T]) setPod(pod *corev1.Pod) {
 	next := pod.DeepCopy()
 	next.Status = e.pod.Status
 	e.pod = next
 }
 
-// refresh computes the status of a pod anew, and returns the pod if the status has changed. The caller holds
-// c.mu.
+// refresh computes the status of a pod again, and returns the pod if the status has changed. The caller holds c.mu.
 func (c *Cache[T]) refresh(e *entry[T]) *corev1.Pod {
 	if !e.known {
 		return nil
@@ -281,7 +280,7 @@ func (c *Cache[T]) refresh(e *entry[T]) *corev1.Pod {
 	if same && equality.Semantic.DeepEqual(status, e.pod.Status) {
 		return nil
 	}
-	next := *e.pod // the old pod may have been handed out
+	next := *e.pod // callers may hold the old pod
 	next.Status, next.Annotations = status, annotations
 	e.pod = &next
 	return e.pod
@@ -320,7 +319,7 @@ func (c *Cache[T]) ended(e *entry[T]) bool {
 	return e.stopping && !e.doubted && e.known && c.config.Ended != nil && c.config.Ended(e.instance)
 }
 
-// Hurry lets the next round begin soon.
+// Hurry makes the next round begin soon.
 func (c *Cache[T]) Hurry() {
 	select {
 	case c.wake <- struct{}{}:
@@ -328,7 +327,7 @@ func (c *Cache[T]) Hurry() {
 	}
 }
 
-// begin notes when the service was asked first.
+// begin records when the service was first asked.
 func (c *Cache[T]) begin(asked time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -337,7 +336,7 @@ func (c *Cache[T]) begin(asked time.Time) {
 	}
 }
 
-// note records whether the service answered the request of that time.
+// note records whether the service answered the request sent at the time asked.
 func (c *Cache[T]) note(asked time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

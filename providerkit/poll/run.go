@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// Run asks the service until ctx ends. The first round is at once.
+// Run polls the service until ctx ends. The first round starts at once.
 func (c *Cache[T]) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -23,7 +23,7 @@ func (c *Cache[T]) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-c.wake:
-			// A failing service is not asked sooner, and many creates must not delay the round.
+			// A failing service is not polled sooner, and many creates must not delay the round.
 			if soon := time.Now().Add(c.config.Soon); failed == 0 && next.After(soon) {
 				next = soon
 				timer.Reset(c.config.Soon)
@@ -40,7 +40,7 @@ func (c *Cache[T]) Run(ctx context.Context) {
 			if failed++; failed == 1 {
 				log.G(ctx).WithError(err).Warn("The service does not tell the states of pods; they stay as they were seen last")
 			}
-			wait = min(c.config.Busy<<min(failed-1, 8), max(c.config.Slowest, c.config.Rest)) // soon at first: most errors pass
+			wait = min(c.config.Busy<<min(failed-1, 8), max(c.config.Slowest, c.config.Rest)) // short at first, because most errors are temporary
 			if after, says := errdefs.RetryAfterOf(err); says {
 				wait = max(wait, after)
 			}
@@ -68,7 +68,7 @@ func (c *Cache[T]) interval() time.Duration {
 	return c.config.Rest
 }
 
-// round asks the service once, and takes down whether it answered.
+// round polls the service once, and records whether it answered.
 func (c *Cache[T]) round(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTime)
 	defer cancel()

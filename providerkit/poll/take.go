@@ -13,19 +13,19 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// Take takes reports about some instances, pushed by the service or requested at that time.
+// Take records the states of some instances, pushed by the service or requested at the time asked.
 func (c *Cache[T]) Take(ctx context.Context, asked time.Time, instances ...T) {
 	c.apply(ctx, instances, asked, false, nil)
 }
 
-// TakeAll takes a complete list requested at that time, outside of a round, from a service with pushed changes.
+// TakeAll records a complete list that was requested at the time asked, outside of a round, from a service that pushes changes.
 func (c *Cache[T]) TakeAll(ctx context.Context, asked time.Time, instances []T) {
 	c.begin(asked)
 	c.apply(ctx, instances, asked, true, nil)
 }
 
-// Fails records why a service without rounds reports no changes; nil means that it reports them. Each call with
-// an error counts as a failed round.
+// Fails records the error if a service without rounds does not report its changes; nil means that it does. Each call with an error counts
+// as a failed round.
 func (c *Cache[T]) Fails(err error) { c.note(time.Now(), err) }
 
 // due returns the request of the next round: a complete list, or the changes since a time.
@@ -49,10 +49,10 @@ func (c *Cache[T]) due(now time.Time) (since time.Time, list bool) {
 	return c.answered, false
 }
 
-// apply records an answer of the service to a request made at that time. A complete list also counts as an
-// answer about the pods that it lacks, except for the unanswered pods.
+// apply records the result of a request sent at the time asked. A complete list is also evidence about the pods that it lacks, except for
+// the unanswered pods.
 func (c *Cache[T]) apply(ctx context.Context, instances []T, asked time.Time, list bool, unanswered Unanswered) {
-	for _, d := range c.applyInOrder(ctx, instances, asked, list, unanswered) { // the service is asked without a lock
+	for _, d := range c.applyInOrder(ctx, instances, asked, list, unanswered) { // without a lock, because this calls the service
 		c.config.Double(ctx, d)
 	}
 }
@@ -100,7 +100,7 @@ func (c *Cache[T]) take(id Identity, instance T, asked time.Time, list bool) (re
 	e := c.pods[id.UID]
 	switch {
 	case e == nil && !list && c.config.Ended != nil && c.config.Ended(instance):
-		return nil, nil // the pod is gone already
+		return nil, nil // the pod is already gone
 	case e == nil:
 		e = &entry[T]{pod: c.adopted(id), id: id, accepted: id.CreatedAt}
 		if e.accepted.IsZero() {
@@ -113,7 +113,7 @@ func (c *Cache[T]) take(id Identity, instance T, asked time.Time, list bool) (re
 		other := e.instance
 		double, e.at = &other, time.Time{}
 	}
-	if len(e.pod.Spec.Containers) == 0 { // the pods of the cluster may come later than the first list
+	if len(e.pod.Spec.Containers) == 0 { // the cluster's pods may be known later than the first list
 		if pod := c.inCluster(id); pod != nil {
 			e.setPod(pod)
 		}
@@ -133,14 +133,14 @@ func (c *Cache[T]) take(id Identity, instance T, asked time.Time, list bool) (re
 	return report, double
 }
 
-// gone reports whether an instance has ended and was deleted, whatever the service reports since.
+// gone reports whether an instance has ended and was deleted, even if the service still reports it.
 func (c *Cache[T]) gone(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.buried[id]
 }
 
-// date records the creation times of accepted instances, which the first answer lacked.
+// date records the creation times of accepted instances if the response to the create lacked them.
 func (c *Cache[T]) date(instances []T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,7 +164,7 @@ func before(a, b Identity) bool {
 	return a.ID < b.ID
 }
 
-// adopted is a pod from before a restart.
+// adopted returns a pod from before a restart.
 func (c *Cache[T]) adopted(id Identity) *corev1.Pod {
 	if pod := c.inCluster(id); pod != nil {
 		return pod
@@ -172,7 +172,7 @@ func (c *Cache[T]) adopted(id Identity) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: id.UID}}
 }
 
-// inCluster is a pod as the cluster has it; nil if it does not, or not yet.
+// inCluster returns the cluster's pod, or nil if the cluster does not have it or not yet.
 func (c *Cache[T]) inCluster(id Identity) *corev1.Pod {
 	if c.config.Pod == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 type brief struct {
 	lasts  time.Duration
 	notify func(*corev1.Pod) // set before RunInBackground
-	wake   chan struct{}     // holds a value when another report is held
+	wake   chan struct{}     // holds a value if another report is buffered
 
 	mu   sync.Mutex // held during a report, so that reports are in order
 	held map[types.UID]report
@@ -50,7 +50,7 @@ func (b *brief) report(pod *corev1.Pod) {
 	}
 }
 
-// begun reports whether a container of a pod has begun, or the pod has ended.
+// begun reports whether a container of a pod has started, or the pod has ended.
 func begun(pod *corev1.Pod) bool {
 	if pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "" {
 		return true

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probing"
 )
 
-// Again is the behavior of a service when the kit asks for the instance of a pod a second time.
+// Again is the behavior of a service if the kit sends the create of a pod's instance a second time.
 type Again int
 
 const (
@@ -43,7 +43,7 @@ const (
 	PortForward Request = "port-forward"
 )
 
-// Config describes a provider to the kit, besides its driver. Service and Owner are required.
+// Config describes a provider to the kit, in addition to its driver. Service and Owner are required.
 type Config struct {
 	// Service is the name of the service in errors, such as ECI.
 	Service string
@@ -74,30 +74,28 @@ type Config struct {
 	// EarlierWithin is the longest time after the start until lists show every instance from an earlier process.
 	// 0 is SeenWithin. Less than 0: the first list of the service is complete.
 	EarlierWithin time.Duration
-	// Brief is how long the state of a pod must last before it is reported, until the pod has begun. Shorter
-	// states cause no write to the API. 0 is no delay.
+	// Brief is the time that a pod's state must last before it is reported, while the pod has not started. Shorter states cause no write to
+	// the API. 0 is no delay.
 	Brief time.Duration
 	// Backoff is the wait before a Starter starts a container again for the second time; it doubles from there.
 	// 0 is 10 s.
 	Backoff time.Duration
-	// Patience is how long a request waits for the first list; 0 is 10 s.
+	// Patience is the maximum time that a request waits for the first list; 0 is 10 s.
 	Patience time.Duration
 	// Probes makes the component for the probes of a Prober: Make of package podruntime/probe. A Prober requires
 	// it.
 	Probes func(probing.Config) probing.Prober
-	// ProbesAtOnce is the greatest number of probes of a Prober under way at once; 0 is 32. ExecProbeEvery is
-	// the shortest period of a probe by command, even if the pod asks for a shorter period: the service may
-	// limit the requests for such probes. 0: the period of the pod.
+	// ProbesAtOnce is the maximum number of concurrent probes of a Prober; 0 is 32. ExecProbeEvery is the shortest period of a probe by
+	// command, even if the pod asks for a shorter period: the service may limit the requests for such probes. 0: the period of the pod.
 	ProbesAtOnce   int
 	ExecProbeEvery time.Duration
-	// Recorder gets the events of probes. Nil: the events are dropped.
+	// Recorder records the events of probes. Nil: the events are dropped.
 	Recorder record.EventRecorder
 	// Busy, Rest, Idle, Soon, Slowest, ListEvery and LostFor are the timings of the lists; see poll.Config.
 	Busy, Rest, Idle, Soon, Slowest, ListEvery, LostFor time.Duration
-	// Unlisted means that the service has no list, so its driver asks about the pods of poll.Cache.Known and of the
-	// cluster. No list shows an instance that nobody asks for. When a pod is deleted, the kit therefore looks
-	// for an unknown instance, and looks once more for an instance that may appear, at the time when it must
-	// have appeared. The provider is given to the node as an Unlisted.
+	// Unlisted means that the service has no list, so its driver asks about the pods of poll.Cache.Known and of the cluster. No list shows
+	// an unknown instance. When a pod is deleted, the kit therefore calls Find for an unknown instance, and once more at the time when such
+	// an instance must be visible. The provider is given to the node as an Unlisted.
 	Unlisted bool
 
 	// Objects replaces the reader of API objects, for services with another view of the cluster. Nil: objects

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// dialPatience bounds the connection attempts to the address of a pod: without a route nothing answers.
+// dialPatience bounds the connection attempts to the address of a pod: without a route there is no response.
 const dialPatience = 10 * time.Second
 
 // Dial opens a connection, as net.Dialer.DialContext does.
@@ -45,14 +45,14 @@ func ForwardByDial(ctx context.Context, dial Dial, pod *corev1.Pod, port int32, 
 		defer close(sent)
 		_, _ = io.Copy(conn, stream) // the other direction returns the error
 		if half, ok := conn.(interface{ CloseWrite() error }); ok {
-			_ = half.CloseWrite() // the pod may go on to answer
+			_ = half.CloseWrite() // the pod may still send data
 		}
 	}()
 	_, err = io.Copy(stream, conn)
 	stream.Close() // ends the other direction
 	<-sent
 	if ctx.Err() != nil || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) {
-		return nil // the caller has gone
+		return nil // the caller has disconnected
 	}
 	return err
 }

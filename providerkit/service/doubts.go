@@ -10,16 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// doubts tracks the pods with possible, unconfirmed instances: a create of this process had no answer, or an
-// earlier process may have created it.
+// doubts tracks the pods with possible, unconfirmed instances: a create of this process had no response, or an earlier process may have
+// created it.
 type doubts struct {
 	seenWithin, earlierWithin time.Duration
 
 	mu      sync.Mutex
-	asked   map[types.UID]time.Time // guarded by mu; when the create without an answer ended
+	asked   map[types.UID]time.Time // guarded by mu; when the create without a response ended
 	earlier map[types.UID]bool      // guarded by mu; pods of the cluster at the start of this process
 	began   time.Time               // guarded by mu
-	listed  bool                    // guarded by mu; earlier has all of them
+	listed  bool                    // guarded by mu; earlier is complete
 }
 
 // begin records the current pods of the cluster, before the first create of this process. If listed is false,
@@ -33,12 +33,12 @@ func (d *doubts) begin(pods []*corev1.Pod, listed bool) {
 	}
 }
 
-// add records that a create has ended without an answer.
+// add records that a create has ended without a response.
 func (d *doubts) add(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for other, at := range d.asked {
-		if time.Since(at) > 10*d.seenWithin { // no further create came
+		if time.Since(at) > 10*d.seenWithin { // there was no further create
 			delete(d.asked, other)
 		}
 	}
@@ -56,8 +56,7 @@ func (d *doubts) clear(uid types.UID) {
 	delete(d.earlier, uid)
 }
 
-// left returns how long an instance of a pod may still appear; 0 if the service already shows every existing
-// instance.
+// left returns the time for which an instance of a pod may still appear; 0 if the service already shows every existing instance.
 func (d *doubts) left(pod *corev1.Pod) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,8 +70,8 @@ func (d *doubts) left(pod *corev1.Pod) time.Duration {
 	return max(0, left)
 }
 
-// settle records that the service shows no instance of a pod. It ends an expired doubt, because no instance can
-// appear then. It returns how long an instance may still appear.
+// settle records that the service shows no instance of a pod. It ends an expired doubt, because no instance can appear then. It returns the
+// time for which an instance may still appear.
 func (d *doubts) settle(pod *corev1.Pod) time.Duration {
 	left := d.left(pod)
 	if left == 0 {
@@ -89,7 +88,7 @@ func (d *doubts) open(pod *corev1.Pod) bool {
 	return asked || d.isEarlier(pod)
 }
 
-// lost returns how long an instance may still appear after a create of this process without an answer.
+// lost returns the time for which an instance may still appear after a create of this process without a response.
 func (d *doubts) lost(uid types.UID) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,8 +108,8 @@ func (d *doubts) isEarlier(pod *corev1.Pod) bool {
 	return !created.IsZero() && created.Time.Before(d.began)
 }
 
-// unsure reports whether to ask the service for a pod's instance if lists lack the instance. Either the pod may
-// have an instance, or this process is so young that lists may lack an instance of an earlier process.
+// unsure reports whether a pod may have an instance that lists lack, so that the kit must call Find: because its create is in doubt, or
+// because this process has just started and lists may lack an instance of an earlier process.
 func (d *doubts) unsure(uid types.UID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

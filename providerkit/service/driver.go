@@ -16,25 +16,23 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
-// Driver has the requests of one service, and tells the kit how to read the answers. T is an instance as the
-// service shows it. Methods may be called from any goroutine; Identify, Status and Ended are pure functions.
-// Errors do not repeat the name of the pod.
+// Driver has the requests of one service, and converts its responses for the kit. T is an instance as the service returns it. Methods must
+// be safe for concurrent use; Identify, Status and Ended are pure functions. Errors do not repeat the name of the pod.
 type Driver[T any] interface {
 	// List returns every instance of this node. It returns a complete list or an error; see poll.Config.
 	List(ctx context.Context) ([]T, error)
-	// Create makes the instance of a pod, and returns the instance of the answer. After an error, an instance
-	// may exist unless the error is of the kind invalid-input or from NotMade. AlreadyMade: the instance exists.
+	// Create creates the instance of a pod, and returns the instance from the response. After an error, an instance may exist unless the
+	// error is of the kind invalid-input or from NotMade. AlreadyMade: the instance exists.
 	Create(ctx context.Context, in *Inputs) (T, error)
-	// Find returns the instance of a pod, by its UID, name or tags, with a request for this instance alone.
-	// False: the service shows no instance.
+	// Find returns the instance of a pod, by its UID, name or tags, with a request for only this instance. It returns false if the service
+	// shows no instance.
 	Find(ctx context.Context, pod *corev1.Pod) (T, bool, error)
 	// Stop asks the service to stop the instance of a pod with its grace period, and may return before the
 	// instance has stopped. The kit calls Stop again until the instance is gone. An error of the kind not-found
 	// means that the service does not have the instance; lists must confirm this. If the error also has a time
 	// for the next try, it is reported, and the kit asks for the stop again.
 	Stop(ctx context.Context, pod *corev1.Pod, instance T) error
-	// Identify returns the identity of the pod of an instance. False: the instance belongs to no pod of this
-	// node.
+	// Identify returns the identity of the pod of an instance. It returns false if the instance belongs to no pod of this node.
 	Identify(instance T) (poll.Identity, bool)
 	// Status converts an instance to the status of its pod. It is called with a lock held. The pod has the last
 	// reported status, also after a restart if the node knows the pod by then. For a service that shows only one
@@ -42,7 +40,7 @@ type Driver[T any] interface {
 	Status(pod *corev1.Pod, instance T) corev1.PodStatus
 }
 
-// The optional abilities of a driver. New finds them by assertion.
+// The optional abilities of a driver. New finds them by type assertion.
 type (
 	// Ender is a driver with ended instances in its lists. Without it, a stopped pod exists until lists lack it.
 	Ender[T any] interface{ Ended(instance T) bool }
@@ -72,10 +70,9 @@ type (
 	Executor[T any] interface {
 		Exec(ctx context.Context, in Target[T], command []string, attach api.AttachIO) error
 	}
-	// Prober is a driver of a service without probes: this process makes them. Commands use Exec of the driver;
-	// network probes use the network of this process. A driver does not return network probes if this process
-	// cannot reach the addresses of pods. Status has Started and Ready of containers as if the probes of Lacking
-	// did not exist, and no conditions from them.
+	// Prober is a driver of a service without probes: this process runs them. Commands use Exec of the driver; network probes use the
+	// network of this process. A driver does not return network probes if this process cannot reach the addresses of pods. Status has
+	// Started and Ready of containers as if the probes of Lacking did not exist, and no conditions from them.
 	Prober[T any] interface {
 		// Lacking returns the probes of a container that the service lacks, and nil for each other probe. It is
 		// a pure function. If a startup probe is returned, the liveness probe must be returned as well: the
@@ -120,25 +117,23 @@ type (
 	Starter[T any] interface {
 		Start(ctx context.Context, pod *corev1.Pod, instance T) (T, error)
 	}
-	// Remover is a driver of instances that leave things behind, such as files. The driver names them with
-	// Provider.Leave when the instance no longer needs them. It may also name them in Stop and Gone, if Remove
-	// fails as long as the instance needs them. The kit calls Remove until it succeeds or returns an error of
-	// the kind not-found: again after 2 s, then with growing delays of up to 5 min, or when the error says. The
-	// kit logs the first failure. Names do not survive a restart: if the service lists the things left behind,
+	// Remover is a driver whose instances leave things behind, such as files. The driver registers them with Provider.Leave when the
+	// instance no longer needs them. It may also name them in Stop and Gone, if Remove fails as long as the instance needs them. The kit
+	// calls Remove until it succeeds or returns an error of the kind not-found: again after 2 s, then with growing delays of up to 5 min,
+	// or when the error says. The kit logs the first failure. Names do not survive a restart: if the service lists the things left behind,
 	// the driver names them again in Work.
 	Remover interface {
 		Remove(ctx context.Context, name string) error
 	}
-	// Mourner is a driver interested in pods without anything at the service: the create was refused for ever as
-	// invalid-input, or the deletion found nothing. Gone is not called after a NotMade create, because the kit
-	// asks for it again.
+	// Mourner is a driver that is notified when a pod has nothing at the service: the create was refused as invalid-input, or the deletion
+	// found nothing. Gone is not called after a NotMade create, because the kit asks for it again.
 	Mourner interface{ Gone(pod *corev1.Pod) }
 	// Worker is a driver with background work besides the lists, such as a stream of events for Provider.Cache.
 	Worker interface{ Work(ctx context.Context) }
 	// Follower is a driver of a service that pushes changes. Follow replaces the rounds. It gives each change to
 	// Take and each list to TakeAll of Provider.Cache, and reports by Fails whether the changes arrive.
 	Follower interface{ Follow(ctx context.Context) }
-	// Closer is a driver with resources to close when nothing of the provider runs any more.
+	// Closer is a driver with resources to close when the provider has stopped.
 	Closer interface{ Close() }
 	// Pinger is a driver with its own health check of the service. Ping alone decides whether the node is Ready.
 	// Without it, the lists decide, with no further request.
@@ -187,12 +182,12 @@ func LackingProbes(c *corev1.Container, own func(*corev1.Probe) bool) Probes {
 	return out
 }
 
-// Has reports whether a probe is one of these.
+// Has reports whether probe is one of p.
 func (p Probes) Has(probe *corev1.Probe) bool {
 	return probe != nil && (probe == p.Startup || probe == p.Liveness || probe == p.Readiness)
 }
 
-// isRunning refuses a session in a container without a running process.
+// isRunning returns an error if the container has no running process for a session.
 func (t Target[T]) isRunning() error {
 	if t.State == nil || t.State.State.Running == nil {
 		return errdefs.InvalidInputf("pod %s/%s: container %s does not run", t.Pod.Namespace, t.Pod.Name, t.Container)
@@ -212,8 +207,8 @@ func StateOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 	return nil
 }
 
-// NotMade marks the error of a create that has certainly made nothing, or of a restart that has certainly done
-// nothing. After such a create, the next create need not look for an instance.
+// NotMade marks the error of a create that has certainly created nothing, or of a restart that has certainly done nothing. After such a
+// create, the next create need not search for an instance.
 func NotMade(err error) error {
 	if err == nil {
 		return nil

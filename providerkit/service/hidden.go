@@ -11,7 +11,7 @@ import (
 // shortest is the least length of a secret that is hidden in errors: shorter texts occur in every error.
 const shortest = 4
 
-// hiding is an error without the secrets quoted by a service. It has the kinds of the original error.
+// hiding is an error without the secrets that a service quoted. It has the kinds of the original error.
 type hiding struct {
 	error
 	text string

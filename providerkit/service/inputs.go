@@ -29,8 +29,8 @@ type Inputs struct {
 	Tags map[string]string
 	// Containers has the containers and init containers of the pod by name, with their environment resolved.
 	Containers map[string]*corev1.Container
-	// Files has the files of the volumes with contents from the API, by volume. RenewAt is the time to replace
-	// the first of the tokens among them; zero without tokens.
+	// Files has the files of volumes whose content comes from the API, by volume. RenewAt is the time to replace the first of the tokens
+	// among them; zero without tokens.
 	Files   map[string][]podspec.File
 	RenewAt time.Time
 	// Logins has the credentials of the image pull secrets, in the order in which to try them.
@@ -58,8 +58,8 @@ func (in *Inputs) Login(image string) (node.RegistryCredential, bool) {
 	return node.RegistryCredential{}, false
 }
 
-// ReadOnly reports whether no container may write to a volume with a PersistentVolume claim. The pod says so,
-// the source of the volume says so, or the access modes are for readers only.
+// ReadOnly reports whether no container may write to a volume with a PersistentVolume claim. The reason is in the pod, in the source of the
+// volume, or in read-only access modes.
 func (in *Inputs) ReadOnly(v *corev1.Volume) bool {
 	if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly {
 		return true
@@ -104,7 +104,7 @@ type resolver struct {
 	config Config
 	renews bool // the driver replaces tokens
 
-	// Set before RunInBackground, constant afterwards.
+	// Set before RunInBackground, then constant.
 	objects     node.PodObjects
 	tokens      node.PodTokens
 	credentials node.PullCredentials
@@ -153,7 +153,7 @@ func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, error
 	return in, nil
 }
 
-// fresh returns a pod with only its tokens: the Secrets may have changed since the pod was made, or may be gone.
+// fresh returns the inputs of a pod with only its tokens, because Secrets may have changed or been deleted since the pod was created.
 func (r *resolver) fresh(ctx context.Context, pod *corev1.Pod) (*Inputs, error) {
 	objects, of := r.objects, identity.Of(pod)
 	if r.config.Objects != nil {
@@ -213,7 +213,7 @@ func (in *Inputs) hideEnvironment(spec, full *corev1.Container) {
 	}
 }
 
-// claims reports whether a volume claims a PersistentVolume.
+// claims reports whether a volume uses a PersistentVolumeClaim.
 func claims(v *corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }
 
 // claimed finds the PersistentVolumes of a pod. An unbound claim is a temporary error.

@@ -19,20 +19,20 @@ const removeAgain, removeSlowest = 2 * time.Second, 5 * time.Minute
 // leftovers has the names of things to remove.
 type leftovers struct {
 	remove func(context.Context, string) error
-	wake   chan struct{} // holds a value when there is another leftover
+	wake   chan struct{} // holds a value if there is another leftover
 
-	removal chan struct{} // holds a value while a thing is removed
+	removal chan struct{} // holds a value during a removal
 
 	mu    sync.Mutex
 	names map[string]leftover // guarded by mu
-	quiet bool                // guarded by mu; a failure was logged, and no removal has succeeded since
+	quiet bool                // guarded by mu; a failure was logged, and there was no success since
 	now   string              // guarded by mu; the name of the thing being removed
 	again bool                // guarded by mu; the same thing was left behind again during its removal
 }
 
 // leftover is the state of the removal of a thing.
 type leftover struct {
-	failed int       // times in a row
+	failed int       // consecutive failures
 	due    time.Time // when the next attempt is due
 }
 
@@ -55,7 +55,7 @@ func (l *leftovers) add(name string) {
 	}
 }
 
-// run removes leftovers until ctx ends. It runs beside the lists, because a slow removal must not delay them.
+// run removes leftovers until ctx ends. It runs concurrently with the lists, because a slow removal must not delay them.
 func (l *leftovers) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -95,8 +95,7 @@ func (l *leftovers) due() (names []string) {
 	return names
 }
 
-// try removes a thing if it is still to be removed, and reports whether this is the first failure after a
-// success.
+// try removes a thing unless its removal was canceled, and reports whether this is the first failure after a success.
 func (l *leftovers) try(ctx context.Context, name string) (first bool, err error) {
 	l.removal <- struct{}{}
 	defer func() { <-l.removal }()
@@ -107,7 +106,7 @@ func (l *leftovers) try(ctx context.Context, name string) (first bool, err error
 	return l.note(name, err), err
 }
 
-// begin records that the removal of a thing begins. It returns false if the thing is to be kept.
+// begin records that the removal of a thing begins. It returns false if the removal was canceled.
 func (l *leftovers) begin(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,8 +132,8 @@ func (l *leftovers) keep(ctx context.Context, name string) error {
 	return nil
 }
 
-// cancel cancels the removal of a thing, and returns false if the removal is running. Both are one step: else a
-// removal could begin between them.
+// cancel cancels the removal of a thing, and returns false if the removal is running. It is atomic, so that a removal cannot begin in
+// between.
 func (l *leftovers) cancel(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -66,8 +66,8 @@ func CapabilitiesOf[C interface{ Capabilities() capability.Declaration }](load f
 	}
 }
 
-// RunInBackground implements node.BackgroundRunner. It asks the service once the pods of the cluster are known:
-// the meaning of instances depends on the pods, and the current pods may be from an earlier process.
+// RunInBackground implements node.BackgroundRunner. It polls the service once the pods of the cluster are known: the meaning of instances
+// depends on the pods, and the current pods may be from an earlier process.
 func (p *Provider[T]) RunInBackground(ctx context.Context) error {
 	var beside sync.WaitGroup
 	if cache.WaitForCacheSync(ctx.Done(), p.config.Listed) {
@@ -129,7 +129,7 @@ func (p *Provider[T]) restart(ctx context.Context, s Starter[T], uid types.UID) 
 	next, err := s.Start(limited, pod, instance)
 	cancel()
 	if err == nil {
-		p.cache.Take(ctx, time.Now(), next) // earlier requests no longer count
+		p.cache.Take(ctx, time.Now(), next) // results of earlier requests no longer count
 	} else if ctx.Err() == nil {
 		log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("The container of a pod is not started again yet")
 	}

@@ -11,8 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/nodehealth"
 )
 
-// Ping implements node.NodeProvider. It costs no request unless the driver is a Pinger: the lists show the state
-// of the service.
+// Ping implements node.NodeProvider. It makes no request unless the driver is a Pinger, because the lists show the state of the service.
 func (p *Provider[T]) Ping(ctx context.Context) error {
 	if pinger, ok := p.driver.(Pinger); ok {
 		return pinger.Ping(ctx)

@@ -24,14 +24,14 @@ func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 			return err
 		}
 	}
-	if err := p.wait(ctx); err != nil { // a service knows a token for a while only
+	if err := p.wait(ctx); err != nil { // services remember a token only for a while
 		return err
 	}
 	if p.cache.Update(pod) {
 		p.doubts.clear(pod.UID)
 		return nil
 	}
-	if p.config.Again != AgainReturnsFirst && p.doubts.open(pod) { // once more when its time is over: an instance may have appeared since
+	if p.config.Again != AgainReturnsFirst && p.doubts.open(pod) { // once more when its time is over, because an instance may have appeared
 		if _, found, err := p.lookFor(ctx, pod); found || err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	case madeNothing(err):
 		return hide(p.refused(ctx, pod, err), in.hidden)
 	}
-	p.doubts.add(pod.UID) // after the call, because the call may have an effect at its end
+	p.doubts.add(pod.UID) // after the call, because the call may take effect at its end
 	p.cache.Hurry()       // if the instance exists, the next round finds it
 	if _, says := errdefs.RetryAfterOf(err); !says && p.config.Again != AgainReturnsFirst {
 		err = errdefs.RetryAfter(err, askAgain)
@@ -67,8 +67,8 @@ func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return hide(err, in.hidden)
 }
 
-// refused returns the error of a create that has made nothing. An earlier create without an answer may have made
-// an instance, and a refusal would then fail the pod.
+// refused returns the error of a create that has created nothing. An earlier create without a response may have created an instance, and an
+// invalid-input error would then fail the pod.
 func (p *Provider[T]) refused(ctx context.Context, pod *corev1.Pod, refusal error) error {
 	if p.doubts.open(pod) {
 		if _, found, err := p.lookFor(ctx, pod); found || err != nil {
@@ -106,7 +106,7 @@ func (p *Provider[T]) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// sameImages refuses a changed image of a container; the container keeps its image.
+// sameImages returns an error if the image of a container has changed; the container keeps its image.
 func (p *Provider[T]) sameImages(have, next []corev1.Container) (err error) {
 	for i := range next {
 		n := slices.IndexFunc(have, func(c corev1.Container) bool { return c.Name == next[i].Name })
@@ -118,7 +118,7 @@ func (p *Provider[T]) sameImages(have, next []corev1.Container) (err error) {
 	return err
 }
 
-// DeletePod implements node.PodLifecycleHandler. The pod exists until lists lack it, or its instance has ended.
+// DeletePod implements node.PodLifecycleHandler. The pod counts as existing until lists lack it or its instance has ended.
 func (p *Provider[T]) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	_, instance, err := p.known(ctx, pod)
 	if err != nil {
@@ -155,7 +155,7 @@ func (p *Provider[T]) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// known returns a pod of the service, with its instance. Lists may lack the pod still.
+// known returns a pod of the service, with its instance. Lists may still lack the pod.
 func (p *Provider[T]) known(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, T, error) {
 	var none T
 	if err := p.wait(ctx); err != nil {
@@ -181,7 +181,7 @@ func (p *Provider[T]) known(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, 
 	return nil, none, errdefs.NotFoundf("%s has no pod %s/%s with the UID %s", p.config.Service, pod.Namespace, pod.Name, pod.UID)
 }
 
-// lookFor asks the service for an instance missing in lists, and records it.
+// lookFor calls Find for an instance that lists lack, and records it.
 func (p *Provider[T]) lookFor(ctx context.Context, pod *corev1.Pod) (instance T, found bool, err error) {
 	instance, found, err = p.driver.Find(ctx, pod)
 	if err != nil {
@@ -199,7 +199,7 @@ func (p *Provider[T]) accept(pod *corev1.Pod, instance T) {
 	p.cache.Accepted(pod, instance)
 }
 
-// mourn tells the driver that a pod has nothing at the service.
+// mourn notifies the driver that a pod has nothing at the service.
 func (p *Provider[T]) mourn(pod *corev1.Pod) {
 	if m, ok := p.driver.(Mourner); ok {
 		m.Gone(pod)

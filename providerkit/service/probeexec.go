@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// sessionTime is the time a service has to begin a command.
+	// sessionTime is the time within which a service must begin a command.
 	sessionTime = 30 * time.Second
 	// execEnd is a driver's time to end an overdue command.
 	execEnd = 5 * time.Second
@@ -25,8 +25,8 @@ const (
 	mostOutput = 10 << 10
 )
 
-// Begun reports that the command of a session has begun: the timeout of a probe counts from then on. Exec of a
-// driver calls it for every session.
+// Begun reports that the command of a session has begun, which starts the timeout of a probe. Exec of a driver must call it for every
+// session.
 func Begun(attach api.AttachIO) {
 	if s, ok := attach.(*probeSession); ok {
 		s.begin()
@@ -43,8 +43,7 @@ func Shell(attach api.AttachIO, o shellexec.Options) *shellexec.Exec {
 	return shellexec.New(o)
 }
 
-// exec runs the command of a probe. An error other than an exit code or the timeout of the command says nothing
-// about the container.
+// exec runs the command of a probe. An error other than an exit code or the timeout of the command is not a result of the probe.
 func (p *prober[T]) exec(ctx context.Context, id string, command []string, timeout time.Duration) (stdout, stderr []byte, err error) {
 	p.mu.Lock()
 	c := p.byID[id]

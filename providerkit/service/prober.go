@@ -19,15 +19,15 @@ import (
 // forgetEvery is the interval of checks for pods that are gone but still have probed containers.
 const forgetEvery = 10 * time.Second
 
-// prober makes the probes for a service without them.
+// prober runs the probes for a service without probes.
 type prober[T any] struct {
 	config  Config
 	driver  Driver[T]
 	by      Prober[T] // the driver
 	cache   *poll.Cache[T]
-	failing func() error                          // why lists fail
+	failing func() error                          // returns the error of lists
 	base    func(*corev1.Pod, T) corev1.PodStatus // the status without the probe results
-	counts  bool                                  // runs are counted here, of a Restarter
+	counts  bool                                  // for a Restarter: runs are counted here
 	asks    probing.Prober
 	wake    chan struct{} // holds a value when changed has a pod
 
@@ -42,7 +42,7 @@ type prober[T any] struct {
 type ending struct {
 	by       *probed // the container with the failed probe
 	reason   string
-	accepted bool // the service has taken the request
+	accepted bool // the service has accepted the request
 }
 
 // probed is the last seen run of a container.
@@ -56,7 +56,7 @@ type probed struct {
 	over      bool // the run has ended; its data are kept for the next run
 
 	said    string             // the message of the last failed probe
-	asked   time.Time          // when a restart was requested, until the restart shows
+	asked   time.Time          // when a restart was requested, until it is visible
 	acting  bool               // the run is being ended or restarted
 	forget  context.CancelFunc // ends the waits of the action on the run; nil without an action
 	backoff backoff
@@ -65,8 +65,7 @@ type probed struct {
 // actsWithin is the time until a service shows another run of a container after it has accepted a request.
 const actsWithin = 2 * time.Minute
 
-// isRestarted reports whether a restart was requested and may still show. The caller holds the mutex of the
-// prober.
+// isRestarted reports whether a restart was requested and may still become visible. The caller holds the mutex of the prober.
 func (c *probed) isRestarted() bool { return !c.asked.IsZero() && time.Since(c.asked) < actsWithin }
 
 // backoff is the restart delay of a container with repeated failures.
@@ -77,7 +76,7 @@ type backoff struct {
 
 const (
 	firstBackoff, longestBackoff = 10 * time.Second, 5 * time.Minute
-	// wellFor is the time after a restart from which a failing container counts as not failed before.
+	// wellFor is the time after a restart when earlier failures of the container no longer count.
 	wellFor = 10 * time.Minute
 )
 
@@ -90,15 +89,14 @@ func idOf(pod *corev1.Pod, s *corev1.ContainerStatus) string {
 	return string(pod.UID) + "/" + s.Name
 }
 
-// toldOf reports whether the status of the pod is about the current run of the container.
+// toldOf reports whether the status of the pod describes the current run of the container.
 func toldOf(pod *corev1.Pod, s *corev1.ContainerStatus) bool {
 	told := StateOf(pod, s.Name)
 	return told != nil && told.ContainerID != "" && told.ContainerID == s.ContainerID && told.RestartCount == s.RestartCount && told.State.Running != nil &&
 		sameStart(told.State.Running.StartedAt.Time, s.State.Running.StartedAt.Time)
 }
 
-// sameStart reports whether two times belong to one start: the API has whole seconds, and a service may not know
-// the time at first.
+// sameStart reports whether two times belong to one start: the API has whole seconds, and a service may not know the exact time at first.
 func sameStart(a, b time.Time) bool {
 	return a.IsZero() || b.IsZero() || a.Sub(b).Abs() < time.Second
 }
@@ -120,7 +118,7 @@ func (p *prober[T]) begin(uid types.UID, id string, s *corev1.ContainerStatus) {
 		}
 		next.backoff = before.backoff
 		p.drop(before)
-		if e := p.ended[uid]; e.by == before && !e.accepted { // the pod goes on
+		if e := p.ended[uid]; e.by == before && !e.accepted { // the pod continues
 			delete(p.ended, uid)
 		}
 	}
@@ -150,7 +148,7 @@ func (p *prober[T]) endBut(uid types.UID, names map[string]bool) {
 	}
 }
 
-// forgetGone forgets removed pods, and requested restarts without an effect.
+// forgetGone forgets removed pods and requested restarts that had no effect.
 func (p *prober[T]) forgetGone() {
 	p.mu.Lock()
 	var all []types.UID
@@ -180,7 +178,7 @@ func (p *prober[T]) forgetGone() {
 	}
 }
 
-// mark records that the knowledge about a pod has changed.
+// mark records that the probe results of a pod have changed.
 func (p *prober[T]) mark(uid types.UID) {
 	p.mu.Lock()
 	p.changed[uid] = true

@@ -27,8 +27,7 @@ const ReasonUnhealthy = "Unhealthy"
 const killed = 137
 
 const (
-	// askTime bounds a request to end or to restart. A much later answer of the service would be about an
-	// outdated probe.
+	// askTime bounds a request to end or to restart. A much later response would concern an outdated probe.
 	askTime = 15 * time.Second
 	// silentFor is the delay before the next action on a container after the service did not answer.
 	silentFor = 10 * time.Second
@@ -54,8 +53,8 @@ func (p *prober[T]) actOn(ctx context.Context, uid types.UID, beside *sync.WaitG
 	}
 }
 
-// judgeAnew restarts the probes of a container that keeps running, as if it had not failed. A pod that is not
-// forgotten has not been ended or restarted.
+// judgeAnew restarts the probes of a container that keeps running, as if it had not failed. A container that is still tracked has not been
+// ended or restarted.
 func (p *prober[T]) judgeAnew(ctx context.Context, c *probed) {
 	p.mu.Lock()
 	again := ctx.Err() == nil && p.known[c.uid][c.container] == c && !c.over
@@ -72,11 +71,10 @@ func (p *prober[T]) judgeAnew(ctx context.Context, c *probed) {
 	}
 }
 
-// act ends or restarts a container. It returns when the outcome at the service is known, or about ends with the
-// run of the container. A request that the service already has goes on then, until ctx ends: a driver that stops
-// and then starts must not halt between both.
+// act ends or restarts a container. It returns when the outcome at the service is known, or when about ends with the run of the container.
+// A request that was already sent continues until ctx ends, because a driver that stops and then starts must not be interrupted in between.
 func (p *prober[T]) act(ctx, about context.Context, c *probed, failed probing.Kind) {
-	if p.failing() != nil { // the failure may be of this process's network, not of the container
+	if p.failing() != nil { // the failure may be caused by this process's network, not by the container
 		pause(about, silentFor)
 		return
 	}
@@ -145,8 +143,8 @@ func (p *prober[T]) act(ctx, about context.Context, c *probed, failed probing.Ki
 	}
 }
 
-// targetOf returns the current state of a container and its pod. False: the pod is gone or is being deleted, so
-// its containers are left alone.
+// targetOf returns the current state of a container and its pod. It returns false if the pod is gone or is being deleted, so that its
+// containers are left alone.
 func (p *prober[T]) targetOf(c *probed) (of Target[T], lives bool) {
 	pod, instance, there := p.cache.Get(c.uid)
 	if !there || containerOf(pod, c.container) == nil || pod.DeletionTimestamp != nil {
@@ -162,7 +160,7 @@ func (*prober[T]) ask(ctx context.Context, request func(context.Context) error) 
 	return request(ctx)
 }
 
-// pause waits. False is the end of ctx.
+// pause waits for d. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -208,20 +206,19 @@ func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// note records why this process ends a pod. Once the service has accepted the request, the status has the
-// reason, and another process finds it there. Before that, only the status of an ended pod has it, because a
-// list may show the end before the service answers.
+// note records why this process ends a pod. Once the service has accepted the request, the status has the reason, and another process finds
+// it there. Before that, only the status of an ended pod has it, because a list may show the end before the service responds.
 func (p *prober[T]) note(c *probed, reason string, accepted bool) {
 	p.mu.Lock()
-	if !p.ended[c.uid].accepted { // else another container has ended the pod
+	if !p.ended[c.uid].accepted { // otherwise another container has ended the pod
 		p.ended[c.uid] = ending{by: c, reason: reason, accepted: accepted}
 	}
 	p.mu.Unlock()
 	p.cache.Refresh(c.uid)
 }
 
-// explain writes into the status of a pod that this process or an earlier one has ended it. A program with the
-// exit code 0 after a stop signal is no success.
+// explain adds the reason to the status of a pod that this process or an earlier one has ended. A program that exits with 0 after a stop
+// signal has not succeeded.
 func (p *prober[T]) explain(pod *corev1.Pod, status *corev1.PodStatus) {
 	p.mu.Lock()
 	e := p.ended[pod.UID]
@@ -250,8 +247,8 @@ func (p *prober[T]) expect(c *probed, restart bool) {
 	}
 }
 
-// goesOn keeps a pod Running while one of its containers is being restarted. The pod has begun before, and
-// programs that exit well because they were told to do not end it.
+// goesOn keeps a pod Running while one of its containers is being restarted. Programs that exit successfully because they were stopped do
+// not end the pod.
 func (p *prober[T]) goesOn(pod *corev1.Pod, status *corev1.PodStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -265,8 +262,8 @@ func (p *prober[T]) goesOn(pod *corev1.Pod, status *corev1.PodStatus) {
 	}
 }
 
-// count adds unreported restarts: a run with a later beginning than the last seen run is one more restart. The
-// container may wait between both runs.
+// count adds unreported restarts: a run with a later start than the last seen run is one more restart. The container may wait between both
+// runs.
 func (p *prober[T]) count(uid types.UID, told, now *corev1.ContainerStatus) {
 	if told == nil {
 		return

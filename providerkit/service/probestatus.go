@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probing"
 )
 
-// newProber returns the prober of a driver. It has no cache yet.
+// newProber returns the prober of a driver. Its cache is set later.
 func newProber[T any](config Config, driver Driver[T], by Prober[T], failing func() error) *prober[T] {
 	p := &prober[T]{
 		config: config, driver: driver, by: by, failing: failing, wake: make(chan struct{}, 1), known: map[types.UID]map[string]*probed{}, byID: map[string]*probed{},
@@ -136,7 +136,7 @@ func (p *prober[T]) with(c *corev1.Container, lacking Probes) *corev1.Container 
 	return &next
 }
 
-// byNetwork reports whether one of the probes connects to an address of the pod.
+// byNetwork reports whether one of the probes is a network probe.
 func byNetwork(all Probes) bool {
 	for _, of := range []*corev1.Probe{all.Startup, all.Liveness, all.Readiness} {
 		if of != nil && of.Exec == nil {

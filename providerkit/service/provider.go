@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
-// askAgain is the wait of a call for the next result of lists or Find.
+// askAgain is the time that a call waits for the next result of lists or Find.
 const askAgain = 2 * time.Second
 
 // Provider runs pods at a service. It is a nodeutil.Provider with every ability of the kit; see the package.
@@ -38,8 +38,8 @@ type Provider[T any] struct {
 	offers    offered
 }
 
-// Unlisted is a Provider without node.PodAuthority, for a service without a list. The service may have lost its
-// memory, so the node doubts that many pods have gone at once.
+// Unlisted is a Provider without node.PodAuthority, for a service without a list. The service may have lost its state, so the node doubts
+// that many pods have vanished at once.
 type Unlisted[T any] struct {
 	*Provider[T]
 	noAuthority //nolint:unused // its method hides the method of Provider
@@ -49,19 +49,17 @@ type Unlisted[T any] struct {
 // not have this method.
 type noAuthority struct{} //nolint:unused // its method hides the method of Provider
 
-// AnswersForAllPods is no answer.
+// AnswersForAllPods only hides the method of Provider.
 func (noAuthority) AnswersForAllPods() {} //nolint:unused // its method hides the method of Provider
 
-// Cache returns the last known state of each pod at the service. A driver gives instances from other sources
-// than lists to Take.
+// Cache returns the last known state of each pod at the service. A driver passes instances from sources other than lists to Take.
 func (p *Provider[T]) Cache() *poll.Cache[T] { return p.cache }
 
 // Leave makes the kit call the driver's Remove with a name, until it succeeds or this process ends; see Remover.
 // Leave may be called again with the same name. It panics if the driver is no Remover.
 func (p *Provider[T]) Leave(name string) { p.leftovers.add(name) }
 
-// Keep revokes a Leave: a thing of the name is about to be made, or used, again. It waits for the end of a
-// running removal.
+// Keep revokes a Leave, because a thing of the name is about to be created or used again. It waits for the end of a running removal.
 func (p *Provider[T]) Keep(ctx context.Context, name string) error {
 	return p.leftovers.keep(ctx, name)
 }
@@ -77,8 +75,7 @@ func (p *Provider[T]) isKnown(uid types.UID) bool {
 	return ok
 }
 
-// Knows reports whether the service or the cluster has a pod, as far as is known. A driver asks it before it
-// removes unneeded things.
+// Knows reports whether the service or the cluster is known to have a pod. A driver calls it before it removes unneeded things.
 func (p *Provider[T]) Knows(uid types.UID) bool {
 	if p.isKnown(uid) || p.config.Pods == nil {
 		return true
@@ -91,7 +88,7 @@ func (p *Provider[T]) Knows(uid types.UID) bool {
 type offered struct {
 	mu       sync.Mutex
 	node     *corev1.Node        // guarded by mu; nil before ConfigureNode
-	report   func(*corev1.Node)  // guarded by mu; nil: no listener
+	report   func(*corev1.Node)  // guarded by mu; nil without a listener
 	capacity corev1.ResourceList // guarded by mu; nil: the capacity of the node
 }
 
@@ -215,8 +212,8 @@ func (p *Provider[T]) find(ctx context.Context, namespace, name string) (*corev1
 	return pod, instance, err
 }
 
-// mayBe returns how long an instance of a pod in the cluster may still appear, at a service that gets no second
-// create until then.
+// mayBe returns the time for which an instance of a pod in the cluster may still appear, if the service must not receive a second create
+// until then.
 func (p *Provider[T]) mayBe(namespace, name string) time.Duration {
 	if p.config.Again != AgainMakesAnother || p.config.Pods == nil {
 		return 0
@@ -228,18 +225,18 @@ func (p *Provider[T]) mayBe(namespace, name string) time.Duration {
 	return p.doubts.left(pod)
 }
 
-// mayAppear returns the error of a call about a pod with a possible instance that does not show yet.
+// mayAppear returns the error of a call about a pod whose instance may exist but is not visible yet.
 func (p *Provider[T]) mayAppear(left time.Duration) error {
 	return errdefs.RetryAfter(fmt.Errorf("whether %s has made the pod is not known for another %s: an answer was lost", p.config.Service, left.Round(time.Second)),
 		p.pause(left))
 }
 
-// pause returns the wait before the kit asks again for a late instance. Instances mostly appear soon.
+// pause returns the wait before the kit requests a late instance again. Most instances appear soon.
 func (p *Provider[T]) pause(left time.Duration) time.Duration {
 	return min(left, max(askAgain, (p.config.SeenWithin-left)/2))
 }
 
-// failing returns why lists fail; nil if they do not.
+// failing returns the error of lists, or nil.
 func (p *Provider[T]) failing() error {
 	if err, _ := p.cache.LastError(); err != nil {
 		return fmt.Errorf("%s does not tell the states of pods: %w", p.config.Service, err)

@@ -31,8 +31,7 @@ func (r *renewals) set(uid types.UID, at time.Time) {
 	r.due[uid] = at
 }
 
-// next returns the pod with the first files to replace, and the time. It forgets all pods outside of the
-// argument. It returns nil if no files are to be replaced.
+// next returns the pod whose files must be replaced first, and the time, or nil. It forgets all pods that are not in the argument.
 func (r *renewals) next(pods []*corev1.Pod, now time.Time) (first *corev1.Pod, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

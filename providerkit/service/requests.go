@@ -36,7 +36,7 @@ func (p *Provider[T]) GetContainerLogs(ctx context.Context, namespace, name, con
 	return reader.Logs(ctx, of, opts)
 }
 
-// hasLog refuses the log of a container before its start.
+// hasLog returns an error for the log of a container that has not started.
 func hasLog[T any](of Target[T], previous bool) error {
 	s := of.State
 	switch {
@@ -118,8 +118,8 @@ func (p *Provider[T]) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summa
 	return out, err
 }
 
-// PodStats returns the stats of a pod for a Measurer, with its running containers. measure fills in the CPU and the
-// memory of a container, as far as they are known; the pod has their sums.
+// PodStats returns the stats of a pod for a Measurer, with its running containers. measure sets the known CPU and memory usage of a
+// container; the pod has their sums.
 func PodStats(pod *corev1.Pod, measure func(*statsv1alpha1.ContainerStats)) statsv1alpha1.PodStats {
 	out := statsv1alpha1.PodStats{PodRef: statsv1alpha1.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}}
 	if pod.Status.StartTime != nil {
@@ -205,7 +205,7 @@ func (p *Provider[T]) RunEnded(of Target[T]) bool {
 	return c.RestartCount != of.State.RestartCount || c.State.Terminated != nil || of.State.State.Running != nil && c.State.Running == nil // the container waits for its next run
 }
 
-// lacks returns the error of a request missing at the service.
+// lacks returns the error for a request that the service does not support.
 func (p *Provider[T]) lacks(of Target[T], request Request) error {
 	err := fmt.Sprintf("pod %s/%s: %s has no %s", of.Pod.Namespace, of.Pod.Name, p.config.Service, request)
 	if instead := p.config.Instead[request]; instead != "" {

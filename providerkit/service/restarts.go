@@ -26,15 +26,14 @@ const (
 const (
 	// mostRestarts bounds the containers started again at the same time.
 	mostRestarts = 4
-	// startTime bounds a start: until it is over, its pod is not stopped. Services take some time to show the
-	// new run.
+	// startTime bounds a start, because its pod is not stopped before the start is over. Services take some time to show the new run.
 	startTime = 3 * time.Minute
 )
 
 // restarts tracks the containers restarted by a Starter.
 type restarts struct {
 	first time.Duration // of the back-off
-	wake  chan struct{} // holds a value when another container has ended
+	wake  chan struct{} // holds a value if another container has ended
 
 	mu    sync.Mutex
 	lives map[types.UID]*life // guarded by mu; by the UIDs of pods
@@ -48,7 +47,7 @@ type life struct {
 	delay time.Duration                    // of the back-off after this run; 0: none
 	due   time.Time                        // time of the next start; zero: the run has not ended
 	waits bool                             // a back-off is under way, not only a start
-	busy  chan struct{}                    // closed at the end of the current start; nil: no start
+	busy  chan struct{}                    // closed at the end of the current start; nil without a start
 }
 
 func newRestarts(first time.Duration) *restarts {
@@ -63,8 +62,8 @@ func (l *life) backoff(ended time.Time) time.Duration {
 	return l.delay
 }
 
-// of returns the life of the container of a pod. For a pod from before a restart of the process, the life
-// continues from the last reported status or from the count of the driver. The caller holds r.mu.
+// of returns the history of the container of a pod. For a pod from before a restart of the process, the history continues from the last
+// reported status or from the count of the driver. The caller holds r.mu.
 func (r *restarts) of(pod *corev1.Pod, count int32) *life {
 	if l := r.lives[pod.UID]; l != nil {
 		return l
@@ -131,7 +130,7 @@ func endedForNow(pod *corev1.Pod, c *corev1.ContainerStatus) bool {
 	return c.State.Waiting != nil && c.State.Waiting.Reason == reasonUnknown && podstatus.RestartsAfter(pod, spec, 0)
 }
 
-// end records how a run ended; nil if this is unknown.
+// end records the end of a run; nil if it is unknown.
 func (l *life) end(how *corev1.ContainerStateTerminated) {
 	at := time.Now()
 	wait := l.backoff(at)
@@ -165,8 +164,8 @@ func (r *restarts) hurry() {
 	}
 }
 
-// take returns the pods with a container to start now, as far as there is room, and the time of the next start.
-// It marks these starts as under way. Each ended start makes room and calls hurry.
+// take returns the pods with a container to start now, at most as many as mostRestarts allows, and the time of the next start. It marks
+// these starts as running. Each finished start calls hurry.
 func (r *restarts) take(now time.Time) (due []types.UID, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -208,8 +207,8 @@ func (r *restarts) finish(uid types.UID, err error) {
 	r.hurry()
 }
 
-// forget forgets pods that no longer exist. It calls there without its lock: the callee holds another lock while
-// it asks for this one.
+// forget forgets pods that no longer exist. It calls there without its lock, because the callee holds another lock while it acquires this
+// one.
 func (r *restarts) forget(there func(types.UID) bool) {
 	r.mu.Lock()
 	all := slices.Collect(maps.Keys(r.lives))

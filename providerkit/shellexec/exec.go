@@ -24,7 +24,7 @@ type Exec struct {
 
 	started bool   // begun is closed
 	cooked  bool   // a terminal makes two bytes of each end of a line
-	held    []byte // came, and was not passed on
+	held    []byte // received and not passed on yet
 	exit    *int
 }
 
@@ -39,7 +39,7 @@ func New(o Options) *Exec {
 	return &Exec{o: o, mark: "vk-" + rand.Text(), ready: make(chan struct{}), begun: make(chan struct{})}
 }
 
-// Command returns the command for the service. Not for Typing: there the service runs its shell.
+// Command returns the command for the service. It is not for Typing, because there the service starts its own shell.
 func (e *Exec) Command() []string {
 	if e.o.By == Reading {
 		return []string{"sh", "-c", "m=$1;" + tellReady + read, "sh", e.mark}
@@ -50,9 +50,8 @@ func (e *Exec) Command() []string {
 // NeedsInput reports whether the service must pass an input on. The input may serve the shell alone.
 func (e *Exec) NeedsInput() bool { return e.o.Input || e.o.By != Words }
 
-// Send sends the script, and then the input of the caller until its end, each when the shell is ready. It
-// returns the first error of write or of the context. A service may end before the input: run Send in a
-// goroutine, and end the context with the session.
+// Send sends the script, and then the input of the caller until its end, each when the shell is ready. It returns the first error of write
+// or of the context. The session may end before the input, so run Send in a goroutine, and end the context with the session.
 func (e *Exec) Send(ctx context.Context, in io.Reader, write func([]byte) error) error {
 	if e.o.By == Typing {
 		opener := "m=" + e.mark + ";o=$(stty -g 2>/dev/null);stty -echo 2>/dev/null;" + tellReady + read + ";exit\n"
@@ -111,8 +110,7 @@ var ErrNoTTY = errors.New("input without a terminal needs stty in the image: ask
 // mostHeld bounds the output kept from before the start of the command.
 const mostHeld = 64 << 10
 
-// Write takes the output of the session, and passes the output of the command on. It drops output after the end
-// of the command.
+// Write receives the output of the session, and passes on the output of the command. It drops output after the end of the command.
 func (e *Exec) Write(data []byte) (int, error) {
 	if e.exit != nil {
 		return len(data), nil
@@ -135,7 +133,7 @@ func (e *Exec) Write(data []byte) (int, error) {
 			continue
 		}
 		code, err := strconv.Atoi(word)
-		if err != nil { // the command printed a mark
+		if err != nil { // the command printed text that looks like a mark
 			at = end
 		} else {
 			e.exit = &code
@@ -181,8 +179,8 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// said finds a line of the shell. end is the position after the line, or -1 without a whole line: the bytes from
-// at on may become a line later.
+// said finds a line of the shell. end is the position after the line, or -1 if there is no complete line: the bytes from at on may become a
+// line later.
 func (e *Exec) said() (at int, word string, end int) {
 	mark := []byte("\x1e" + e.mark + " ")
 	if at = bytes.Index(e.held, mark); at >= 0 {
@@ -200,7 +198,7 @@ func (e *Exec) said() (at int, word string, end int) {
 	return len(e.held) - n, "", -1
 }
 
-// pass passes the first n bytes on.
+// pass passes on the first n bytes.
 func (e *Exec) pass(n int) error {
 	data := e.held[:n]
 	if e.cooked {
@@ -235,8 +233,8 @@ func (e *Exec) Ended() (ended bool, err error) {
 // End sets the exit code, for a service that reports it in some cases.
 func (e *Exec) End(code int) { e.exit = &code }
 
-// Flush passes the kept output on, for a session that ended before the shell reported the end of the command:
-// the output may say why.
+// Flush passes on the buffered output, for a session that ended before the shell reported the end of the command: the output may contain
+// the reason.
 func (e *Exec) Flush() error {
 	if e.exit != nil {
 		return nil

@@ -4,16 +4,16 @@ package shellexec
 
 import "io"
 
-// By says how the shell gets its script.
+// By is the way in which the shell receives its script.
 type By int
 
 // The ways.
 const (
-	// Words hands the script and the command to the shell as its arguments.
+	// Words passes the script and the command to the shell as arguments.
 	Words By = iota
-	// Reading gives the shell a short script that reads the rest from the input, for services that limit the
-	// number or length of words. The shell first prints that it reads, so the first output identifies a session
-	// before anything is sent. With a TTY it is Words, because the input is then the caller's.
+	// Reading gives the shell a short script that reads the rest from the input, for services that limit the number or length of words. The
+	// shell first prints that it reads, so the first output identifies a session before anything is sent. With a TTY it is the same as
+	// Words, because the input then belongs to the caller.
 	Reading
 	// Typing types the script into a shell on a terminal, started without arguments.
 	Typing
@@ -23,19 +23,18 @@ const (
 type Options struct {
 	// Command is the command of the caller.
 	Command []string
-	// By says how the shell gets its script.
+	// By is the way in which the shell receives its script.
 	By By
-	// TTY means that the caller asked for a terminal.
+	// TTY means that the caller requested a terminal.
 	TTY bool
-	// Terminal means that the service always gives the shell a terminal.
+	// Terminal means that the service always allocates a terminal for the shell.
 	Terminal bool
 	// Input means that the caller has an input.
 	Input bool
-	// Rows and Columns are the terminal size set by the shell, for services without a request for it. With 0 the
-	// shell sets none.
+	// Rows and Columns are the terminal size set by the shell, for services without a resize request. With 0 the shell sets no size.
 	Rows, Columns uint16
 	// Stdout gets the output of the command. Nil discards it.
 	Stdout io.Writer
-	// Begun is called by Write when the command begins. Nil is no call.
+	// Begun is called by Write when the command begins. It may be nil.
 	Begun func()
 }

@@ -18,9 +18,10 @@ const (
 	tellReady = `printf '\036%s ready\n' "$m";`
 	// tellBegun prints that the command begins.
 	tellBegun = `printf '\036%s begun\n' "$m";`
-	// makeRaw lets a terminal change nothing, and says whether it does.
+	// makeRaw switches a terminal to raw mode, and prints whether that succeeded.
 	makeRaw = `if stty raw -echo 2>/dev/null;then l=raw;else l=cooked;fi;printf '\036%s %s\n' "$m" $l;`
-	// tellCode says how the command ended. Both outputs of the command are one: in two, the last of one could come after this line.
+	// tellCode prints the exit code of the command. Both outputs of the command are merged, because the end of a separate output could
+	// arrive after this line.
 	tellCode = `2>&1;printf '\036%s %d\n' "$m" $?`
 	// run has no input. runFed feeds the following lines up to a line with a dot. runTyped has the terminal; its
 	// interrupt key is for the command alone.
@@ -29,14 +30,15 @@ const (
 	runTyped = `trap : INT QUIT 2>/dev/null;"$@" ` + tellCode
 )
 
-// lastLine is the line after the last one.
+// lastLine is the line that ends the input.
 const lastLine = ".\n"
 
-// longestPiece is how many bytes a line stands for. A terminal takes lines of 4,095 bytes.
+// longestPiece is the maximum number of bytes that a line encodes. A terminal accepts lines of 4,095 bytes.
 const longestPiece = 800
 
-// encode writes bytes as lines that printf %b reads: letters and some signs as they are, and the others as three octal digits. Four digits with a
-// leading 0, as POSIX has them, are two bytes for the shell mvdan.cc/sh. No digit follows, and a dot is not as it is, since it is the last line.
+// encode writes bytes as lines that printf %b reads: letters and some signs as they are, and the others as three octal digits. Four digits
+// with a leading 0, as POSIX has them, are two bytes for the shell mvdan.cc/sh. No digit may follow an escape, and a dot is always escaped,
+// because a line with a dot ends the input.
 func encode(data []byte) []byte {
 	var out bytes.Buffer
 	for i, b := range data {
@@ -89,7 +91,7 @@ func (o *Options) body() string {
 	return tellBegun + run
 }
 
-// whole is the body with the command before it.
+// whole returns a script that sets the command and then runs body.
 func (o *Options) whole() []byte {
 	var text strings.Builder
 	text.WriteString("set --")

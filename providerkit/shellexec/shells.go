@@ -11,14 +11,14 @@ import (
 // mostShells is the maximum number of remembered runs.
 const mostShells = 1000
 
-// Shells remembers the runs of containers that have a shell. The zero value remembers none.
+// Shells remembers which container runs have a shell. The zero value is empty.
 type Shells struct {
 	mu    sync.Mutex
 	known map[string]bool // guarded by mu
 }
 
-// Has reports whether a run of a container can run a shell. It calls try with a command that prints a word, unless the run
-// is known to have a shell. A run without a shell may only not have been ready, so Has calls try again for it.
+// Has reports whether a run of a container can run a shell. It calls try with a command that prints a word, unless the run is known to have
+// a shell. A negative result is not remembered, because the run may not have been ready.
 func (s *Shells) Has(run string, try func(command []string) (output string, err error)) (bool, error) {
 	s.mu.Lock()
 	has := s.known[run]

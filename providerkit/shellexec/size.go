@@ -9,11 +9,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// sizePatience is how long the first size of a terminal is waited for.
+// sizePatience is the time that FirstSize waits for the first size of a terminal.
 const sizePatience = time.Second
 
-// FirstSize returns the first size of the caller's terminal, for services whose sessions keep one size. It is
-// zero without a terminal, or if no size comes soon. FirstSize discards later sizes until the session ends.
+// FirstSize returns the first size of the caller's terminal, for services whose sessions keep one size. It is zero without a terminal, or
+// if no size arrives in time. FirstSize discards later sizes until the session ends.
 func FirstSize(ctx context.Context, attach api.AttachIO) (size api.TermSize) {
 	sizes := attach.Resize()
 	if !attach.TTY() || sizes == nil {

@@ -3,11 +3,10 @@
 // Package sizing finds the size to buy for the CPU and memory requests of a pod. A service sells CPU and memory
 // in steps, or in the sizes of a table.
 //
-// The guarantee: a found size is never smaller than the request. Of all sizes with enough room, it has the
-// fewest CPUs, and then the least memory. A table is data, with its source and date beside it.
+// The guarantee: a found size is never smaller than the request. Of all sizes that are large enough, it has the fewest CPUs, and then the
+// least memory. A table is data, with its source and date beside it.
 //
-// The surprise: the package knows no prices. A table whose rows do not get dearer with CPUs needs an order of
-// its own.
+// The surprise: the package knows no prices. If prices do not increase with the CPUs, a table needs its own order.
 package sizing
 
 import (
@@ -24,7 +23,7 @@ const (
 	Gi = int64(1) << 30
 )
 
-// Steps are the numbers from one to another, each by more than the one before. By is not 0.
+// Steps are the numbers from From to To in increments of By, which is not 0.
 type Steps struct{ From, To, By int64 }
 
 // One is a single number.
@@ -33,7 +32,7 @@ func One(n int64) Steps { return Steps{n, n, 1} }
 // Range is from one number to another by steps.
 func Range(from, to, by int64) Steps { return Steps{from, to, by} }
 
-// Up returns the smallest step of at least n. False means that there is none.
+// Up returns the smallest step of at least n. It returns false if there is none.
 func (s Steps) Up(n int64) (int64, bool) {
 	if n <= s.From {
 		return s.From, true
@@ -55,8 +54,8 @@ func At(milliCPU int64, memory ...Steps) Row { return Row{milliCPU, memory} }
 // Size is CPU and memory, in bytes.
 type Size struct{ MilliCPU, Memory int64 }
 
-// Fit returns the smallest size in rows with room for asked. The rows are in the order of their CPUs. False
-// means that no size is large enough.
+// Fit returns the smallest size in rows with room for asked. The rows are in the order of their CPUs. It returns false if no size is large
+// enough.
 func Fit(rows []Row, asked Size) (Size, bool) {
 	for _, r := range rows {
 		if r.MilliCPU < asked.MilliCPU {
@@ -86,10 +85,10 @@ func Of(l corev1.ResourceList) Size {
 	return Size{cpu.MilliValue(), memory.Value()}
 }
 
-// Add is both together.
+// Add returns the sum.
 func (s Size) Add(o Size) Size { return Size{s.MilliCPU + o.MilliCPU, s.Memory + o.Memory} }
 
-// Most is the larger of each.
+// Most returns the larger CPU and the larger memory of both.
 func (s Size) Most(o Size) Size { return Size{max(s.MilliCPU, o.MilliCPU), max(s.Memory, o.Memory)} }
 
 // Together returns the amount of one resource that a pod needs: for all containers that run together, and for each

@@ -89,10 +89,10 @@ func Run(command []string, attach api.AttachIO, run func(command []string, attac
 	return nil
 }
 
-// say prints a line. It ignores errors, because a departed caller reads nothing.
+// say prints a line. It ignores errors, because a disconnected caller reads nothing.
 func say(attach api.AttachIO, text string) { _, _ = io.WriteString(attach.Stdout(), text) }
 
-// behind is a caller with the input from the shell to the command.
+// behind is a session whose input comes from the shell.
 type behind struct {
 	api.AttachIO
 	in  io.Reader
