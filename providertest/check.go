@@ -23,10 +23,9 @@ type Check struct {
 	Name string
 	// Why describes the problem for users if the promise does not hold.
 	Why string
-	// Needs are the required features. If a feature is not declared, the check is skipped. A declared feature is
-	// proven by a check that needs it and passes.
+	// Needs are the required features. The check is skipped if one is not declared. A passed check proves the features that it needs.
 	Needs []capability.Feature
-	// Alone: no other check may run at the same time.
+	// Alone means that no other check may run at the same time.
 	Alone bool
 	// Run tests it.
 	Run func(*C)
@@ -54,7 +53,7 @@ type Result struct {
 	// Left are pods of the check that may still be at the backend, because it did not confirm their end in time,
 	// and the reasons.
 	Left []string `json:"left,omitempty"`
-	// GivenUp: a call of the provider did not return in time. Later pods of the call are not removed.
+	// GivenUp means that a call of the provider did not return in time. Pods that the call creates later are not removed.
 	GivenUp bool `json:"givenUp,omitempty"`
 	// Log has the log lines of the check.
 	Log []string `json:"-"`
@@ -95,8 +94,7 @@ func (c *C) Logf(format string, args ...any) {
 	c.notes = append(c.notes, fmt.Sprintf(format, args...))
 }
 
-// Errorf records a failure; the check goes on. After an interruption it only logs the failure: the interruption
-// may be the reason.
+// Errorf records a failure; the check continues. After an interruption it only logs the failure, because the interruption may be the cause.
 func (c *C) Errorf(format string, args ...any) {
 	if c.outer.Err() != nil {
 		c.Logf("after the interruption: "+format, args...)
@@ -113,7 +111,7 @@ func (c *C) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// Skipf ends the check with the reason why it is impossible here.
+// Skipf skips the rest of the check, with the reason why it is impossible here.
 func (c *C) Skipf(format string, args ...any) {
 	c.skipped = fmt.Sprintf(format, args...)
 	runtime.Goexit()
@@ -125,8 +123,8 @@ func (c *C) addCleanup(f func()) { c.cleanups = append(c.cleanups, f) }
 // interrupted is the detail of unfinished checks.
 const interrupted = "the run was interrupted"
 
-// run runs the check in a goroutine of its own, so that a check can be given up. When outer ends, the check
-// still has the time to remove its pods.
+// run runs the check in its own goroutine, so that the check can be abandoned. When outer ends, the check still has time to remove its
+// pods.
 func (k Check) run(outer context.Context, h Harness, declared *capability.Declaration, namespace string) Result {
 	begin := time.Now()
 	r := Result{Name: k.Name, Why: k.Why, Needs: k.Needs, Outcome: Passed}

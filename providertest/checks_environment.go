@@ -64,7 +64,7 @@ var environment = []Check{
 	},
 }
 
-// hasVariables runs a container with variables and checks its output.
+// hasVariables checks the environment of a container that prints its variables.
 func (c *C) hasVariables(name string, env []corev1.EnvVar, want ...string) {
 	c.needsPrint()
 	pod := c.newPod(name, c.printingProgram(program.Program{Env: true, Stay: c.h.Tick}))
@@ -166,7 +166,7 @@ var files = []Check{
 	},
 }
 
-// handsOver passes a file from an init container to the main container, in an emptyDir.
+// handsOver checks that an emptyDir passes a file from an init container to the main container.
 func (c *C) handsOver(name string, medium corev1.StorageMedium) {
 	pod := c.podWithVolume(name, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}, program.Program{Show: []string{"/data/left"}})
 	init := c.newContainer(pod, "init", program.Program{Write: []string{"/data/left"}})

@@ -26,7 +26,7 @@ var failures = []Check{
 			c.errorsSayOnce(pod)
 			other := pod.DeepCopy()
 			other.UID = c.newPod("other", stayingProgram()).UID
-			c.objects.add(other) // a backend may have both
+			c.objects.add(other) // a backend may keep both
 			c.saysOnce("create", other, c.tryCreate(c.ctx, other))
 			if c.backend.Outage == nil {
 				return
@@ -34,7 +34,7 @@ var failures = []Check{
 			c.backend.Outage(true)
 			c.addCleanup(func() { c.backend.Outage(false) })
 			fresh := c.newPod("fresh", stayingProgram())
-			c.objects.add(fresh) // the pod may be made nevertheless
+			c.objects.add(fresh) // the pod may be created nevertheless
 			c.saysOnce("create", fresh, c.tryCreate(c.ctx, fresh))
 			c.saysOnce("update", pod, c.updateLabel(pod))
 			c.saysOnce("delete", pod, c.tryDelete(pod, 0))
@@ -102,14 +102,14 @@ var failures = []Check{
 	},
 }
 
-// refusedWell makes a request about a running container.
+// refusedWell checks the error of an unsupported request about a running container.
 func (c *C) refusedWell(what string, request func(ctx context.Context) error) {
 	if err := c.awaitAnswer(what, request); err != nil && !errdefs.IsInvalidInput(err) {
 		c.Errorf("%s of a container that runs is refused with %v, want an error of the kind invalid-input", what, err)
 	}
 }
 
-// awaitAnswer returns how a request ends. After a tick, a request is given up, and counts as good.
+// awaitAnswer returns the error of a request. A request that lasts longer than a tick is abandoned, and counts as supported.
 func (c *C) awaitAnswer(what string, request func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
@@ -137,8 +137,7 @@ func (c *C) updateLabel(pod *corev1.Pod) error {
 	return c.openProvider().provider.UpdatePod(c.ctx, changed)
 }
 
-// errorsSayOnce provokes errors about absent pods: an unknown pod, and a pod with only the name of an existing
-// one.
+// errorsSayOnce checks errors about absent pods: an unknown pod, and a pod that has only the name of an existing one.
 func (c *C) errorsSayOnce(pod *corev1.Pod) {
 	for _, absent := range []*corev1.Pod{c.newPod("absent", stayingProgram()), c.newPod(pod.Name, stayingProgram())} {
 		c.saysOnce("update", absent, c.updateLabel(absent))
@@ -146,7 +145,7 @@ func (c *C) errorsSayOnce(pod *corev1.Pod) {
 	}
 }
 
-// saysOnce checks that an error does not repeat the node's words before it.
+// saysOnce checks that an error does not repeat the prefix that the node adds.
 func (c *C) saysOnce(verb string, pod *corev1.Pod, err error) {
 	if err == nil || errors.Is(err, c.ctx.Err()) && c.ctx.Err() != nil {
 		return

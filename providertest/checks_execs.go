@@ -52,7 +52,7 @@ func (c *C) runExec(pod *corev1.Pod, container string, p program.Program) string
 	return out
 }
 
-// inPod runs a pod to execute something in.
+// inPod runs a pod for execs.
 func (c *C) inPod(name string) *corev1.Pod {
 	if _, ok := c.openProvider().provider.(execer); !ok {
 		c.Skipf("the provider has no RunInContainer")
@@ -109,7 +109,7 @@ var execs = []Check{
 			caller.sizes <- api.TermSize{Height: 50, Width: 132}
 			c.untilShown(caller, "size 50 132", ended)
 			close(caller.sizes)
-			if _, err := typed.Write([]byte{4}); err != nil { // the key for the end of the input
+			if _, err := typed.Write([]byte{4}); err != nil { // Ctrl-D
 				c.Logf("type: %v", err)
 			}
 			typed.Close()

@@ -40,7 +40,7 @@ var identity = []Check{
 			if err != nil && !errdefs.IsNotFound(err) {
 				c.Logf("DeletePod of a pod that is not there: %v", err)
 			}
-			later := c.newPod("later", stayingProgram()) // its whole life is time enough for a wrong stop to show
+			later := c.newPod("later", stayingProgram()) // it lives long enough for a wrong stop to be noticed
 			c.startPod(later)
 			c.removePod(later, 0)
 			p := c.currentPod(c.ctx, next)
@@ -114,7 +114,7 @@ var identity = []Check{
 				c.Errorf("after a restart the deleted pod is back: %s, %d instances run", describePod(p), n)
 			}
 			if p != nil {
-				c.removePod(made, 0) // the node finds and deletes the remains
+				c.removePod(made, 0) // the node finds and deletes such leftovers
 			}
 		},
 	},

@@ -62,9 +62,8 @@ var leftoverChecks = []Check{{
 	},
 }}
 
-// runLives runs n pods through their lives: some run until they are deleted, and some end by themselves before. They
-// take variables and files from other objects, as pods of users do. With restart, the daemon restarts while they
-// run.
+// runLives runs n pods through their lives: some run until they are deleted, and some end by themselves before. They use variables and
+// files from other objects, as pods of users do. With restart, the daemon restarts while they run.
 func (c *C) runLives(round string, n int, restart bool) {
 	var pods []*corev1.Pod
 	ends := func(i int) bool { return i%3 == 1 && !c.restarts }
@@ -98,14 +97,14 @@ func (c *C) runLives(round string, n int, restart bool) {
 	for _, pod := range pods {
 		c.removePod(pod, 1)
 	}
-	for _, pod := range pods { // its end was reported; a repeated call may be answered
+	for _, pod := range pods { // its end was reported; the repeated call may succeed or fail
 		if err := c.tryDelete(pod, 0); err != nil {
 			c.Logf("DeletePod of %s, which is gone: %v", pod.Name, err)
 		}
 	}
 }
 
-// createAgain calls CreatePod until it succeeds, a few times.
+// createAgain calls CreatePod until it succeeds, at most a few times.
 func (c *C) createAgain(pod *corev1.Pod) (err error) {
 	for range 4 {
 		if err = c.tryCreate(c.ctx, pod); err == nil {
@@ -138,7 +137,7 @@ func (c *C) podWithObjects(name string, i int, p program.Program) *corev1.Pod {
 	return pod
 }
 
-// describeMore describes the new things at the backend, beyond the things kept by a rule; "" is nothing.
+// describeMore describes the new things at the backend, except those that a rule allows; "" if there are none.
 func (c *C) describeMore(before, after map[string][]string) string {
 	var said []error
 	for _, kind := range slices.Sorted(maps.Keys(after)) {

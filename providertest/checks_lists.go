@@ -98,7 +98,7 @@ var lists = []Check{
 			var made *corev1.Pod
 			c.inOutage("fail", c.backend.Outage, func(pod *corev1.Pod) {
 				made = pod
-				_, _ = c.openProvider().provider.GetPods(c.ctx) // another check judges the answer
+				_, _ = c.openProvider().provider.GetPods(c.ctx) // another check judges the result
 			})
 			c.untilPod(made, "to run on", isRunning)
 			c.onlyOne(made)
@@ -226,7 +226,7 @@ var lists = []Check{
 	},
 }
 
-// createFails creates a pod at an unhealthy backend.
+// createFails checks that CreatePod fails at an unhealthy backend.
 func (c *C) createFails() {
 	pod := c.newPod("unwell", program.Program{Stay: program.Forever})
 	c.objects.add(pod)

@@ -73,7 +73,7 @@ var probes = []Check{
 			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 			pod.Spec.Containers[0].LivenessProbe = c.execProbe("/tmp/alive")
 			c.createPod(pod)
-			c.untilPod(pod, "to end, as its liveness probe fails", isTerminal) // the program gets a signal, and decides its exit code
+			c.untilPod(pod, "to end, as its liveness probe fails", isTerminal) // the program gets a signal, and chooses its exit code
 		},
 	},
 	{

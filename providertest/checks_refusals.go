@@ -89,7 +89,7 @@ var refusals = []Check{
 			if len(declared.Unenforced(pod)) == 0 {
 				c.Skipf("the provider accepts nothing that it does not have")
 			}
-			declared.LeaveOut(pod) // like the node
+			declared.LeaveOut(pod) // as the node does
 			c.startPod(pod)
 		},
 	},
@@ -126,8 +126,8 @@ var refusals = []Check{
 	},
 }
 
-// refusing is the provider as the node sees it: its declaration. It keeps nothing, so that the controller of
-// this check cannot affect other pods at the backend.
+// refusing is a provider with only the declaration of the real one. It has no pods, so that the controller of this check cannot affect
+// other pods at the backend.
 type refusing struct {
 	declared capability.Declaration
 	mu       sync.Mutex
@@ -213,7 +213,7 @@ func emptyInformer[T runtime.Object](list runtime.Object) cache.SharedIndexInfor
 // listsFirst is a source that cannot stream its list.
 type listsFirst struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported reports this to the reflector.
+// IsWatchListSemanticsUnSupported tells the reflector to list first.
 func (listsFirst) IsWatchListSemanticsUnSupported() bool { return true }
 
 type configMaps struct{ i cache.SharedIndexInformer }

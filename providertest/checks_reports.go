@@ -141,7 +141,7 @@ var reports = []Check{
 					return
 				}
 				done := make(chan struct{})
-				go func() { // a provider that holds a lock does not answer
+				go func() { // a provider that holds a lock does not return
 					defer close(done)
 					_, _ = s.provider.GetPod(c.ctx, p.Namespace, p.Name)
 				}()
@@ -318,7 +318,7 @@ var resources = []Check{
 			}
 			before := lives("warm-", c.h.Many)
 			lives("then-", c.h.Many)
-			// Goroutines get a moment to end. Each look collects garbage, so there are few looks.
+			// Goroutines need a moment to end. Each check runs the garbage collector, so there are few checks.
 			c.untilEvery(max(c.h.Every, c.h.Patience/100), "the memory of the pods to be given up", func() (bool, string) {
 				grown := int64(heapInUse()) - int64(before)
 				return grown <= 64<<10*int64(c.h.Many), fmt.Sprintf("after %d pods that are gone the heap has %d bytes more, want less than 64 KiB a pod", c.h.Many, grown)
@@ -327,6 +327,6 @@ var resources = []Check{
 	},
 }
 
-// mostIdle returns how many goroutines may be left of n pods or providers. A leak leaves one goroutine for each.
-// A client and a server in this process keep some connections for the next request, with three goroutines each.
+// mostIdle returns the allowed number of goroutines after n pods or providers. A leak would leave at least n. A client and a server in this
+// process keep some connections for the next request, with three goroutines each.
 func mostIdle(n int) int { return n * 3 / 4 }

@@ -86,8 +86,7 @@ func (c *C) podWithCommand(name, command string) *corev1.Pod {
 // cannotStart makes a pod with a container that cannot start, and checks the pod's end.
 func (c *C) cannotStart(pod *corev1.Pod, names string) { c.endedAtStart(c.runToEnd(pod), names) }
 
-// endedAtStart checks the end of a container that could not start. A service with its own reasons must at least
-// report a failure.
+// endedAtStart checks the end of a container that could not start. If the service has its own reasons, it must at least report a failure.
 func (c *C) endedAtStart(p *corev1.Pod, names string) {
 	end := c.endOf(p, "main")
 	switch {

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// inProcess returns the harness of the provider whose containers are goroutines. wrap breaks the provider; its
-// context ends with the backend.
+// inProcess returns the harness of the provider whose containers are goroutines. wrap adds defects to the provider; its context ends with
+// the backend.
 func inProcess(wrap func(ctx context.Context, p *inprocess.Provider) node.PodLifecycleHandler) providertest.Harness {
 	return providertest.Harness{
 		Backend: func(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {

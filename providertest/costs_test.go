@@ -76,7 +76,7 @@ func measure(t *testing.T, many int) map[string][3]int {
 	return measured
 }
 
-// TestCosts checks the table of costs. From this table, a program announces the costs of a run before the run.
+// TestCosts checks the table of costs. A program uses this table to announce the costs of a run before the run.
 func TestCosts(t *testing.T) {
 	ten, twenty := measure(t, 10), measure(t, 20)
 	costs := map[string][4]int{}

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// calls replaces some methods of the provider. Methods whose function is nil do not change.
+// calls replaces some methods of the provider. Methods whose function is nil are unchanged.
 type calls struct {
 	*inprocess.Provider
 	create func(context.Context, *corev1.Pod) error
@@ -85,7 +85,7 @@ func (c *calls) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
 	c.Provider.NotifyPods(ctx, notify)
 }
 
-// breaks returns a wrapper that lets change replace methods of the provider.
+// breaks returns a wrapper in which change replaces methods of the provider.
 func breaks(change func(c *calls)) func(context.Context, *inprocess.Provider) node.PodLifecycleHandler {
 	return func(_ context.Context, p *inprocess.Provider) node.PodLifecycleHandler {
 		c := &calls{Provider: p}
@@ -271,7 +271,7 @@ func callDefects() []defect {
 	}
 }
 
-// forgetting is a provider that no longer returns a running pod after a request to stop it.
+// forgetting makes the provider no longer return a running pod after a stop request.
 func forgetting(c *calls) {
 	var asked uids
 	hidden := func(pod *corev1.Pod) bool {

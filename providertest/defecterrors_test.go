@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// without lacks some requests, and refuses them with errors of a wrong kind.
+// without is a provider that lacks some requests, and returns errors of a wrong kind for them.
 type without struct {
 	*inprocess.Provider
 	attach, forward error

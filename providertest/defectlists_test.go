@@ -185,7 +185,7 @@ func (s strict) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return s.declares.CreatePod(ctx, pod)
 }
 
-// sharing returns the pods of its cache without a copy, and writes to them later.
+// sharing makes the provider return pods from its cache without a copy, and write to them later.
 func sharing(c *calls) {
 	var mu sync.Mutex
 	cache := map[types.UID]*corev1.Pod{}
@@ -212,7 +212,7 @@ func sharing(c *calls) {
 	}
 }
 
-// inventing reports success for a pod that vanished.
+// inventing makes the provider report success for a pod that vanished.
 func inventing(c *calls) {
 	var mu sync.Mutex
 	var removed uids

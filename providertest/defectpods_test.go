@@ -134,7 +134,7 @@ func podDefects() []defect {
 	}
 }
 
-// offering offers other resources than its pods may request.
+// offering is a provider whose node offers resources that its pods may not request.
 type offering struct {
 	*inprocess.Provider
 	change func(corev1.ResourceList)
@@ -145,8 +145,7 @@ func (o offering) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	o.change(n.Status.Allocatable)
 }
 
-// TestCapacityIsWhatANodeOffers: a provider that sets the capacity alone is right, because the API server makes
-// all of it allocatable.
+// TestCapacityIsWhatANodeOffers: a provider may set only the capacity, because the API server makes all of it allocatable.
 func TestCapacityIsWhatANodeOffers(t *testing.T) {
 	r := verify(t, inProcess(func(_ context.Context, p *inprocess.Provider) node.PodLifecycleHandler { return capacityOnly{p} }))
 	if failed := r.Failed(); len(failed) > 0 {

@@ -17,9 +17,9 @@ import (
 // defect is a mistake that providers made, and the check that finds it.
 type defect struct {
 	name   string
-	caught string   // the check of its name
-	also   []string // other checks that it can break, some by chance
-	races  bool     // it is a data race
+	caught string   // the check that finds it
+	also   []string // other checks that it may break, some by chance
+	races  bool     // the mistake is a data race
 	wrap   func(ctx context.Context, p *inprocess.Provider) node.PodLifecycleHandler
 }
 
@@ -48,7 +48,7 @@ func TestDefects(t *testing.T) {
 				t.Fatalf("there is no check %s", d.caught)
 			}
 			caught, unexpected := d.judged(t)
-			if !caught || len(unexpected) > 0 { // the order of simultaneous events may decide once, but not twice
+			if !caught || len(unexpected) > 0 { // the order of simultaneous events may matter once, but not twice
 				late, again := d.judged(t)
 				caught = caught || late
 				unexpected = slices.DeleteFunc(unexpected, func(name string) bool { return !slices.Contains(again, name) })
@@ -71,7 +71,7 @@ func (d *defect) judged(t *testing.T) (caught bool, unexpected []string) {
 	r := verify(t, inProcess(d.wrap))
 	failed := r.Failed()
 	for _, name := range failed {
-		feature := strings.HasPrefix(name, "feature ") // fails with its check
+		feature := strings.HasPrefix(name, "feature ") // fails together with its check
 		if name != d.caught && !feature && !slices.Contains(d.also, name) {
 			unexpected = append(unexpected, name)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// logger replaces how logs are read.
+// logger is a provider with another GetContainerLogs.
 type logger struct {
 	*inprocess.Provider
 	read func(ctx context.Context, opts api.ContainerLogOpts, get getLog) (io.ReadCloser, error)
@@ -58,7 +58,7 @@ func (l lasting) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// executor replaces how commands run.
+// executor is a provider with another RunInContainer.
 type executor struct {
 	*inprocess.Provider
 	run func(ctx context.Context, attach api.AttachIO, exec func(context.Context, api.AttachIO) error) error
@@ -103,7 +103,7 @@ func (a altered) Resize() <-chan api.TermSize {
 	return a.AttachIO.Resize()
 }
 
-// forwarder and measurer replace the other requests.
+// forwarder and measurer are providers with other requests replaced.
 type forwarder struct{ *inprocess.Provider }
 
 func (forwarder) PortForward(ctx context.Context, _, _ string, _ int32, _ io.ReadWriteCloser) error {

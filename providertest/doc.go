@@ -9,14 +9,13 @@
 // without a shell, the command providertest/program/contractprogram runs it. Further abilities of a harness,
 // such as to break the backend or to count instances, are in optional fields of Backend.
 //
-// The guarantee: a broken promise is a failure. A check that is impossible here is skipped with its reason,
-// never passed. A declared feature (package capability) without a proof by a check fails the run, unless the
-// harness gives a reason against a proof there. An undeclared feature is requested, and must be refused with the
-// path of its field. The checks themselves are tested: for each of many known mistakes of providers, only the
+// The guarantee: a broken promise is a failure. A check that is impossible here is skipped with its reason, never passed. A declared
+// feature (package capability) that no check proves fails the run, unless the harness gives a reason. An undeclared feature is requested,
+// and must be refused with the path of its field. The checks themselves are tested: for each of many known mistakes of providers, only the
 // check for this mistake fails.
 //
-// A check removes all its objects, also when its context ends. Its result names the remaining pods.
-// RemoveLeftovers removes the pods of a killed run.
+// A check removes all its objects, even if its context ends. Its result names the remaining pods. RemoveLeftovers removes the pods of a
+// killed run.
 //
 // The surprise: checks call the provider as the node does, but there is no node and no API server. They wait for
 // expected changes for as long as Harness.Patience, so a broken provider takes much longer than a healthy one.

@@ -11,14 +11,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// Your own provider has a test like this one. Its pods run in an image with a shell.
+// A test of your own provider looks like this. Its pods run in an image with a shell.
 func ExampleRun() {
 	_ = func(t *testing.T) { // func TestContract(t *testing.T)
 		container, command := providertest.Shell("busybox")
 		providertest.Run(t, providertest.Harness{
 			Container: container, Command: command,
 			Backend: func(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
-				cloud := inprocess.New(ctx) // here: the service, or an emulator of it
+				cloud := inprocess.New(ctx) // in your test: the service, or an emulator of it
 				return &providertest.Backend{
 					Open: func(context.Context) (node.PodLifecycleHandler, error) {
 						return inprocess.Open(cloud, inprocess.Objects{ConfigMaps: env.ConfigMaps, Secrets: env.Secrets}), nil

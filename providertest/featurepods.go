@@ -98,7 +98,7 @@ var asks = map[capability.Feature]func(*corev1.PodSpec){
 	capability.WindowsOptions: security(func(s *corev1.SecurityContext) { s.WindowsOptions = &corev1.WindowsSecurityContextOptions{} }),
 }
 
-// unaskable are the features without a field of new pods, and the reasons.
+// unaskable has the features that no new pod can request, and the reasons.
 var unaskable = map[capability.Feature]string{
 	capability.InPlaceResize: "a change of a pod that runs asks for it",
 	capability.MountOptions:  "the field is in newer versions of the API only",

@@ -19,53 +19,49 @@ import (
 type Harness struct {
 	// Backend makes the backend for one check. It lives until ctx ends, after every provider on it.
 	Backend func(ctx context.Context, env Env) (*Backend, error)
-	// Container fills in the image, the command and all other fields for a container that runs the program. It
-	// may change the pod too, before the pod is created. An error says why the backend cannot run such a
-	// program, and skips the check. See Shell.
+	// Container fills in the image, the command and all other fields for a container that runs the program. It may also change the pod
+	// before the pod is created. If it returns an error because the backend cannot run such a program, the check is skipped. See Shell.
 	Container func(pod *corev1.Pod, c *corev1.Container, p program.Program) error
 	// Command returns the command for the program in a running container, for exec, probes and hooks. Nil: such
 	// checks are skipped.
 	Command func(p program.Program) ([]string, error)
 
-	// OwnLog: containers do not print the output of their program, but a log made by the backend, of at least
-	// five lines in five seconds. Checks of the output of programs are skipped, and checks of logs compare parts
-	// of a log with the whole.
+	// OwnLog means that containers print a log made by the backend, of at least five lines in five seconds, instead of the output of their
+	// program. Checks of the output of programs are skipped, and checks of logs compare parts of a log with the whole.
 	OwnLog bool
-	// OwnStartErrors: the service ends containers that cannot start with its own exit codes and reasons. Else
-	// they are the same as for a kubelet: 128 and StartError.
+	// OwnStartErrors means that the service uses its own exit codes and reasons for containers that cannot start. Otherwise they are a
+	// kubelet's: 128 and StartError.
 	OwnStartErrors bool
 	// Patience is the longest time until a change is visible. Default one minute.
 	Patience time.Duration
-	// Every is the interval at which a check looks for the expected change. Default 10 ms.
+	// Every is the interval at which a check polls for the expected change. Default 10 ms.
 	Every time.Duration
-	// Tick is the unit of the times in programs. It must not be shorter than the time unit of the backend, and
-	// must be longer than the delay of its lists. Many programs run for one or two ticks, and a check that waits
-	// for a running program fails if no list shows it. Default one second.
+	// Tick is the unit of the times in programs. It must not be shorter than the time unit of the backend, and must be longer than the
+	// delay of its lists. Many programs run for one or two ticks, and a check that waits for a running program fails if no list shows it in
+	// time. Default one second.
 	Tick time.Duration
 	// Many is the number of pods in the checks of many pods. Default 20.
 	Many int
 	// Parallel is the number of checks that Run runs at once, except for checks that must be alone. Default 1.
 	Parallel int
 
-	// Unproven are declared features without a possible proof by this harness, and the reasons. If such a
-	// feature is proven after all, the run fails. A check that needs the feature and fails still fails the run:
-	// name that check in Except too.
+	// Unproven has the declared features that this harness cannot prove, and the reasons. If such a feature is proven nevertheless, the run
+	// fails. A check that needs the feature and fails still fails the run: name that check in Except too.
 	Unproven map[capability.Feature]string
 	// AllowUnproven makes unproven declared features count as skipped, for example if a backend cannot be
 	// broken. A failed check of a feature still fails the run.
 	AllowUnproven bool
-	// Except are the checks to leave out, by name, and the reasons. They count as skipped. No declaration covers
-	// the requests of a service, or that it keeps an instance in its lists after a delete. Until such checks are
-	// here, checks such as attach/output, stats/summary and deletion/told fail.
+	// Except has the names of checks to skip, and the reasons. No declaration covers the requests of a service, or that it keeps an
+	// instance in its lists after a delete. Until such checks are here, checks such as attach/output, stats/summary and deletion/told fail.
 	Except map[string]string
-	// Extra are more checks.
+	// Extra has additional checks.
 	Extra []Check
 	// Only matches the names of the checks to run. Nil: all of them.
 	Only *regexp.Regexp
 
 	// Each is called after every check of Verify. Nil: no call.
 	Each func(Result)
-	// Subject is the subject of the results, if they are to be kept.
+	// Subject is the subject of the results, if they are stored.
 	Subject Subject
 }
 
@@ -88,12 +84,11 @@ type Backend struct {
 	// Close removes leftovers at the backend, after the last provider on it has ended.
 	Close func() error
 
-	// Instances returns the number of running instances of the pod, independent of the provider's knowledge.
+	// Instances returns the number of running instances of the pod, independently of the provider.
 	Instances func(pod *corev1.Pod) (int, error)
 	// Kill ends the main process of a container, like a crash with SIGKILL.
 	Kill func(pod *corev1.Pod, container string) error
-	// Lose makes the instance of a pod vanish, as if the backend or another client had removed it; it is unknown
-	// how it ended.
+	// Lose makes the instance of a pod vanish without a known end, as if the backend or another client had removed it.
 	Lose func(pod *corev1.Pod) error
 	// Outage makes every request to the backend fail, until it is called with false.
 	Outage func(on bool)
@@ -105,9 +100,9 @@ type Backend struct {
 	// LoseAnswer makes the next start of a pod succeed at the backend, but loses the answer.
 	LoseAnswer func()
 
-	// Left returns the names of this provider's things at the backend, by kind: instances, definitions, secrets,
-	// files, folders, volumes, streams of logs, network interfaces, and everything else with a cost of money,
-	// disk or a quota. It includes things that Instances does not count.
+	// Left returns the names of everything that this provider has at the backend, by kind: instances, definitions, secrets, files, folders,
+	// volumes, log streams, network interfaces, and everything else that costs money, disk space or quota. It includes things that
+	// Instances does not count.
 	Left func() (map[string][]string, error)
 	// Kept names the kinds of things that may outlive their pods, each with a rule and a bound.
 	Kept map[string]Kept
@@ -115,8 +110,7 @@ type Backend struct {
 
 // Kept describes the things of one kind kept by a provider after its pods are gone.
 type Kept struct {
-	// Most is the greatest allowed number of new things of the kind after Harness.Many lives of pods. It is more
-	// than 0.
+	// Most is the maximum number of new things of the kind after Harness.Many pods. It is more than 0.
 	Most int
 	// Rule is the reason why they are kept, and their bound: a number, a time, or a setting of the backend.
 	Rule string
