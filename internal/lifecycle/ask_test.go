@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestWhatIsAskedFirst: each question is a step of its own, and is asked only where the answer matters.
+// TestWhatIsAskedFirst holds that each question is a separate step, and is asked only if the answer matters.
 func TestWhatIsAskedFirst(t *testing.T) {
 	running, failed := pod("a", inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed))
 	lost := accepted(running)
@@ -66,8 +66,8 @@ func TestWhatIsAskedFirst(t *testing.T) {
 	}
 }
 
-// TestALookPrecedesTheStopOfAPodThatMayNotRun: the first stop asks nothing only of a pod that a list had and that is reported as running. It acts on the
-// UID, so other pods of the name are no reason to look.
+// TestALookPrecedesTheStopOfAPodThatMayNotRun holds that only a pod that a list contained and that is reported as running is stopped
+// without a lookup. The stop acts on the UID, so other pods of the name need no lookup.
 func TestALookPrecedesTheStopOfAPodThatMayNotRun(t *testing.T) {
 	known := func() *Facts {
 		f := given{API: pod("a", deleting(1)), Sent: accepted(pod("a"))}.facts()
@@ -94,7 +94,7 @@ func TestALookPrecedesTheStopOfAPodThatMayNotRun(t *testing.T) {
 	}
 }
 
-// TestWhatIsAcceptedIsAtRest: the relist notices when the backend loses it.
+// TestWhatIsAcceptedIsAtRest holds that an accepted pod needs no step: if the backend loses the pod, the relist detects it.
 func TestWhatIsAcceptedIsAtRest(t *testing.T) {
 	known := func() *Facts {
 		f := given{API: pod("a"), Sent: accepted(pod("a"))}.facts()
@@ -123,7 +123,7 @@ func TestWhatIsAcceptedIsAtRest(t *testing.T) {
 	}
 }
 
-// TestStopWithoutAnAnswer: of a backend that does not say what it has, the pod is asked to stop as the one that is deleted.
+// TestStopWithoutAnAnswer holds that a deleted pod is stopped even if the backend does not answer what it has.
 func TestStopWithoutAnAnswer(t *testing.T) {
 	api := pod("a", deleting(10), inPhase(corev1.PodFailed))
 	f := given{API: api, Sent: asked(accepted(pod("a")), 41*time.Second, 10, true)}.facts()
@@ -136,7 +136,7 @@ func TestStopWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// TestStopBehindAnother is looked at as soon as it would be without that one.
+// TestStopBehindAnother holds that another pod of the name does not delay the checks of a stop.
 func TestStopBehindAnother(t *testing.T) {
 	running, own := pod("a", inPhase(corev1.PodRunning)), pod("b", inPhase(corev1.PodRunning))
 	f := given{API: pod("b", deleting(10)), Sent: asked(accepted(own), time.Second, 10, true), Backend: running}.facts()
@@ -146,7 +146,7 @@ func TestStopBehindAnother(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftButTheObject: a pod that has stopped is looked for no more only where nothing else can be under its name.
+// TestNothingIsLeftButTheObject holds that a stopped pod is no longer looked up only if no other pod can have the name.
 func TestNothingIsLeftButTheObject(t *testing.T) {
 	known := func() *Facts {
 		f := given{API: pod("a", deleting(1)), Sent: Sent{UID: "a"}, Finished: true}.facts()
@@ -177,7 +177,7 @@ func TestNothingIsLeftButTheObject(t *testing.T) {
 	}
 }
 
-// TestWhatHasEndedIsAtRest until it is deleted, or there is a reason to look.
+// TestWhatHasEndedIsAtRest holds that an ended pod needs no step until it is deleted or suspect.
 func TestWhatHasEndedIsAtRest(t *testing.T) {
 	known := func() *Facts {
 		f := given{API: pod("a", inPhase(corev1.PodFailed)), Sent: Sent{UID: "a"}}.facts()

@@ -12,12 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// said is a condition with what these tests are about.
+// said returns a condition with the fields that these tests compare.
 func said(t corev1.PodConditionType, status corev1.ConditionStatus, reason string) corev1.PodCondition {
 	return corev1.PodCondition{Type: t, Status: status, Reason: reason}
 }
 
-// TestConditionsFollowTheReport: the provider's word counts, else what its word on the containers or on the pod says.
+// TestConditionsFollowTheReport holds that the provider's condition has precedence, else the condition follows from the reported containers
+// or from the reported condition Ready.
 func TestConditionsFollowTheReport(t *testing.T) {
 	const yes, no = corev1.ConditionTrue, corev1.ConditionFalse
 	waits := func(name string) corev1.ContainerStatus { return container(named(name), waiting) }
@@ -30,7 +31,7 @@ func TestConditionsFollowTheReport(t *testing.T) {
 		containers []corev1.ContainerStatus
 		reported   conditions
 		infeasible string
-		want       map[corev1.PodConditionType]string // beside PodScheduled
+		want       map[corev1.PodConditionType]string // in addition to PodScheduled
 	}{
 		{name: "nothing", want: map[corev1.PodConditionType]string{}},
 		{name: "a condition of its own", reported: conditions{said("own", yes, "")}, want: map[corev1.PodConditionType]string{"own": "True", "Initialized": "True"}},
@@ -90,7 +91,7 @@ func TestConditionsFollowTheReport(t *testing.T) {
 	}
 }
 
-// briefConditions are the conditions of the pod by their type: status, reason and message.
+// briefConditions returns the conditions of the pod by type: status, reason and message.
 func briefConditions(pod *corev1.Pod) map[corev1.PodConditionType]string {
 	brief := map[corev1.PodConditionType]string{}
 	for _, c := range pod.Status.Conditions {
@@ -106,7 +107,7 @@ func briefConditions(pod *corev1.Pod) map[corev1.PodConditionType]string {
 	return brief
 }
 
-// TestScheduledIsTheSchedulers, but for a pod that none has scheduled.
+// TestScheduledIsTheSchedulers holds that the condition PodScheduled is not changed, unless no scheduler has set it.
 func TestScheduledIsTheSchedulers(t *testing.T) {
 	report := runningStatus()
 	report.Conditions = []corev1.PodCondition{said(corev1.PodScheduled, corev1.ConditionFalse, "Provider")}
@@ -122,7 +123,7 @@ func TestScheduledIsTheSchedulers(t *testing.T) {
 	}
 }
 
-// TestInitContainersThatAreDone: one that must end has exited with 0, a sidecar has started.
+// TestInitContainersThatAreDone holds that an init container is done after exit code 0, and a sidecar when it has started.
 func TestInitContainersThatAreDone(t *testing.T) {
 	always, never := corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever
 	started := func(s bool) func(*corev1.ContainerStatus) {
@@ -159,7 +160,7 @@ func TestInitContainersThatAreDone(t *testing.T) {
 	}
 }
 
-// TestTransitionTimeChangesWithTheStatus only, and so does the time of the probe.
+// TestTransitionTimeChangesWithTheStatus holds that the transition time changes only with the status.
 func TestTransitionTimeChangesWithTheStatus(t *testing.T) {
 	at := func(minutes int) metav1.Time { return metav1.Time{Time: now.Add(time.Duration(minutes) * time.Minute)} }
 	probed := func(status corev1.ConditionStatus, probe metav1.Time) corev1.PodCondition {
@@ -186,7 +187,7 @@ func TestTransitionTimeChangesWithTheStatus(t *testing.T) {
 	}
 }
 
-// TestGateThatClosesReadyIsTheTransition, not the provider's last one.
+// TestGateThatClosesReadyIsTheTransition holds that Ready gets the transition time of the readiness gate, not of the provider's condition.
 func TestGateThatClosesReadyIsTheTransition(t *testing.T) {
 	report := runningStatus()
 	report.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: now.Add(-time.Hour)}}}

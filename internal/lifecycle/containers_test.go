@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// container is the status of the container c, which runs.
+// container returns the status of the running container c.
 func container(changes ...func(*corev1.ContainerStatus)) corev1.ContainerStatus {
 	c := runningStatus().ContainerStatuses[0]
 	for _, change := range changes {
@@ -26,12 +26,12 @@ func exited(code int32) func(*corev1.ContainerStatus) {
 	}
 }
 
-// waiting is a container that waits and has never run.
+// waiting makes a container wait that has never run.
 func waiting(c *corev1.ContainerStatus) {
 	*c = corev1.ContainerStatus{Name: c.Name, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}}
 }
 
-// backingOff is a container that waits for its next run.
+// backingOff makes a container wait for its next run.
 func backingOff(code int32) func(*corev1.ContainerStatus) {
 	return func(c *corev1.ContainerStatus) {
 		waiting(c)
@@ -47,7 +47,7 @@ func named(name string) func(*corev1.ContainerStatus) {
 	return func(c *corev1.ContainerStatus) { c.Name = name }
 }
 
-// brief is what of a container's state these tests are about.
+// brief returns the parts of a container status that these tests compare.
 func brief(c *corev1.ContainerStatus) string {
 	switch {
 	case c.State.Running != nil:
@@ -62,8 +62,8 @@ func brief(c *corev1.ContainerStatus) string {
 	return "exited"
 }
 
-// TestEndOfAPodInventsNoExitCode: the phase is the provider's word and counts at once; how a container
-// ended is what the provider says, and nothing until it does.
+// TestEndOfAPodInventsNoExitCode holds that the provider's phase counts at once, and that a container has no exit code until the provider
+// reports one.
 func TestEndOfAPodInventsNoExitCode(t *testing.T) {
 	ran := pod("a", inPhase(corev1.PodRunning), func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{container()} })
 	declared := pod("a", inPhase(corev1.PodFailed), func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{container()} })
@@ -108,7 +108,7 @@ func TestEndOfAPodInventsNoExitCode(t *testing.T) {
 	}
 }
 
-// TestUnknownEndStaysOne: whatever is said of the container, but how it ended.
+// TestUnknownEndStaysOne holds that a container with an unknown end keeps this state until its end is reported.
 func TestUnknownEndStaysOne(t *testing.T) {
 	report := &corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: []corev1.ContainerStatus{container(anonymous)}}
 	_, after := publish(t, View{API: pod("a"), Report: report, Attempted: true})
@@ -121,7 +121,7 @@ func TestUnknownEndStaysOne(t *testing.T) {
 	}
 }
 
-// TestSidecarWithUnknownEndHadStarted: the pod was initialized, and its end does not take that back.
+// TestSidecarWithUnknownEndHadStarted: the pod was initialized, and remains so after its end.
 func TestSidecarWithUnknownEndHadStarted(t *testing.T) {
 	always, started := corev1.ContainerRestartPolicyAlways, true
 	api := pod("a", func(p *corev1.Pod) {
@@ -138,7 +138,7 @@ func TestSidecarWithUnknownEndHadStarted(t *testing.T) {
 	}
 }
 
-// TestContainersWhilePodRuns: what counts of the status before.
+// TestContainersWhilePodRuns checks what is kept from the earlier status.
 func TestContainersWhilePodRuns(t *testing.T) {
 	restarted := func(times int32) func(*corev1.ContainerStatus) {
 		return func(c *corev1.ContainerStatus) { c.RestartCount = times }
@@ -189,9 +189,9 @@ func TestContainersWhilePodRuns(t *testing.T) {
 	}
 }
 
-// TestPublishedB1ReplacedContainerRunsAgain: a backend replaces a container that its policy does not restart, and tells of the end of the first
-// instance (tektoncd/pipeline: cmd/nop/README.md changes images of sidecars). The API server refuses a container that has ended and runs again, but takes one of which
-// it has no status.
+// TestPublishedB1ReplacedContainerRunsAgain: a backend replaces a container that its policy does not restart, and reports the end of the
+// first instance (tektoncd/pipeline: cmd/nop/README.md changes images of sidecars). The API server refuses the status of an ended container
+// that runs again, but accepts a running container without an earlier status.
 func TestPublishedB1ReplacedContainerRunsAgain(t *testing.T) {
 	end := func(c *corev1.ContainerStatus) {
 		exited(0)(c)
@@ -243,7 +243,7 @@ func TestPublishedB1ReplacedContainerRunsAgain(t *testing.T) {
 	}
 }
 
-// TestEphemeralContainersNeverRestart, whatever the policy of the pod.
+// TestEphemeralContainersNeverRestart holds this for every restart policy of the pod.
 func TestEphemeralContainersNeverRestart(t *testing.T) {
 	_, after := publish(t, View{API: pod("a"), Report: &corev1.PodStatus{Phase: corev1.PodRunning, EphemeralContainerStatuses: []corev1.ContainerStatus{container()}}})
 	for _, said := range []struct {
@@ -261,7 +261,7 @@ func TestEphemeralContainersNeverRestart(t *testing.T) {
 	}
 }
 
-// TestContainersThatCannotBeAdded are shown as such, until the backend shows them.
+// TestContainersThatCannotBeAdded holds that such containers have a status that says so, until the backend reports them.
 func TestContainersThatCannotBeAdded(t *testing.T) {
 	api := pod("a", inPhase(corev1.PodRunning), func(p *corev1.Pod) {
 		p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "shell"}}}

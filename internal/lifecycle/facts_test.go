@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestStepsThatAsk only complete the facts: another decision follows in the same pass.
+// TestStepsThatAsk holds that these steps only complete the facts: another decision follows in the same pass.
 func TestStepsThatAsk(t *testing.T) {
 	asking := []Step{Look, ReadLive, Fail, Recreate}
 	for s := Rest; s <= DeleteOrphan; s++ {
@@ -20,7 +20,7 @@ func TestStepsThatAsk(t *testing.T) {
 	}
 }
 
-// TestPackageDocNamesEveryStep: the table of the states of a pod is whole only with all that can follow from them.
+// TestPackageDocNamesEveryStep holds that the table of pod states in the package documentation names every step.
 func TestPackageDocNamesEveryStep(t *testing.T) {
 	read := func(name string) string {
 		b, err := os.ReadFile(name)

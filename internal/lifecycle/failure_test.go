@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestDeadlineIsLookedAt: whatever is decided meanwhile, the pod is looked at again when its active time is over.
+// TestDeadlineIsLookedAt holds that every decision is repeated at the active deadline of the pod.
 func TestDeadlineIsLookedAt(t *testing.T) {
 	running := pod("a", inPhase(corev1.PodRunning))
 	missing := accepted(running)
@@ -44,7 +44,7 @@ func TestDeadlineIsLookedAt(t *testing.T) {
 	}
 }
 
-// TestTheNodeFailsPods: what a kubelet would say, and when.
+// TestTheNodeFailsPods checks the failures of the node: their reason, message and time.
 func TestTheNodeFailsPods(t *testing.T) {
 	windows := func(phase corev1.PodPhase) *corev1.Pod {
 		return pod("a", inPhase(phase), func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} })
@@ -56,7 +56,7 @@ func TestTheNodeFailsPods(t *testing.T) {
 		name   string
 		facts  given
 		change func(*Limits)
-		want   string // ""; no failure
+		want   string // "": no failure
 		normal bool
 	}{
 		{"drained before its start", given{API: pod("a")}, func(l *Limits) { l.Draining = true }, reasonRefused, false},

@@ -88,7 +88,8 @@ func TestWantedPodAmongOthers(t *testing.T) {
 	}
 }
 
-// TestDoubtfulAbsence checks that a backend which shows another pod by the name may have the wanted one beside it: a list alone is no evidence.
+// TestDoubtfulAbsence holds that a list alone is no evidence if the backend returns another pod for the name, because it may also have the
+// wanted pod.
 func TestDoubtfulAbsence(t *testing.T) {
 	failed := pod("a", inPhase(corev1.PodFailed))
 	for name, tt := range map[string]struct {

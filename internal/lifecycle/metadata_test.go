@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestBackendIsToldWhatItDoesNotKnow, and nothing else: neither what it was given, nor what the provider itself wrote.
+// TestBackendIsToldWhatItDoesNotKnow holds that only changes are sent: neither values that the backend received, nor values that the
+// provider itself wrote.
 func TestBackendIsToldWhatItDoesNotKnow(t *testing.T) {
 	type entries = map[string]string
 	set, other := "set", "other"
@@ -62,7 +63,7 @@ func TestBackendIsToldWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// TestUpdateThatFailedIsSentAgain: whatever the backend seems to know.
+// TestUpdateThatFailedIsSentAgain holds this regardless of the backend's known state.
 func TestUpdateThatFailedIsSentAgain(t *testing.T) {
 	sent := accepted(pod("a"))
 	sent.Updating = true
@@ -103,7 +104,7 @@ func TestMetadataDiffIsWhatTheProviderChanged(t *testing.T) {
 	}
 }
 
-// TestChangedIsACopy: the map may be that of a pod that others read.
+// TestChangedIsACopy holds that Changed does not modify the map, which other goroutines may read.
 func TestChangedIsACopy(t *testing.T) {
 	before, set := map[string]string{"kept": "1", "changed": "1", "removed": "1"}, "2"
 	m := maps.Clone(before)

@@ -4,7 +4,7 @@ package lifecycle
 
 import "testing"
 
-// TestNewFieldsAreCompared: what a newer API has is compared as well, and what is known is left to others.
+// TestNewFieldsAreCompared holds that fields of a newer API are compared, and known fields are not compared twice.
 func TestNewFieldsAreCompared(t *testing.T) {
 	type newer struct {
 		Known, Other string

@@ -43,7 +43,7 @@ func withLabel(k, v string) podOpt {
 	return func(p *corev1.Pod) { p.Labels = map[string]string{k: v} }
 }
 
-// accepted is what is remembered of a pod that the backend took a minute ago.
+// accepted returns the record of a pod that the backend accepted a minute ago.
 func accepted(p *corev1.Pod) Sent {
 	return Sent{UID: p.UID, SpecVersion: SpecVersion(p), Attempted: true, Accepted: true, AcceptedAt: now.Add(-time.Minute)}
 }
@@ -60,7 +60,7 @@ func TestNext(t *testing.T) {
 	missingFor := func(s Sent, ago time.Duration) Sent { s.MissingSince = now.Add(-ago); return s }
 	givenFor := func(s Sent, ago time.Duration) Sent { s.AcceptedAt = now.Add(-ago); return s }
 	missing := func(ago time.Duration) Sent { return missingFor(accepted(running), ago) }
-	unknown := func(ago time.Duration) Sent { // the answer to DeletePod was that there is no such pod
+	unknown := func(ago time.Duration) Sent { // DeletePod returned not-found
 		s := asked(accepted(running), ago, 10, false)
 		s.StopMissing = true
 		return s
@@ -224,10 +224,10 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// untake makes a step one that is still to be taken.
+// untake removes a step from the taken steps.
 func (f *Facts) untake(step Step) { f.Taken &^= 1 << step }
 
-// given is what a case is about. All that could be asked was asked.
+// given has the inputs of a case. All questions count as asked.
 type given struct {
 	API, Backend               *corev1.Pod
 	Sent                       Sent
@@ -242,7 +242,7 @@ type given struct {
 	Earlier                    bool
 	Began                      time.Time
 	Visible                    time.Duration // zero: 30 s
-	Unread                     bool          // nobody read the API server
+	Unread                     bool          // no live read was made
 }
 
 func (k given) facts() Facts {

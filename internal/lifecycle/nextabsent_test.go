@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// started is a pod that the status shows as started, in whatever phase.
+// started makes the status show a started pod, in any phase.
 func started(p *corev1.Pod) { p.Status.StartTime = &metav1.Time{Time: now} }
 
 func TestHasRun(t *testing.T) {
@@ -31,7 +31,7 @@ func TestHasRun(t *testing.T) {
 	}
 }
 
-// TestWhoIsMissing: a pod counts among the missing when the backend should have it, or did not know it when it was to stop.
+// TestWhoIsMissing holds that a pod counts as missing if the backend should have it, or did not find it for the stop.
 func TestWhoIsMissing(t *testing.T) {
 	running := pod("a", inPhase(corev1.PodRunning))
 	stopping := asked(accepted(running), time.Second, 1, true)
@@ -91,7 +91,7 @@ func TestYoung(t *testing.T) {
 	}
 }
 
-// TestLostPodEndsByItsPolicy: it is created again, unless it may never run twice.
+// TestLostPodEndsByItsPolicy holds that a lost pod is created again, unless its policy forbids a second run.
 func TestLostPodEndsByItsPolicy(t *testing.T) {
 	never := func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }
 	lost := func(accepted bool) Sent {
@@ -116,7 +116,8 @@ func TestLostPodEndsByItsPolicy(t *testing.T) {
 	}
 }
 
-// TestReportedPodIsNotCreated: what the provider told of since a restart the backend has, although it does not show it.
+// TestReportedPodIsNotCreated holds that a pod is not created if the provider has reported it since a restart, even if the backend does not
+// show it.
 func TestReportedPodIsNotCreated(t *testing.T) {
 	for _, tt := range []struct {
 		name string

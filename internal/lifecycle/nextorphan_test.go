@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestOrphanIsDeletedOnEvidence: it is one for a while, there are not many, and a live read says so.
+// TestOrphanIsDeletedOnEvidence holds the conditions of a deletion: the pod was an orphan for a while, there are not many orphans, and a
+// live read confirms it.
 func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 	running, failed := pod("a", inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed))
 	at := func(ago time.Duration) Other { return Other{UID: "a", Since: now.Add(-ago)} }
@@ -73,7 +74,8 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 	}
 }
 
-// TestShowOther checks the time of an orphan, and that a stop counts which the backend acknowledged while the pod was in the API server.
+// TestShowOther checks the time of an orphan, and that a stop still counts if the backend acknowledged it while the pod was in the API
+// server.
 func TestShowOther(t *testing.T) {
 	running := pod("a", inPhase(corev1.PodRunning))
 	stopped := asked(accepted(running), time.Minute, 1, true)
@@ -100,7 +102,7 @@ func TestShowOther(t *testing.T) {
 	}
 }
 
-// TestDropUnlisted checks that a list proves nothing about pods that were met or asked to stop since its request.
+// TestDropUnlisted checks that a list proves nothing about pods that were first seen or asked to stop after its request.
 func TestDropUnlisted(t *testing.T) {
 	long, since := now.Add(-time.Minute), now.Add(time.Second)
 	for _, tt := range []struct {
@@ -125,7 +127,7 @@ func TestDropUnlisted(t *testing.T) {
 	}
 }
 
-// TestHideUnlisted checks that a list with gaps does not make a pod unknown that was told to stop.
+// TestHideUnlisted checks that a list with gaps does not drop a pod that was asked to stop.
 func TestHideUnlisted(t *testing.T) {
 	long := now.Add(-time.Minute)
 	others := []Other{{UID: "a", Since: long, Asked: long, Pod: pod("a")}, {UID: "b", Since: long, Asked: long, Pod: pod("b")}, {UID: "c", Since: long, Pod: pod("c")},
@@ -140,7 +142,7 @@ func TestHideUnlisted(t *testing.T) {
 	}
 }
 
-// TestHasLeft checks that a pod has left only if it has ended and was told to.
+// TestHasLeft checks that a pod has left only if it has ended after a stop request.
 func TestHasLeft(t *testing.T) {
 	failed := pod("a", inPhase(corev1.PodFailed))
 	for _, tt := range []struct {
@@ -159,7 +161,7 @@ func TestHasLeft(t *testing.T) {
 	}
 }
 
-// TestAnotherPodBesideASettledOneIsAnOrphan: the wanted pod is at rest meanwhile, as it waits for nothing.
+// TestAnotherPodBesideASettledOneIsAnOrphan holds that the wanted pod remains at rest, because it does not wait for the orphan.
 func TestAnotherPodBesideASettledOneIsAnOrphan(t *testing.T) {
 	running, other := pod("a", inPhase(corev1.PodRunning)), pod("b", inPhase(corev1.PodRunning))
 	older := pod("b", inPhase(corev1.PodRunning), func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour)) })
@@ -243,7 +245,7 @@ func TestHasOrphan(t *testing.T) {
 	}
 }
 
-// TestInstances: which of the pods of a name is the wanted one, and which run beside it.
+// TestInstances checks which of the pods of a name is the wanted instance, and which are additional instances.
 func TestInstances(t *testing.T) {
 	withIDs := func(ids ...string) podOpt {
 		return func(p *corev1.Pod) {

@@ -31,7 +31,7 @@ func TestEveryPassEnds(t *testing.T) {
 	})
 }
 
-// answer does with the facts what the sync lane does for a step that asks.
+// answer completes the facts as the sync lane does after a step that asks.
 func answer(t *rapid.T, f *Facts, d Decision) {
 	f.Taken.Add(d.Step)
 	switch d.Step {
@@ -84,7 +84,7 @@ func anyFacts(t *rapid.T) *Facts {
 			Reports: yes("reports"), Retell: yes("retell")},
 		Doubt: Doubt{Suspect: yes("suspect"), LackedAt: at("lacked at"), Listed: yes("listed"), Visible: 30 * time.Second, TakenOver: at("taken over")},
 	}
-	if f.API != nil { // as the sync lane tracks it
+	if f.API != nil { // as the sync lane does when it tracks the pod
 		f.Sent.UID = f.API.UID
 	}
 	if yes("failed") {

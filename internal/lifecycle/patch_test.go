@@ -25,7 +25,7 @@ func TestPatchNamesTheUIDAndOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
-// TestConditionsLoseWhatTheyNoLongerSay: a pod that is ready has no reason any more why it is not.
+// TestConditionsLoseWhatTheyNoLongerSay holds that a patch removes the reason and message of a condition that no longer has them.
 func TestConditionsLoseWhatTheyNoLongerSay(t *testing.T) {
 	said := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "wait", ObservedGeneration: 3}
 	for _, want := range []corev1.PodCondition{
@@ -46,7 +46,7 @@ func TestConditionsLoseWhatTheyNoLongerSay(t *testing.T) {
 	}
 }
 
-// TestPatchNamesWhatAConditionLoses as null, and nothing else: a merge keeps what is not named.
+// TestPatchNamesWhatAConditionLoses holds that the patch sets exactly the removed fields to null, because a merge keeps omitted fields.
 func TestPatchNamesWhatAConditionLoses(t *testing.T) {
 	cond := func(reason, message string, generation int64) corev1.PodCondition {
 		return corev1.PodCondition{Type: "c", Status: corev1.ConditionTrue, Reason: reason, Message: message, ObservedGeneration: generation}
@@ -86,7 +86,7 @@ func TestPatchNamesWhatAConditionLoses(t *testing.T) {
 	}
 }
 
-// TestPatchOfWhatTheProviderChanged in the labels and annotations, with or without the status.
+// TestPatchOfWhatTheProviderChanged checks patches with the provider's changes of labels and annotations, with and without a status.
 func TestPatchOfWhatTheProviderChanged(t *testing.T) {
 	api, set := pod("a", inPhase(corev1.PodRunning)), "v"
 	entries := map[string]*string{"k": &set, "gone": nil}

@@ -50,7 +50,7 @@ func TestShutDownPublishes(t *testing.T) {
 	}
 }
 
-// ended is a pod whose end is published.
+// ended returns a pod whose end is published.
 func ended(t *testing.T, exitCode int32) *corev1.Pod {
 	t.Helper()
 	_, p := publish(t, View{API: pod("a"), Report: endedStatus(exitCode), Attempted: true})

@@ -36,7 +36,7 @@ func endedStatus(exitCode int32) *corev1.PodStatus {
 	return s
 }
 
-// applied is what the API server has after the patch.
+// applied returns the API server's pod after the patch.
 func applied(t *testing.T, pod *corev1.Pod, change Change) *corev1.Pod {
 	t.Helper()
 	body, any := PatchBody(pod, change)
@@ -133,8 +133,7 @@ func TestConditionsOfOthersSurvive(t *testing.T) {
 	}
 }
 
-// TestGateThatIsTheProviders: a copy of a condition is never newer than the
-// condition itself, so what is newer is the provider's own word.
+// TestGateThatIsTheProviders holds that a newer readiness gate in a report counts: a copy would never be newer than the condition itself.
 func TestGateThatIsTheProviders(t *testing.T) {
 	api := pod("a")
 	api.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "gate"}}
@@ -183,8 +182,7 @@ func TestObservedGenerationFollowsTheBackend(t *testing.T) {
 	}
 }
 
-// TestGenerationIsNotAheadOfTheStatus: what was told before the backend took a change says nothing of it, and what is told
-// of a change that it has not taken yet is early.
+// TestGenerationIsNotAheadOfTheStatus holds that a report from before the backend accepted a change does not confirm its generation.
 func TestGenerationIsNotAheadOfTheStatus(t *testing.T) {
 	for _, tc := range []struct{ accepted, told, want int64 }{{3, 2, 2}, {2, 3, 2}, {3, 0, 1}, {3, 3, 3}} {
 		api := pod("a")
@@ -217,7 +215,7 @@ func TestStopWithoutAWordInventsNoSuccess(t *testing.T) {
 	}
 }
 
-// TestContainerThatNeverRanWaits: an init container has failed, and what would have come after it did not end.
+// TestContainerThatNeverRanWaits holds that containers after a failed init container are not shown as ended.
 func TestContainerThatNeverRanWaits(t *testing.T) {
 	report := endedStatus(1)
 	report.Phase = corev1.PodFailed
@@ -235,8 +233,8 @@ func TestContainerThatNeverRanWaits(t *testing.T) {
 	}
 }
 
-// TestKeepKeeps: a status that the API server does not take as it is, an old
-// one for example that lacks a field, is not written to a held pod for ever.
+// TestKeepKeeps holds that a held pod is not written forever if the API server stores its status differently, such as an old status without
+// a field.
 func TestKeepKeeps(t *testing.T) {
 	held := pod("a", deleting(0))
 	held.Finalizers = []string{"somebody/else"}
@@ -249,8 +247,7 @@ func TestKeepKeeps(t *testing.T) {
 	}
 }
 
-// TestRemovalWithoutAGracePeriod: a deleted pod that says no grace period of its deletion is removed like any other, unless somebody's
-// finalizer holds it.
+// TestRemovalWithoutAGracePeriod holds that a deleted pod without a deletion grace period is removed too, unless it has a finalizer.
 func TestRemovalWithoutAGracePeriod(t *testing.T) {
 	for name, tt := range map[string]struct {
 		finalizers []string
@@ -267,7 +264,7 @@ func TestRemovalWithoutAGracePeriod(t *testing.T) {
 	}
 }
 
-// TestEndedPodsAreNotWrittenForAHostIP: a node that has learnt its address does not write all pods that have ended.
+// TestEndedPodsAreNotWrittenForAHostIP holds that ended pods are not written when the node learns its address.
 func TestEndedPodsAreNotWrittenForAHostIP(t *testing.T) {
 	report := endedStatus(0)
 	report.HostIP = ""

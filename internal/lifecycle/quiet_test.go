@@ -8,8 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestQuietMeansRest: what is decided without asking the backend is what would
-// have been decided after asking it, had it the pod.
+// TestQuietMeansRest holds that a decision without asking the backend is the same as after asking it, if the backend has the pod.
 func TestQuietMeansRest(t *testing.T) {
 	for _, api := range []*corev1.Pod{nil, pod("a"), pod("a", inPhase(corev1.PodRunning)), pod("a", deleting(1)), pod("a", inPhase(corev1.PodFailed)), pod("a", withImage("j")), pod("b")} {
 		for _, sent := range []Sent{{}, accepted(pod("a")), {UID: "a", Attempted: true}} {
@@ -29,7 +28,7 @@ func TestQuietMeansRest(t *testing.T) {
 	}
 }
 
-// TestStopsUnseenMeansStop: the same for the first stop, whatever the backend has of the pod.
+// TestStopsUnseenMeansStop holds the same for the first stop, for every state of the backend.
 func TestStopsUnseenMeansStop(t *testing.T) {
 	shown := accepted(pod("a"))
 	shown.Shown = true

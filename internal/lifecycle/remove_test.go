@@ -44,8 +44,8 @@ func TestRemoveOnlyAfterConfirmation(t *testing.T) {
 	}
 }
 
-// TestNothingIsWrittenToAPodThatLeaves: the API server takes a write to a pod that was deleted
-// without grace as the moment to remove what has the name, which may be the next pod.
+// TestNothingIsWrittenToAPodThatLeaves: after a deletion without grace, a write makes the API server remove the object of that name, which
+// may be the next pod.
 func TestNothingIsWrittenToAPodThatLeaves(t *testing.T) {
 	forced := pod("a", deleting(0))
 	forced.Status = *runningStatus()
@@ -74,7 +74,7 @@ func TestNothingIsWrittenToAPodThatLeaves(t *testing.T) {
 	}
 }
 
-// TestFinalStatusComesBeforeTheRemoval: once, if anybody may want to know it.
+// TestFinalStatusComesBeforeTheRemoval holds that the final status is written once before the removal, if it is needed.
 func TestFinalStatusComesBeforeTheRemoval(t *testing.T) {
 	held := func(grace int64) *corev1.Pod {
 		return pod("a", deleting(grace), func(p *corev1.Pod) { p.Finalizers = []string{"somebody/else"} })

@@ -12,11 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAddressesAgree: one is the first of its list, as the API server insists, and what a report leaves out stays.
+// TestAddressesAgree holds that the single address is the first of its list, as the API server requires, and that omitted addresses are
+// kept.
 func TestAddressesAgree(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
-		before, report []string // one, and the list
+		before, report []string // the single address, and the list
 		want           []string // the list
 	}{
 		{name: "none"},
@@ -49,7 +50,7 @@ func TestAddressesAgree(t *testing.T) {
 	}
 }
 
-// TestNodeAddressIsForPodsWithout one, and once published it stays.
+// TestNodeAddressIsForPodsWithout holds that pods without a host IP get the address of the node, and keep it once it is published.
 func TestNodeAddressIsForPodsWithout(t *testing.T) {
 	bare, node := &corev1.PodStatus{Phase: corev1.PodRunning}, []corev1.HostIP{{IP: "192.0.2.7"}, {IP: "2001:db8::7"}}
 	_, first := publish(t, View{API: pod("a"), Report: bare, HostIPs: node})
@@ -66,7 +67,7 @@ func TestNodeAddressIsForPodsWithout(t *testing.T) {
 	}
 }
 
-// TestStartTimeIsTheFirst that is told, or else that of the first report.
+// TestStartTimeIsTheFirst holds that the start time is the first reported one, else the time of the first report.
 func TestStartTimeIsTheFirst(t *testing.T) {
 	earlier, later := metav1.Time{Time: now.Add(-time.Hour)}, metav1.Time{Time: now.Add(-time.Minute)}
 	for name, tt := range map[string]struct{ before, report, want *metav1.Time }{
@@ -84,7 +85,7 @@ func TestStartTimeIsTheFirst(t *testing.T) {
 	}
 }
 
-// TestReportLeavesOutWhatStays: the phase and what the pod has of the node; but its reason and message count as they are.
+// TestReportLeavesOutWhatStays holds that an omitted phase and the node's fields are kept, but the reason and message are not.
 func TestReportLeavesOutWhatStays(t *testing.T) {
 	list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	full := &corev1.PodStatus{
@@ -107,7 +108,7 @@ func TestReportLeavesOutWhatStays(t *testing.T) {
 	}
 }
 
-// TestEndWithoutAReport: the conditions say it, and of which generation.
+// TestEndWithoutAReport checks the conditions and their generation.
 func TestEndWithoutAReport(t *testing.T) {
 	v := View{API: pod("a"), Stopped: true, Failure: Refuse(), Generation: 2, Reflected: 2}
 	_, after := publish(t, v)

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A container of a pod that never restarts runs again when another one has a rule that restarts all.
+// A container of a pod that never restarts runs again if another container has a rule that restarts all.
 func TestARuleThatRestartsAllMakesNoContainerFinal(t *testing.T) {
 	ended := []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}}}
 	again := []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// fill sets whatever there is in v, lists and maps to one entry.
+// fill sets every field in v; lists and maps get one entry.
 func fill(v reflect.Value) {
 	switch v.Interface().(type) {
 	case metav1.Time:
@@ -53,7 +53,7 @@ func fill(v reflect.Value) {
 	}
 }
 
-// leaves calls do for everything that can be another value, with its path.
+// leaves calls do for every value in v that can change, with its path.
 func leaves(v reflect.Value, path string, do func(path string, v reflect.Value)) {
 	switch v.Interface().(type) {
 	case metav1.Time, resource.Quantity:
@@ -82,7 +82,7 @@ func filled() *corev1.PodStatus {
 	return s
 }
 
-// TestSameNoticesEveryField: a status that differs from another in one place, whichever, is not the same.
+// TestSameNoticesEveryField holds that a status with one changed field, whichever it is, is not the same.
 func TestSameNoticesEveryField(t *testing.T) {
 	a := filled()
 	if !sameStatus(a, a.DeepCopy()) {
@@ -120,11 +120,10 @@ func TestSameDoesNotCareHowNothingIsWritten(t *testing.T) {
 	}
 }
 
-// TestPatchNamesEveryFieldThatDiffers: of the fields that are written, each one alone makes a patch, and
-// going back removes it.
+// TestPatchNamesEveryFieldThatDiffers holds that each written field alone makes a patch, and that another patch removes it again.
 func TestPatchNamesEveryFieldThatDiffers(t *testing.T) {
 	all := reflect.ValueOf(filled()).Elem()
-	foreign := map[string]bool{ // written by others
+	foreign := map[string]bool{ // written by other clients
 		"NominatedNodeName": true, "QOSClass": true, "ResourceClaimStatuses": true, "ExtendedResourceClaimStatus": true,
 		"NodeAllocatableResourceClaimStatuses": true, "VolumeHealth": true,
 	}
@@ -133,7 +132,7 @@ func TestPatchNamesEveryFieldThatDiffers(t *testing.T) {
 		field := all.Type().Field(i).Name
 		with := &corev1.PodStatus{}
 		reflect.ValueOf(with).Elem().Field(i).Set(all.Field(i))
-		emptied := &corev1.PodStatus{} // with an empty list, if it is one
+		emptied := &corev1.PodStatus{} // with an empty list, if the field is a list
 		if v := reflect.ValueOf(emptied).Elem().Field(i); v.Kind() == reflect.Slice {
 			v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 		} else if v.Kind() == reflect.Map {
@@ -174,8 +173,8 @@ func TestObjectIsWrittenAsJSON(t *testing.T) {
 	}
 }
 
-// TestPublishChangesNothingThatItIsGiven: what it returns may share memory with the API server's pod and the
-// report, which others read at the same time.
+// TestPublishChangesNothingThatItIsGiven: its result may share memory with the API server's pod and the report, which other goroutines
+// read.
 func TestPublishChangesNothingThatItIsGiven(t *testing.T) {
 	report := runningStatus()
 	report.ContainerStatuses[0].State.Running.StartedAt = metav1.Time{Time: now.Add(1234567)}

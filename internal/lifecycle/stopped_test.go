@@ -9,11 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestStopEndsWhatHasRun, as a kubelet does when it did not see the end, and nothing else.
+// TestStopEndsWhatHasRun holds that containers that have run are ended as by a kubelet that did not see their end, and that others are not
+// changed.
 func TestStopEndsWhatHasRun(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
-		containers []corev1.ContainerStatus // as the API server has them
+		containers []corev1.ContainerStatus // in the API server
 		report     *corev1.PodStatus
 		failure    *PodFailure
 		want       []string
@@ -60,7 +61,7 @@ func TestStopEndsWhatHasRun(t *testing.T) {
 	}
 }
 
-// TestStopTellsWhatIsKnownOfTheEnd: of every kind of container.
+// TestStopTellsWhatIsKnownOfTheEnd holds this for every kind of container.
 func TestStopTellsWhatIsKnownOfTheEnd(t *testing.T) {
 	yes := true
 	runs := container(func(c *corev1.ContainerStatus) { c.Started = &yes })
@@ -80,7 +81,7 @@ func TestStopTellsWhatIsKnownOfTheEnd(t *testing.T) {
 	}
 }
 
-// TestReasonAtTheStop: what kept the pod from being what it should be is over, and what the backend says stays.
+// TestReasonAtTheStop holds that the reason of a sync error is removed, and the backend's reason is kept.
 func TestReasonAtTheStop(t *testing.T) {
 	report := &corev1.PodStatus{Phase: corev1.PodRunning, Reason: "Backend", Message: "slow"}
 	for _, tt := range []struct {
@@ -100,7 +101,7 @@ func TestReasonAtTheStop(t *testing.T) {
 	}
 }
 
-// TestStopTakesNoEndBack: the pod has ended as its report says, whatever its containers say.
+// TestStopTakesNoEndBack holds that the reported end of the pod counts, regardless of its containers.
 func TestStopTakesNoEndBack(t *testing.T) {
 	report := endedStatus(0)
 	report.Phase, report.Reason = corev1.PodFailed, "Evicted"

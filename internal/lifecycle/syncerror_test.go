@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestSyncErrorIsTakenBackByWhatTheBackendSays: after a restart its words are not known yet, and
-// to clear the message would be to say that it has none.
+// TestSyncErrorIsTakenBackByWhatTheBackendSays: after a restart the backend's message is unknown, so it must not be cleared together with
+// the sync error.
 func TestSyncErrorIsTakenBackByWhatTheBackendSays(t *testing.T) {
 	failing := pod("a")
 	failing.Status = corev1.PodStatus{Phase: corev1.PodRunning, Reason: ReasonProviderFailed, Message: "update failed"}
@@ -26,7 +26,7 @@ func TestSyncErrorIsTakenBackByWhatTheBackendSays(t *testing.T) {
 	}
 }
 
-// TestContainersStopWaitingForTheirConfiguration: when another thing fails, or nothing does any more.
+// TestContainersStopWaitingForTheirConfiguration holds this if another step fails, and if nothing fails any more.
 func TestContainersStopWaitingForTheirConfiguration(t *testing.T) {
 	waits := &SyncError{Reason: ReasonProviderFailed, Message: "no ConfigMap", WaitingReason: WaitingConfig}
 	_, after := publish(t, View{API: pod("a"), SyncError: waits})
@@ -41,7 +41,7 @@ func TestContainersStopWaitingForTheirConfiguration(t *testing.T) {
 	}
 }
 
-// TestSyncErrorIsShown: as the reason of the pod, and in its containers as long as the backend shows none.
+// TestSyncErrorIsShown holds that a sync error is the reason of the pod, and of its containers while the backend reports none.
 func TestSyncErrorIsShown(t *testing.T) {
 	two := func(p *corev1.Pod) {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "d", Image: "j"})
@@ -55,7 +55,7 @@ func TestSyncErrorIsShown(t *testing.T) {
 		report     *corev1.PodStatus
 		err        *SyncError
 		phase      corev1.PodPhase
-		containers []string // what they wait for
+		containers []string // their waiting reasons
 	}{
 		{"of the pod", pod("a"), nil, why("", ""), corev1.PodPending, nil},
 		{"of all containers", pod("a", two), nil, why("", WaitingConfig), corev1.PodPending, []string{WaitingConfig, WaitingConfig}},
@@ -81,7 +81,7 @@ func TestSyncErrorIsShown(t *testing.T) {
 	}
 }
 
-// TestReasonsOfOthersStay, and so does what containers wait for that did not wait for their configuration.
+// TestReasonsOfOthersStay holds this also for waiting reasons of containers that did not wait for their configuration.
 func TestReasonsOfOthersStay(t *testing.T) {
 	api := pod("a", inPhase(corev1.PodPending), func(p *corev1.Pod) { p.Status.Reason = "Scheduling" })
 	if w, status := Publish(View{API: api, Now: now}); w != Keep {

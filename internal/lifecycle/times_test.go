@@ -12,13 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestEveryTimeIsCutToSeconds: each one alone, and what the status shares with others stays as it is.
+// TestEveryTimeIsCutToSeconds changes each time alone, and checks that shared parts of the status are not modified.
 func TestEveryTimeIsCutToSeconds(t *testing.T) {
 	whole, times := filled(), 0
 	given := whole.DeepCopy()
 	leaves(reflect.ValueOf(given).Elem(), "status", func(path string, v reflect.Value) {
 		at, is := v.Interface().(metav1.Time)
-		if !is || strings.HasPrefix(path, "status.VolumeHealth") { // is not in the oldest API, and no report is asked for it
+		if !is || strings.HasPrefix(path, "status.VolumeHealth") { // not in the oldest API, and not requested in reports
 			return
 		}
 		times++
@@ -38,7 +38,7 @@ func TestEveryTimeIsCutToSeconds(t *testing.T) {
 	}
 }
 
-// TestNothingIsCopiedForWholeSeconds: most statuses are as the API server has them.
+// TestNothingIsCopiedForWholeSeconds: most statuses need no truncation.
 func TestNothingIsCopiedForWholeSeconds(t *testing.T) {
 	given := filled()
 	given.ContainerStatuses = append(given.ContainerStatuses, given.ContainerStatuses[0], container(waiting))
