@@ -35,9 +35,9 @@ type Seen struct {
 	ID string
 	// Status is the status of the containers at the runner.
 	Status corev1.PodStatus
-	// CreatedAt is the time of the start. DeletedAt is the time of the request to go, or zero.
+	// CreatedAt is the time of the start. DeletedAt is the time of the stop request, or zero.
 	CreatedAt, DeletedAt time.Time
-	// Gone reports that nothing of the group runs any more. The service shows the group for a while yet.
+	// Gone reports that the containers of the group have ended. The service still shows the group for a while.
 	Gone bool
 }
 
@@ -61,8 +61,7 @@ func NewFleet(runner nodeutil.Provider, objects *Objects, lag time.Duration) *Fl
 	return &Fleet{runner: runner, objects: objects, lag: lag, groups: map[string]*Seen{}}
 }
 
-// Report takes a report of the runner: hand it to the runner's NotifyPods. The last report of a deleted group
-// says how the group ended.
+// Report handles a report of the runner. Pass it to the runner's NotifyPods. The last report of a deleted group shows how the group ended.
 func (f *Fleet) Report(pod *corev1.Pod) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,7 +70,7 @@ func (f *Fleet) Report(pod *corev1.Pod) {
 	}
 }
 
-// Start begins to run a group. It fails if the fleet has the ID already, or if the runner refuses the group.
+// Start starts a group. It fails if the fleet has the ID already, or if the runner refuses the group.
 func (f *Fleet) Start(ctx context.Context, g Group) error {
 	f.mu.Lock()
 	if f.groups[g.ID] != nil {
@@ -93,8 +92,8 @@ func (f *Fleet) Start(ctx context.Context, g Group) error {
 	return nil
 }
 
-// Stop asks a group to go, within a grace period in seconds. The group exists until its containers have ended,
-// and lists show it for the lag after that.
+// Stop stops a group within a grace period in seconds. The group exists until its containers have ended, and lists show it for the lag
+// after that.
 func (f *Fleet) Stop(ctx context.Context, id string, grace int64) error {
 	f.mu.Lock()
 	g := f.groups[id]
@@ -118,7 +117,7 @@ func (f *Fleet) Stop(ctx context.Context, id string, grace int64) error {
 	return nil
 }
 
-// Get returns a group as it is now, without a lag. The error of a missing group is of the kind not-found.
+// Get returns the current state of a group, without a lag. The error of a missing group is of the kind not-found.
 func (f *Fleet) Get(ctx context.Context, id string) (Seen, error) {
 	f.mu.Lock()
 	_, ok := f.groups[id]

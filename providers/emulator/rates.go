@@ -32,8 +32,8 @@ type bucket struct {
 	at   time.Time
 }
 
-// NewRates returns a handler before next, which answers with refuse instead if a rate is exhausted. A request
-// needs room in each rate of its operation.
+// NewRates returns a handler before next, which answers with refuse instead if a rate is exhausted. A request must be within each rate of
+// its operation.
 func NewRates(operation func(*http.Request) string, rates []Rate, refuse http.HandlerFunc, next http.Handler) *Rates {
 	r := &Rates{operation: operation, refuse: refuse, next: next}
 	for _, rate := range rates {
@@ -51,7 +51,7 @@ func (r *Rates) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.refuse(w, request)
 }
 
-// spendRequest takes a request out of each rate of its operation, if there is room in all of them.
+// spendRequest spends a request from each rate of its operation, if all of them allow it.
 func (r *Rates) spendRequest(operation string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

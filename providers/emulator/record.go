@@ -33,15 +33,15 @@ type Fault struct {
 	Times int
 	// Delay is the time that a request waits before anything else.
 	Delay time.Duration
-	// Hang leaves a request without an answer, and without an effect, until its client gives up.
+	// Hang leaves a request without an answer, and without an effect, until its client disconnects.
 	Hang bool
-	// Answer answers instead of the service: an error in the service's own form.
+	// Answer answers instead of the service, with an error in the service's own form.
 	Answer http.HandlerFunc
-	// Lose lets the request have its effect, and cuts the connection before the answer.
+	// Lose executes the request, and closes the connection before the response.
 	Lose bool
 }
 
-// Front stands before a server. It records the requests, and applies faults to them.
+// Front is a handler in front of a server. It records the requests, and applies faults to them.
 type Front struct {
 	operation func(r *http.Request, body []byte) string
 	next      http.Handler
@@ -64,8 +64,8 @@ func (f *Front) Forget() {
 	f.requests, f.forgets = nil, true
 }
 
-// Break applies a fault to requests from now on, and returns a function that ends the fault. If several faults
-// fit a request, the first one counts.
+// Break applies a fault to requests from now on, and returns a function that ends the fault. If several faults match a request, the first
+// one applies.
 func (f *Front) Break(fault Fault) (mend func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,7 +142,7 @@ func (f *Front) recordRequest(r Request) (hit Fault) {
 	return Fault{}
 }
 
-// discard takes an answer that no client gets.
+// discard is a ResponseWriter that drops the response.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }

@@ -4,22 +4,22 @@ package aci
 
 import "net/http"
 
-// Fate says whether another try may help after an answer to the create of a group.
+// Fate is whether a retry may help after a refused create of a group.
 type Fate string
 
 // The fates.
 const (
 	Never  Fate = "never"  // no change elsewhere makes the group possible
 	Mended Fate = "mended" // the operator, or the owner of an image or a share, can remove the cause
-	Later  Fate = "later"  // another try may do
+	Later  Fate = "later"  // a retry may succeed
 	Made   Fate = "made"   // a group of this name exists
 )
 
-// Answer is a published answer of ACI or its resource manager to the create of a group.
+// Answer is a published response of ACI or its resource manager to the create of a group.
 type Answer struct {
 	// Source is the place of publication, and Date is its date.
 	Source, Date string
-	// Status is the status of the answer. If the source does not quote it, it is a bad request, as most are.
+	// Status is the HTTP status. It is 400 if the source does not quote it, as for most.
 	Status int
 	Code   string
 	Fate   Fate
@@ -89,11 +89,11 @@ func Answers() []Answer {
 	}
 }
 
-// Codes of creates for a group that exists.
+// Error codes of creates for an existing group.
 const (
 	codeTransitioning = "ContainerGroupTransitioning"
 	codeUpdate        = "InvalidContainerGroupUpdate"
 )
 
-// unquoted is the code of answers whose sources do not quote a code.
+// unquoted is the code of responses whose sources do not quote a code.
 const unquoted = "BadRequest"

@@ -16,7 +16,7 @@ var description []byte
 
 var models = sync.OnceValue(func() fields.Models { return fields.Parse(description) })
 
-// readOnly is the end of the problem of a field that cannot be written.
+// readOnly is the suffix of the problem of a read-only field.
 const readOnly = fields.ReadOnly
 
 // checkModel returns the sorted differences between the data and a model. None means that the data may be sent.

@@ -29,7 +29,7 @@ type group struct {
 	shows   map[string]any // the request, without secrets
 	created time.Time
 	failed  string // why the group could not be started
-	ending  bool   // its deletion was asked for
+	ending  bool   // its deletion was requested
 	stopped bool   // a stop was requested
 	again   bool   // the group starts again after its end
 	events  map[string]event
@@ -257,7 +257,7 @@ func (p *Request) run(id string) emulator.Group {
 	for _, v := range g.Volumes {
 		source := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 		if len(v.Secret) > 0 {
-			name := id + "." + v.Name // a runner may know secrets by their names alone
+			name := id + "." + v.Name // a runner may identify secrets only by name
 			source = corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name, DefaultMode: new(int32(0o644))}}
 			out.Files[name] = v.Secret
 		}
@@ -400,7 +400,7 @@ func (s *Server) listedGroups(ctx context.Context) ([]map[string]any, error) {
 	for _, one := range seen {
 		there[one.ID] = !one.Gone
 	}
-	for id, g := range byID { // the fleet has neither groups that failed to start nor stopped groups
+	for id, g := range byID { // the fleet has no groups that failed to start or were stopped
 		state := "Failed"
 		if g.failed == "" {
 			state = "Succeeded"
@@ -430,7 +430,7 @@ func (s *Server) Stale(ctx context.Context, on bool) error {
 	return nil
 }
 
-// Lose lets a group vanish. It returns the ID of the group in the fleet, because its containers still run there.
+// Lose makes a group vanish. It returns the ID of the group in the fleet, because its containers still run there.
 func (s *Server) Lose(name string) (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -473,7 +473,7 @@ func formatTime(t metav1.Time) string { return t.UTC().Format(time.RFC3339Nano) 
 // container is started alone. A stopped group is not restarted: this is from Azure/azure-cli#8136, 2018-12-31,
 // which does not quote the code.
 
-// stop lets the containers of a group end.
+// stop stops the containers of a group.
 func (s *Server) stop(w http.ResponseWriter, r *http.Request, name string) {
 	g := s.findGroup(name)
 	if !s.mayChange(w, g, name) {
@@ -489,7 +489,7 @@ func (s *Server) stop(w http.ResponseWriter, r *http.Request, name string) {
 	s.answerChange(w, err)
 }
 
-// restartGroup lets the containers of a group end, and start again.
+// restartGroup stops the containers of a group, and starts them again.
 func (s *Server) restartGroup(w http.ResponseWriter, r *http.Request, name string) {
 	g := s.findGroup(name)
 	if !s.mayChange(w, g, name) {
@@ -505,7 +505,7 @@ func (s *Server) restartGroup(w http.ResponseWriter, r *http.Request, name strin
 	s.answerChange(w, s.fleet.Stop(context.WithoutCancel(r.Context()), s.idOf(g), s.Grace))
 }
 
-// mayChange refuses a request about a group that does not exist or is being deleted.
+// mayChange answers with an error and returns false if the group does not exist or is being deleted.
 func (s *Server) mayChange(w http.ResponseWriter, g *group, name string) bool {
 	if g == nil {
 		refuseRequest(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+name+"' was not found.")
@@ -519,7 +519,7 @@ func (s *Server) mayChange(w http.ResponseWriter, g *group, name string) bool {
 	return !g.ending
 }
 
-// answerChange answers.
+// answerChange answers a request to change a group.
 func (*Server) answerChange(w http.ResponseWriter, err error) {
 	if err != nil && !errdefs.IsNotFound(err) {
 		refuseRequest(w, http.StatusInternalServerError, "InternalServerError", err.Error())

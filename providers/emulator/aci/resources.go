@@ -26,7 +26,7 @@ type window struct {
 	n     int
 }
 
-// tooMany counts a request, and returns how long to wait if the request is over a limit, or else 0.
+// tooMany counts a request, and returns the time to wait if the request is over a limit, else 0.
 func (s *Server) tooMany(operation string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ func answerJSON(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // the client may be gone
+	_, _ = w.Write(data) // the client may have disconnected
 }
 
 // refuseRequest answers with an error in the form of the resource manager.

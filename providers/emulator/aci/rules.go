@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Rule is a rule of ACI about the values of a container group that no description of a field has.
+// Rule is a rule of ACI about values of a container group that is not in the description of the fields.
 type Rule struct {
 	// Source is the place of publication of the rule, and Date is its date.
 	Source, Date string
@@ -73,7 +73,7 @@ func Rules() []Rule {
 // isAbove reports whether a number is larger than another, by more than the rounding error of sums of fractions.
 func isAbove(n, than float64) bool { return n > than+1e-6 }
 
-// firstProblem returns the first problem that check finds in a container. Init containers count if all is true.
+// firstProblem returns the first problem that check finds in a container. If all is true, it includes init containers.
 func (g *Request) firstProblem(all bool, check func(c *container) string) string {
 	lists := [][]container{g.Properties.Containers}
 	if all {
@@ -171,7 +171,7 @@ func loginOfTwo(g *Request) string {
 	return ""
 }
 
-// loginByStranger returns a problem if a group pulls with an identity that the group does not have.
+// loginByStranger returns a problem if a group pulls images with an identity that it does not have.
 func loginByStranger(g *Request) string {
 	for _, c := range g.Properties.ImageRegistryCredentials {
 		if c.Identity == "" {
@@ -201,8 +201,8 @@ func variableWithDot(g *Request) string {
 	})
 }
 
-// variableWithoutValue treats an empty value as a missing one: refused clients had left the value out, and
-// accepted clients send no such variable.
+// variableWithoutValue treats an empty value as a missing one: the refused clients omitted the value, and the accepted clients never send
+// such a variable.
 func variableWithoutValue(g *Request) string {
 	has := func(value *string) bool { return value != nil && *value != "" }
 	return g.firstProblem(true, func(c *container) string {

@@ -228,7 +228,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 		refuseRequest(w, http.StatusInternalServerError, "InternalServerError", err.Error())
 		return
 	}
-	from, _ := strconv.Atoi(r.URL.Query().Get("$skipToken")) // none is the first
+	from, _ := strconv.Atoi(r.URL.Query().Get("$skipToken")) // no token is the first page
 	page := s.Page
 	if page == 0 {
 		page = 100

@@ -35,8 +35,8 @@ func (s *Server) answerLogs(w http.ResponseWriter, r *http.Request, name, contai
 		refuseRequest(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+name+"' was not found.")
 		return
 	}
-	stamps, _ := strconv.ParseBool(r.URL.Query().Get("timestamps")) // none is no
-	tail, _ := strconv.Atoi(r.URL.Query().Get("tail"))              // none is all
+	stamps, _ := strconv.ParseBool(r.URL.Query().Get("timestamps")) // a missing value is false
+	tail, _ := strconv.Atoi(r.URL.Query().Get("tail"))              // a missing value means all
 	runner, namespace, id := s.fleet.Runner(s.idOf(g))
 	log, err := runner.GetContainerLogs(r.Context(), namespace, id, container, api.ContainerLogOpts{Timestamps: stamps, Tail: tail})
 	if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsInvalidInput(err) {
@@ -114,7 +114,7 @@ func (s *Server) runSession(w http.ResponseWriter, r *http.Request, id string) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	in, feed := io.Pipe()
-	defer in.Close() // later writes have no reader
+	defer in.Close() // unblocks later writes, which have no reader
 	go func() {
 		defer cancel()
 		for {

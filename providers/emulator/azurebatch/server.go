@@ -29,7 +29,7 @@ var models = sync.OnceValue(func() fields.Models { return fields.Parse(descripti
 // apiVersion is the version of the description.
 const apiVersion = "2024-07-01.20.0"
 
-// Deny lets operations be forbidden to everybody.
+// Deny makes the service forbid operations.
 func (s *Server) Deny(operations ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -358,10 +358,10 @@ func give(w http.ResponseWriter, body any) {
 		panic(err)
 	}
 	w.Header().Set("Content-Type", "application/json;odata=minimalmetadata")
-	_, _ = w.Write(data) // the client may be gone
+	_, _ = w.Write(data) // the client may have disconnected
 }
 
-// refuse answers with an error as Batch has it.
+// refuse answers with an error in the form of Batch.
 func refuse(w http.ResponseWriter, status int, code, message string) {
 	data, err := json.Marshal(map[string]any{"code": code, "message": map[string]string{"lang": "en-US", "value": message + "\nRequestId:" + rand.Text()}})
 	if err != nil {
@@ -372,7 +372,7 @@ func refuse(w http.ResponseWriter, status int, code, message string) {
 	_, _ = w.Write(data)
 }
 
-// Throttle answers as Batch does to a client with too many requests.
+// Throttle answers as Batch does to too many requests.
 func Throttle(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Retry-After", "2")
 	refuse(w, http.StatusTooManyRequests, "TooManyRequests", "Too many requests.")

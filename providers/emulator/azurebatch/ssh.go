@@ -52,7 +52,7 @@ func (s *Server) serveSSH(n *node) error {
 	return nil
 }
 
-// letIn admits users to a machine until the listener is closed.
+// letIn accepts logins of users at a machine until the listener is closed.
 func (s *Server) letIn(n *node, l net.Listener) {
 	for {
 		conn, err := l.Accept()
@@ -134,7 +134,7 @@ func (s *Server) session(n *node, channel ssh.Channel, requests <-chan *ssh.Requ
 	}
 }
 
-// Logins returns how many users have logged in with their own key.
+// Logins returns the number of logins of users with their own key.
 func (s *Server) Logins() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -102,7 +102,7 @@ func (s *Store) Metadata(name string) (map[string]string, bool) {
 	return nil, false
 }
 
-// Age lets a blob be older.
+// Age makes a blob older.
 func (s *Store) Age(name string, by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,8 +281,7 @@ func (b *blob) show(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pageSize is how many blobs a page of a list has. It is less than the 5000 of the service, so that there are
-// several pages.
+// pageSize is the number of blobs on a page of a list. It is less than the 5000 of the service, so that there are several pages.
 const pageSize = 200
 
 func (s *Store) list(w http.ResponseWriter, q url.Values) {
@@ -301,7 +300,7 @@ func (s *Store) list(w http.ResponseWriter, q url.Values) {
 	out.WriteString(`<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs>`)
 	text := func(v string) string {
 		var b bytes.Buffer
-		_ = xml.EscapeText(&b, []byte(v)) // a buffer takes all
+		_ = xml.EscapeText(&b, []byte(v)) // a buffer never fails
 		return b.String()
 	}
 	for _, name := range names {
@@ -322,7 +321,7 @@ func (s *Store) list(w http.ResponseWriter, q url.Values) {
 	_, _ = w.Write(out.Bytes())
 }
 
-// batch deletes blobs. Each part is authorized for itself.
+// batch deletes blobs. Each part is authorized separately.
 func (s *Store) batch(w http.ResponseWriter, r *http.Request, body []byte) {
 	_, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil {
@@ -359,7 +358,7 @@ func (s *Store) batch(w http.ResponseWriter, r *http.Request, body []byte) {
 		// the boundary.
 		fmt.Fprintf(p, "HTTP/1.1 %d %s\r\nx-ms-error-code: %s\r\nContent-Length: 0\r\n", status, http.StatusText(status), code)
 	}
-	_ = answers.Close() // a buffer takes all
+	_ = answers.Close() // a buffer never fails
 	w.Header().Set("Content-Type", "multipart/mixed; boundary="+answers.Boundary())
 	w.WriteHeader(http.StatusAccepted)
 	_, _ = w.Write(out.Bytes())

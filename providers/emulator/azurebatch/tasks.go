@@ -51,11 +51,11 @@ type Server struct {
 	*entra.Tokens
 	Pool  Pool
 	Store *Store
-	// Page is how many tasks a page of a list has; 0 is 1000.
+	// Page is the number of tasks on a page of a list; 0 is 1000.
 	Page int
-	// Lag is how late a list has a new task.
+	// Lag is the delay until lists contain a new task.
 	Lag time.Duration
-	// Quota is how many jobs there may be; 0 is 100.
+	// Quota is the maximum number of jobs; 0 is 100.
 	Quota int
 
 	run Runner
@@ -80,7 +80,7 @@ func New(ctx context.Context, who entra.Principal, pool Pool, nodes int, run Run
 	return s
 }
 
-// Wait returns when nothing runs any more, after the context of New has ended.
+// Wait returns when everything has ended, after the end of the context of New.
 func (s *Server) Wait() { s.wg.Wait() }
 
 // Created is a requested task.
@@ -238,7 +238,7 @@ func (t *task) show(names []string) map[string]any {
 
 func (t *task) set(state string) { t.state, t.changed = state, time.Now() }
 
-// schedule starts waiting tasks on machines with room. s.mu is held.
+// schedule starts waiting tasks on machines with free slots. s.mu is held.
 func (s *Server) schedule() {
 	for _, j := range s.jobs {
 		for _, t := range j.tasks {
@@ -343,7 +343,7 @@ func (s *Server) AddNode() {
 	s.schedule()
 }
 
-// LoseNode takes the machine of a task away and gives it a state. The tasks of this machine run again on others.
+// LoseNode removes the machine of a task, with the given state. The tasks of this machine run again on others.
 func (s *Server) LoseNode(id, state string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -367,7 +367,7 @@ func (s *Server) LoseNode(id, state string) error {
 	return nil
 }
 
-// Rerun runs a task once more while its run goes on, as after a time in which its machine was unreachable.
+// Rerun runs a task once more while its current run continues, as if its machine had been unreachable.
 func (s *Server) Rerun(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

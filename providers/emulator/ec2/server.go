@@ -42,7 +42,7 @@ type Server struct {
 
 	mu     sync.Mutex
 	all    []*instance // guarded by mu, as all below
-	page   int         // the most instances on a page; 0: as the request says
+	page   int         // maximum number of instances on a page; 0: as requested
 	hidden bool        // lists lack every instance
 }
 
@@ -50,7 +50,7 @@ type Server struct {
 func New(h Host) *Server {
 	s := &Server{host: h}
 	s.Front = emulator.NewFront(func(_ *http.Request, body []byte) string {
-		form, _ := url.ParseQuery(string(body)) // serve refuses what is no form
+		form, _ := url.ParseQuery(string(body)) // serve refuses an invalid form
 		return form.Get("Action")
 	}, http.HandlerFunc(s.serve))
 	return s
@@ -195,7 +195,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// run makes an instance, or answers with the instance of the token.
+// run creates an instance, or returns the instance of the client token.
 func (s *Server) run(w http.ResponseWriter, in url.Values) {
 	token, request := in.Get("ClientToken"), in.Encode()
 	data, err := base64.StdEncoding.DecodeString(in.Get("UserData"))
@@ -256,7 +256,7 @@ func (s *Server) describe(w http.ResponseWriter, in url.Values) {
 			some = append(some, i)
 		}
 	}
-	most, _ := strconv.Atoi(in.Get("MaxResults")) // Check has seen that it is a number
+	most, _ := strconv.Atoi(in.Get("MaxResults")) // Check has verified that it is a number
 	if s.page > 0 {
 		most = s.page
 	}
@@ -321,7 +321,7 @@ func (s *Server) answer(w http.ResponseWriter, action, set, next string, some ..
 	for _, i := range some {
 		text, err := xml.Marshal(i)
 		if err != nil {
-			panic(err) // it is made of texts
+			panic(err) // the structure always marshals
 		}
 		if set == "reservationSet" {
 			text = fmt.Appendf(nil, "<item><reservationId>r</reservationId><instancesSet>%s</instancesSet></item>", text)

@@ -52,7 +52,7 @@ func (g *Gate) Permit(id string, actions []string) {
 	g.only[id] = actions
 }
 
-// Expire lets a key end at a time.
+// Expire sets the end of a key.
 func (g *Gate) Expire(id string, at time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

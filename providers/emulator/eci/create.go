@@ -101,7 +101,7 @@ func (s *Server) registerGroup(f fields, spec corev1.PodSpec, files map[string]m
 			return g, true, nil
 		}
 	}
-	if id, lost := s.tokens[token]; lost && token != "" { // the token of a deleted group
+	if id, lost := s.tokens[token]; lost && token != "" { // the group of the token was deleted
 		return &group{id: id}, true, nil
 	}
 	for _, id := range diskIDs(f) {
@@ -161,7 +161,7 @@ func podOf(f fields) (spec corev1.PodSpec, files map[string]map[string][]byte, e
 					return spec, nil, newFailure(http.StatusBadRequest, "InvalidParameter", "volume %s: the content of %s is no base64", out.Name, file.textOf("Path"))
 				}
 				item := corev1.KeyToPath{Key: key, Path: file.textOf("Path")}
-				if mode, err := strconv.ParseInt(file.textOf("Mode"), 8, 32); err == nil { // brokenRule has looked
+				if mode, err := strconv.ParseInt(file.textOf("Mode"), 8, 32); err == nil { // brokenRule has validated it
 					item.Mode = new(int32(mode))
 				}
 				out.Secret.Items = append(out.Secret.Items, item)

@@ -17,7 +17,7 @@ type fields url.Values
 func (f fields) textOf(name string) string { return url.Values(f).Get(name) }
 
 func (f fields) numberOf(name string) float64 {
-	n, _ := strconv.ParseFloat(f.textOf(name), 64) // Check has looked
+	n, _ := strconv.ParseFloat(f.textOf(name), 64) // Check has validated it
 	return n
 }
 
@@ -67,6 +67,6 @@ func (f fields) textsOf(name string) (out []string) {
 const maxRequest = 8 << 20
 
 func readBody(r *http.Request) []byte {
-	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRequest)) // a cut body has another signature
+	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRequest)) // a truncated body has another signature
 	return body
 }

@@ -253,7 +253,7 @@ func diskIDs(f fields) (ids []string) {
 		var options struct {
 			VolumeID string `json:"volumeId"`
 		}
-		_ = json.Unmarshal([]byte(flex.textOf("Options")), &options) // a rule is about its form
+		_ = json.Unmarshal([]byte(flex.textOf("Options")), &options) // a rule checks its form
 		ids = append(ids, options.VolumeID)
 	}
 	return ids

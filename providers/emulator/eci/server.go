@@ -89,7 +89,7 @@ func refuseRequest(w http.ResponseWriter, f *failure) {
 	_ = json.NewEncoder(w).Encode(object{"RequestId": "emulated", "HostId": "eci.emulator", "Code": f.code, "Message": f.message})
 }
 
-// Report takes a report of the runner: hand it to the runner's NotifyPods.
+// Report handles a report of the runner. Pass it to the runner's NotifyPods.
 func (s *Server) Report(pod *corev1.Pod) {
 	s.Fleet.Report(pod)
 	s.mu.Lock()
@@ -147,7 +147,7 @@ func (s *Server) Left() map[string][]string {
 	return left
 }
 
-// Lose forgets a group, as if it was removed elsewhere. Its containers are not stopped.
+// Lose forgets a group, as if another client had removed it. Its containers are not stopped.
 func (s *Server) Lose(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +232,7 @@ func (s *Server) answerRequest(r *http.Request) (object, error) {
 		return s.answerLog(r, form)
 	case "DescribeMultiContainerGroupMetric":
 		return s.answerMetrics(r, form)
-	default: // Check knows no other
+	default: // Check allows no other operation
 		return s.openExec(r, form)
 	}
 }
@@ -268,11 +268,10 @@ func (s *Server) deleteGroup(r *http.Request, form url.Values) (object, error) {
 }
 
 // restartGroup ends the containers of a group, and then starts them again:
-// alibabacloud.com/help/en/eci/developer-reference/api-eci-2018-08-08-restartcontainergroup, 2025-10-17. Only a
-// group in the states Pending and Running can be restarted, and it shows Restarting then. The page does not say
-// how the containers end, whether they count the restart, nor which of its two codes a state gets: 403
-// InvalidAction does not mention states. The emulator takes the harder reading: nothing is counted, and the
-// containers wait in between.
+// alibabacloud.com/help/en/eci/developer-reference/api-eci-2018-08-08-restartcontainergroup, 2025-10-17. Only a group in the states Pending
+// and Running can be restarted, and it shows Restarting then. The page does not say how the containers end, whether they count the restart,
+// nor which of its two codes a state gets: 403 InvalidAction does not mention states. The emulator uses the stricter interpretation:
+// nothing is counted, and the containers wait in between.
 func (s *Server) restartGroup(r *http.Request, form url.Values) (object, error) {
 	g, err := s.findGroup(form)
 	if err != nil {

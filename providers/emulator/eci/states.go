@@ -49,7 +49,7 @@ func (s *Server) list(r *http.Request, form url.Values) (out []shown, err error)
 	defer s.mu.Unlock()
 	s.groups = slices.DeleteFunc(s.groups, func(g *group) bool {
 		_, err := s.Fleet.Get(r.Context(), g.run)
-		return errdefs.IsNotFound(err) && !g.again && time.Since(g.created) > time.Second // a new group may still be on its way to the fleet
+		return errdefs.IsNotFound(err) && !g.again && time.Since(g.created) > time.Second // a new group may not be in the fleet yet
 	})
 	for _, g := range s.groups {
 		seen, there := runs[g.run]

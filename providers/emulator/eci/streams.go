@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// mostLines and mostBytes are how much of a log the service returns at once.
+	// mostLines and mostBytes are the limits of one log response.
 	defaultLines, mostLines, mostBytes = 500, 2000, 1 << 20
 	// mostWords and longestWord are the limits of a command in the documentation of 2025-10-17. longestCommand
 	// is the limit that a public client assumes: PyPI eci-as-sandbox 0.2.2.
@@ -169,13 +169,13 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			if !plain {
-				if len(data) == 0 || data[0] != channelInput { // sizes are not set here
+				if len(data) == 0 || data[0] != channelInput { // sizes are ignored
 					continue
 				}
 				data = data[1:]
 			}
 			if c.stdin {
-				_, _ = typed.Write(data) // an ended command reads no more
+				_, _ = typed.Write(data) // an ended command reads no more input
 			}
 		}
 	}()

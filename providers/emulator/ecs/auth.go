@@ -18,7 +18,7 @@ const tolerated = 5 * time.Minute
 // Key is an access key of the server. Token belongs to a temporary key.
 type Key struct {
 	Secret, Token string
-	// Expires is when it ends; the zero time is never.
+	// Expires is the end of its validity; the zero time means never.
 	Expires time.Time
 	// Allow are the actions in the policy of the key, such as ecs:RunTask. Nil means all.
 	Allow []string

@@ -21,9 +21,8 @@ import (
 // date 40, number 48, flags 56, ID 64 with its halves exchanged, SHA-256 of the payload 80, type of the payload 112, its length 116.
 const header = 120
 
-// dataChannel is the agent's end of a data channel. It loses the second message of output once, to find clients
-// that do not wait for a missing message. The message must be sent again, and a client that acknowledges
-// unusable messages would never get it.
+// dataChannel is the agent's end of a data channel. It drops the second message of output once, to find clients that do not wait for a
+// missing message. The message must be sent again, and a client that acknowledges unusable messages would never get it.
 type dataChannel struct {
 	conn *websocket.Conn
 
@@ -62,8 +61,8 @@ func (d *dataChannel) sendPayload(payloadType uint32, payload []byte) {
 	defer d.mu.Unlock()
 	m := encodeMessage("output_stream_data", d.number, payloadType, payload)
 	d.unsaid[d.number] = m
-	if d.number != 3 { // message 3 gets lost
-		_ = d.conn.WriteMessage(websocket.BinaryMessage, m) // the reader sees an end
+	if d.number != 3 { // message 3 is dropped
+		_ = d.conn.WriteMessage(websocket.BinaryMessage, m) // the reader detects the end
 	}
 	d.number++
 }
@@ -89,16 +88,15 @@ func (d *dataChannel) resendPayloads() {
 		d.mu.Lock()
 		for n := range d.number {
 			if m := d.unsaid[n]; m != nil {
-				_ = d.conn.WriteMessage(websocket.BinaryMessage, m) // the reader sees an end
+				_ = d.conn.WriteMessage(websocket.BinaryMessage, m) // the reader detects the end
 			}
 		}
 		d.mu.Unlock()
 	}
 }
 
-// read reads the messages of the client in their order, each once, until take returns false. A flag has its
-// place in the order like every message: the agent (amazon-ssm-agent, agent/session/datachannel, read on
-// 2026-11-28) skips a number that it has had.
+// read reads the messages of the client in their order, each once, until take returns false. A flag has its place in the order like every
+// message: the agent (amazon-ssm-agent, agent/session/datachannel, read on 2026-11-28) skips a number that it has already received.
 func (d *dataChannel) read(take func(payloadType uint32, payload []byte) bool) {
 	defer close(d.ended)
 	early := map[int64][]byte{}
@@ -129,7 +127,7 @@ func (d *dataChannel) read(take func(payloadType uint32, payload []byte) bool) {
 		case "input_stream_data":
 			ack, _ := json.Marshal(map[string]any{"AcknowledgedMessageType": "input_stream_data", "AcknowledgedMessageSequenceNumber": number, "IsSequentialMessage": true})
 			d.mu.Lock()
-			_ = d.conn.WriteMessage(websocket.BinaryMessage, encodeMessage("acknowledge", 0, 0, ack)) // the reader sees an end
+			_ = d.conn.WriteMessage(websocket.BinaryMessage, encodeMessage("acknowledge", 0, 0, ack)) // the reader detects the end
 			d.mu.Unlock()
 			early[number] = m
 			for m := early[d.next]; m != nil; m = early[d.next] {
@@ -165,6 +163,6 @@ func (d *dataChannel) close(said string) {
 	}
 	data, _ := json.Marshal(map[string]any{"MessageType": "channel_closed", "SchemaVersion": 1, "Output": said})
 	d.mu.Lock()
-	_ = d.conn.WriteMessage(websocket.BinaryMessage, encodeMessage("channel_closed", 0, 0, data)) // the reader sees an end
+	_ = d.conn.WriteMessage(websocket.BinaryMessage, encodeMessage("channel_closed", 0, 0, data)) // the reader detects the end
 	d.mu.Unlock()
 }

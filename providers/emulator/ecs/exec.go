@@ -116,7 +116,7 @@ func (s *Server) serveChannel(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the upgrader has answered
 	}
-	defer conn.Close() // a second close does no harm
+	defer conn.Close() // a second Close is harmless
 	var open struct{ MessageSchemaVersion, RequestID, TokenValue, ClientID string }
 	if conn.ReadJSON(&open) != nil || open.TokenValue != c.token || open.MessageSchemaVersion != "1.0" {
 		return
@@ -193,7 +193,7 @@ func (s *Server) countCommands(n int) {
 	s.commands += n
 }
 
-// Commands returns how many commands of sessions run, for tests.
+// Commands returns the number of running commands of sessions, for tests.
 func (s *Server) Commands() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +218,7 @@ func (t *terminal) sendSize(data []byte) {
 		return
 	}
 	select {
-	case <-t.sizes: // the newest one counts
+	case <-t.sizes: // only the newest size matters
 	default:
 	}
 	t.sizes <- api.TermSize{Width: size.Cols, Height: size.Rows}

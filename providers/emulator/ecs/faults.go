@@ -38,7 +38,7 @@ func (s *Server) Running(key, value string) (ids []string) {
 	return ids
 }
 
-// Lose lets a task vanish without a trace.
+// Lose makes a task vanish without a trace.
 func (s *Server) Lose(id string) error {
 	s.mu.Lock()
 	t := s.tasks[id]
@@ -51,7 +51,7 @@ func (s *Server) Lose(id string) error {
 	return s.fleet.Stop(s.ctx, id, 0)
 }
 
-// Interrupt takes the capacity of a task away, as Fargate Spot does.
+// Interrupt removes the capacity of a task, as Fargate Spot does.
 func (s *Server) Interrupt(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *Server) Interrupt(id string) {
 	}
 }
 
-// Definitions returns how many revisions of task definitions there are.
+// Definitions returns the number of revisions of task definitions.
 func (s *Server) Definitions() (n int) { return len(s.Left()["definitions"]) }
 
 // Left returns the leftovers of clients at the server, by kind, for tests: tasks that have not stopped,

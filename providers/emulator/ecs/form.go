@@ -132,7 +132,7 @@ func (s *Server) describeSecurityGroups(body []byte) (any, error) {
 	}{}, nil
 }
 
-// isMissing reports whether something is not there; nil has all.
+// isMissing reports whether one is not in all; a nil list contains everything.
 func isMissing(all []string, one string) bool { return all != nil && !slices.Contains(all, one) }
 
 func (s *Server) getRole(body []byte) (any, error) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// queueName is the name of the queue of SQS, and mostMessages is how many messages it keeps.
+// queueName is the name of the queue of SQS, and mostMessages is the maximum number of messages.
 const (
 	queueName    = "tasks"
 	mostMessages = 10000
@@ -21,13 +21,13 @@ const (
 type queue struct {
 	messages []*letter
 	last     int
-	more     chan struct{} // holds a value when a message came
+	more     chan struct{} // holds a value if a message has arrived
 }
 
 type letter struct {
 	receipt, body string
-	hidden        time.Time // until when
-	given         int       // how often
+	hidden        time.Time // until this time
+	given         int       // number of deliveries
 }
 
 // sendState sends the state of a task if it has changed. The caller holds s.mu.
@@ -168,7 +168,7 @@ func (s *Server) getQueueAttributes(body []byte) (any, error) {
 	return map[string]any{"Attributes": map[string]string{"QueueArn": s.arnOf("sqs", queueName)}}, nil
 }
 
-// Given returns how often waiting messages were delivered, for tests.
+// Given returns the number of deliveries of the waiting messages, for tests.
 func (s *Server) Given() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +178,7 @@ func (s *Server) Given() (n int) {
 	return n
 }
 
-// Queued returns how many messages wait, for tests.
+// Queued returns the number of waiting messages, for tests.
 func (s *Server) Queued() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ type secret struct {
 	binary    []byte
 	leaving   bool // scheduled for deletion
 	tags      any
-	// Times. The last one is a day.
+	// times; the last one is a day
 	created, changed, accessed time.Time
 }
 
@@ -117,9 +117,8 @@ func (s *Server) putSecretValue(body []byte) (any, error) {
 	return map[string]any{"ARN": one.arn}, nil
 }
 
-// deleteSecret removes a secret at once, or schedules the deletion, so that the secret can be restored. Here the
-// time for that has no end. Like the service, deleteSecret reports a missing secret only for a scheduled
-// deletion.
+// deleteSecret removes a secret at once, or schedules the deletion, so that the secret can be restored. Here it can be restored without a
+// time limit. Like the service, deleteSecret reports a missing secret only for a scheduled deletion.
 func (s *Server) deleteSecret(body []byte) (any, error) {
 	var in struct {
 		SecretID                   string

@@ -35,7 +35,7 @@ type Config struct {
 	// Default: events stay.
 	LogGroups []string
 	Retention map[string]int
-	// Subnets, SecurityGroups and Roles are the IDs and names of the existing ones. Nil means that all exist.
+	// Subnets, SecurityGroups and Roles are the IDs and names of existing resources. Nil means that all exist.
 	Subnets, SecurityGroups, Roles []string
 	// CapacityProviders are the names of the capacity providers of each cluster. Default: none, as in a cluster
 	// that was made without.
@@ -47,13 +47,12 @@ type Config struct {
 	// docs.aws.amazon.com: general/latest/gr/ecs-service.html and
 	// secretsmanager/latest/userguide/reference_limits.html, 2026-11-28.
 	Revisions, Secrets int
-	// Lag is the time until a new task shows.
+	// Lag is the time until a new task is visible.
 	Lag time.Duration
-	// Keep is the time for which a stopped task shows. Default: an hour.
+	// Keep is the time for which a stopped task is visible. Default: an hour.
 	Keep time.Duration
-	// Quick lets a container with a restart policy start again however short its run was. The service starts a
-	// container again only if it ran for its restartAttemptPeriod, which is at least a minute. A server that is
-	// not Quick starts no container again.
+	// Quick makes a container with a restart policy start again after a run of any duration. The service starts a container again only if
+	// it ran for its restartAttemptPeriod, which is at least a minute. Without Quick the server never starts a container again.
 	Quick bool
 	// Streams is the address of data channels: ws://host. Default: the address of the request.
 	Streams string

@@ -19,7 +19,7 @@ import (
 // grown is the time for which a task without containers waits for the last report about them.
 const grown = 3 * time.Second
 
-// Report takes a report of the runner: hand it to the runner's NotifyPods.
+// Report handles a report of the runner. Pass it to the runner's NotifyPods.
 func (s *Server) Report(pod *corev1.Pod) {
 	s.fleet.Report(pod)
 	s.mu.Lock()
@@ -78,7 +78,7 @@ func (t *task) hasBegun(c containerDefinition) bool {
 // startError is the reason of a container that the runner could not start.
 const startError = "StartError"
 
-// settleTask moves a task on by the states of its containers. The caller holds s.mu.
+// settleTask updates the state of a task from the states of its containers. The caller holds s.mu.
 func (s *Server) settleTask(t *task) {
 	if !t.stopped.IsZero() {
 		return
@@ -175,7 +175,7 @@ func (s *Server) startLate(t *task) {
 	}()
 }
 
-// isGone reports whether nothing of a task runs any more. The caller holds s.mu.
+// isGone reports whether no container of a task runs any more. The caller holds s.mu.
 func (s *Server) isGone(t *task) bool {
 	ids := []string{t.id}
 	if t.late != nil && t.late.began {
@@ -189,7 +189,7 @@ func (s *Server) isGone(t *task) bool {
 	return true
 }
 
-// haltTask lets a task stop. The first reason counts. The caller holds s.mu.
+// haltTask stops a task. The first reason is kept. The caller holds s.mu.
 func (s *Server) haltTask(t *task, code, reason string) {
 	if !t.stopping.IsZero() {
 		return

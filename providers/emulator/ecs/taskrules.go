@@ -49,8 +49,7 @@ var taskRules = []taskRule{
 	{"docs.aws.amazon.com: API_RunTask.html (launchType)", "2026-11-28", func(_ []string, in *taskRequest) string {
 		return textIf(in.LaunchType != "" && len(in.CapacityProviderStrategy) > 0, "Specifying both a launch type and capacity provider strategy is not supported. Remove one and try again.")
 	}},
-	// Without both, the default strategy of the cluster counts, and after it the launch type EC2. Clusters here
-	// have no default strategy.
+	// Without both, the default strategy of the cluster applies, else the launch type EC2. Clusters here have no default strategy.
 	{"docs.aws.amazon.com: API_RunTask.html (capacityProviderStrategy)", "2026-11-28", func(_ []string, in *taskRequest) string {
 		return textIf(in.LaunchType != "FARGATE" && len(in.CapacityProviderStrategy) == 0, "No Container Instances were found in your cluster.")
 	}},

@@ -88,7 +88,7 @@ func (t *Tokens) answerToken(w http.ResponseWriter, r *http.Request, tenant stri
 	t.issueToken(w, strings.TrimSuffix(r.PostForm.Get("scope"), "/.default"))
 }
 
-// Tokens gives tokens, and knows them.
+// Tokens issues and recognizes tokens.
 type Tokens struct {
 	// TokenLife is the lifetime of a token; New sets an hour.
 	TokenLife time.Duration
@@ -152,7 +152,7 @@ func answerJSON(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // the client may be gone
+	_, _ = w.Write(data) // the client may have disconnected
 }
 
 // Principal changes the account with the right to log in. Issued tokens stay valid unless drop is true.

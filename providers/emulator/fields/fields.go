@@ -30,7 +30,7 @@ func Parse(description []byte) Models {
 	return d.Models
 }
 
-// ReadOnly is the end of the problem of a field that cannot be written.
+// ReadOnly is the suffix of the problem of a read-only field.
 const ReadOnly = ": is read only"
 
 // Check returns the sorted differences between the data and a model. None means that the data may be sent.

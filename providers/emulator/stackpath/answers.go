@@ -43,10 +43,10 @@ func (f *failure) write(w http.ResponseWriter) {
 func write(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
+	_ = json.NewEncoder(w).Encode(answer) // the client may have disconnected
 }
 
-// Refuse answers every request so, for faults of a Front.
+// Refuse returns a handler that answers every request with an error, for faults of a Front.
 func Refuse(status, code int, message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { (&failure{status, code, message, "", ""}).write(w) }
 }

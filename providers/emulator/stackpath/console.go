@@ -54,7 +54,7 @@ func (c *Console) Passwords() []string {
 	return append([]string(nil), c.passwords...)
 }
 
-// Serve lets users in until the listener is closed.
+// Serve accepts logins until the listener is closed.
 func (c *Console) Serve(ctx context.Context, l net.Listener) {
 	config := &ssh.ServerConfig{PasswordCallback: func(meta ssh.ConnMetadata, password []byte) (*ssh.Permissions, error) {
 		c.mu.Lock()

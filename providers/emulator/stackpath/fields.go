@@ -40,7 +40,7 @@ var described = sync.OnceValue(func() (d description) {
 	return d
 })
 
-// tokenPath is where tokens are asked for.
+// tokenPath is the path for token requests.
 const tokenPath = "/identity/v1/oauth2/token"
 
 // Operation returns the operation of a request, for a Front, or "".

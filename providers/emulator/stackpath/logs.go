@@ -64,7 +64,7 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, of *workload) error
 			if _, err := w.Write(buffer[:n]); err != nil {
 				return nil
 			}
-			_ = http.NewResponseController(w).Flush() // without Flush, the client would get the text at the end only
+			_ = http.NewResponseController(w).Flush() // without Flush, the client would receive the text only at the end
 		}
 		switch {
 		case err != nil && ctx.Err() != nil:

@@ -25,7 +25,7 @@ import (
 // Server is StackPath with one stack and one client. The exported fields must not change while it serves.
 type Server struct {
 	Stack, ClientID, ClientSecret string
-	// TokenLife is how long a token is valid; 0 means an hour.
+	// TokenLife is the validity of a token; 0 means an hour.
 	TokenLife time.Duration
 	// Cities are the codes of the locations.
 	Cities []string
@@ -33,7 +33,7 @@ type Server struct {
 	Quota int
 	// MostItems is the maximum number of items of a page; 0 means 100.
 	MostItems int
-	// FollowFor is how long a log is followed without a line; 0 means a minute.
+	// FollowFor is the time for which a log without new lines is followed; 0 means a minute.
 	FollowFor time.Duration
 	// Fleet runs the containers.
 	Fleet *emulator.Fleet
@@ -56,7 +56,7 @@ type workload struct {
 	grace    int64
 }
 
-// Report takes a report of the runner: hand it to the runner's NotifyPods.
+// Report handles a report of the runner. Pass it to the runner's NotifyPods.
 func (s *Server) Report(pod *corev1.Pod) { s.Fleet.Report(pod) }
 
 // Workloads returns the IDs of the workloads with a label, the oldest first.
@@ -171,7 +171,7 @@ func (s *Server) isKnown(r *http.Request) bool {
 	return time.Now().Before(s.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")])
 }
 
-// answer handles a request. If it returns neither an answer nor an error, it has answered already.
+// answer handles a request. If it returns neither an answer nor an error, it has already written the response.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) (object, error) {
 	name, values := match(r)
 	switch {
@@ -264,7 +264,7 @@ func (s *Server) list(r *http.Request) (object, error) {
 	defer s.mu.Unlock()
 	s.workloads = slices.DeleteFunc(s.workloads, func(w *workload) bool {
 		_, err := s.Fleet.Get(r.Context(), w.id)
-		return errdefs.IsNotFound(err) && time.Since(w.created) > time.Second // a new workload may still be on its way to the fleet
+		return errdefs.IsNotFound(err) && time.Since(w.created) > time.Second // a new workload may not be in the fleet yet
 	})
 	var out []object
 	for _, seen := range all {

@@ -150,7 +150,7 @@ func age(t time.Time) string {
 	}
 }
 
-// refresh takes the state from Docker, unless an action is under way. It does not refresh a capsule.
+// refresh updates the state from Docker, unless an action is running. It does not refresh a capsule.
 func (s *Server) refresh(_ context.Context, rec *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +171,7 @@ func (s *Server) refresh(_ context.Context, rec *record) {
 	}
 }
 
-// later does something after the answer.
+// later calls f after the response.
 func (s *Server) later(f func()) { time.AfterFunc(s.Slow, f) }
 
 // forbidden are the fields that the policy of Zun reserves for administrators.

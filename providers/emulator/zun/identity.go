@@ -16,7 +16,7 @@ type Gate struct {
 	Users, Applications map[string]string
 	// Region is the region in the catalog.
 	Region string
-	// TokenLife is how long a token is valid; 0 means an hour.
+	// TokenLife is the validity of a token; 0 means an hour.
 	TokenLife time.Duration
 	// Admits reports whether a token is valid, instead of the tokens of this server, for a Keystone elsewhere.
 	Admits func(token string) bool
@@ -27,7 +27,7 @@ type Gate struct {
 	}
 }
 
-// knows reports whether a token is good.
+// knows reports whether a token is valid.
 func (g *Gate) knows(token string) bool {
 	if g.Admits != nil {
 		return g.Admits(token)
@@ -37,7 +37,7 @@ func (g *Gate) knows(token string) bool {
 	return time.Now().Before(g.tokens.ends[token])
 }
 
-// EndTokens lets all tokens end.
+// EndTokens ends all tokens.
 func (g *Gate) EndTokens() {
 	g.tokens.Lock()
 	defer g.tokens.Unlock()
@@ -61,7 +61,7 @@ type login struct {
 	}
 }
 
-// serveIdentity is as much of Keystone as gives tokens.
+// serveIdentity serves the part of Keystone that issues tokens.
 func (s *Server) serveIdentity(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	base := scheme(r) + "://" + r.Host

@@ -44,11 +44,11 @@ type Server struct {
 	Fleet *emulator.Fleet
 	// Context is the context of work after an answer.
 	Context context.Context
-	// Sync is how often the server refreshes the states of containers in lists; 0 means a minute, as in Zun.
+	// Sync is the interval at which the server refreshes the states of containers in lists; 0 means a minute, as in Zun.
 	Sync time.Duration
 	// Slow is the delay between the answer to a request and its effect.
 	Slow time.Duration
-	// ExecuteTimeout is how long Zun waits for a command; 0 means 5 s, as in Zun.
+	// ExecuteTimeout is the time that Zun waits for a command; 0 means 5 s, as in Zun.
 	ExecuteTimeout time.Duration
 	// Quota is the maximum number of containers of the project; 0 means any number.
 	Quota int
@@ -85,7 +85,7 @@ func fail(status int, code, format string, args ...any) error {
 	return &failure{status, code, fmt.Sprintf(format, args...)}
 }
 
-// Refuse answers every request so, for faults of a Front.
+// Refuse returns a handler that answers every request with an error, for faults of a Front.
 func Refuse(status int, code, message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { refuse(w, &failure{status, code, message}) }
 }
@@ -315,7 +315,7 @@ func (s *Server) list(r *http.Request, capsules bool) (object, error) {
 		if name := query.Get("name"); !capsules && name != "" && rec.name != name || query.Get("status") != "" && rec.status != query.Get("status") {
 			continue
 		}
-		if out = append(out, rec.show()); len(out) == limit { // Zun does not look whether there are more
+		if out = append(out, rec.show()); len(out) == limit { // Zun does not check whether there are more
 			next = "http://" + r.Host + r.URL.Path + "?marker=" + rec.uuid
 			break
 		}
@@ -342,7 +342,7 @@ func limitOf(query url.Values) (int, error) {
 	return min(n, 1000), nil
 }
 
-// Report takes a report of the runner: hand it to the runner's NotifyPods.
+// Report handles a report of the runner. Pass it to the runner's NotifyPods.
 func (s *Server) Report(pod *corev1.Pod) {
 	s.Fleet.Report(pod)
 	s.mu.Lock()
