@@ -16,12 +16,11 @@ import (
 	"time"
 )
 
-// accounts are control groups. The kernel counts in them the usage of agents and of all their processes:
-// runtimes, supervisors, shims and sandboxes, including processes that have ended. An agent that makes groups
-// for its pods makes them there.
+// accounts measures the usage of agents and of all their processes with control groups: runtimes, supervisors, shims and sandboxes,
+// including processes that have ended. An agent creates the groups of its pods below them.
 type accounts struct {
-	name string // of the group that all others are below
-	root string // the hierarchy in which the kernel counts
+	name string // name of the parent of all groups
+	root string // hierarchy of the accounting
 	v2   bool
 }
 
@@ -115,7 +114,7 @@ func (a *account) cpuTimeOf(dir string) (time.Duration, error) {
 	return parseCPUStat(string(text))
 }
 
-// parseCPUStat reads the CPU time in the format of version 2.
+// parseCPUStat reads the CPU time in the format of cgroup version 2.
 func parseCPUStat(text string) (time.Duration, error) {
 	for line := range strings.Lines(text) {
 		if value, ok := strings.CutPrefix(line, "usage_usec "); ok {
@@ -131,7 +130,7 @@ func (a *account) findProcesses() (pids []int, err error) {
 	for _, dir := range a.dirs {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil // a group that has gone meanwhile
+				return nil // the group was removed in the meantime
 			}
 			if err != nil || entry.Name() != "cgroup.procs" {
 				return err
@@ -172,7 +171,7 @@ func (a *account) readMemory() (sum int64, err error) {
 	return sum, nil
 }
 
-// hasEnded reports whether a process has ended meanwhile.
+// hasEnded reports whether a process has ended.
 func hasEnded(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
 
 // killProcesses ends all processes, including processes that they start meanwhile, and returns when all have ended.

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// onCloud is this project's agent with the provider of a cloud, and the cloud's emulator. The emulator is not
-// counted.
+// onCloud is this project's agent with the provider of a cloud, and the cloud's emulator. The usage of the emulator is not counted.
 type onCloud struct {
 	*ours
 	emulator string // the program

@@ -163,8 +163,8 @@ func (i *interLink) stop() {
 	_ = os.RemoveAll(i.dir)
 }
 
-// startTheirs starts interLink's own virtual kubelet. It starts its informers beside the code that makes them.
-// If it does so too early it never sees a pod, and is started again.
+// startTheirs starts interLink's own virtual kubelet. It starts its informers concurrently with the code that creates them. If it starts
+// them too early it never sees a pod, so it is restarted.
 func (a onInterLink) startTheirs(ctx context.Context, m *machine, i *interLink, prefix string) (*process, error) {
 	file := filepath.Join(i.dir, "node.yaml")
 	if err := writeConfig(file, fmt.Sprintf(interLinkNode, i.edgePath())); err != nil {
@@ -190,7 +190,7 @@ func (a onInterLink) startTheirs(ctx context.Context, m *machine, i *interLink, 
 	return nil, fmt.Errorf("%s does not begin to look at pods", a.agentName())
 }
 
-// awaitPodCache reports whether the program begins to look at pods within some seconds.
+// awaitPodCache reports whether the program begins to watch pods within some seconds.
 func awaitPodCache(ctx context.Context, p *process) bool {
 	for range 50 {
 		if strings.Contains(p.said.String(), "Pod cache in-sync") {

@@ -103,7 +103,7 @@ logRoot: %[3]s/logs
 imageGC: {highThresholdPercent: 100}
 `
 
-// criArgs returns the flags of virtual-kubelet for pods with containers.
+// criArgs returns the flags of virtual-kubelet with provider cri.
 func (m *machine) criArgs(prefix string) ([]string, error) {
 	dir := filepath.Join(m.base, "ours", prefix)
 	file := filepath.Join(dir, "cri.yaml")

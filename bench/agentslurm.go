@@ -30,7 +30,7 @@ func newOnSlurm(o *ours) (agent, error) {
 	return onSlurm{o}, nil
 }
 
-// findProgram looks where daemons are, too.
+// findProgram also searches the folders of daemons.
 func findProgram(program string) (string, error) {
 	if path, err := exec.LookPath(program); err == nil {
 		return path, nil

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// auditPolicy logs one line for each request of an agent, and nothing else. A watch has its line
-// when it begins, other requests when they were answered.
+// auditPolicy logs one line for each request of an agent, and nothing else. A watch is logged when it begins, other requests when they were
+// answered.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -28,7 +28,7 @@ rules:
 // audit is the API server's log of the agents' requests.
 type audit struct {
 	path string
-	read int64       // how far it was read
+	read int64       // number of bytes read
 	seen []auditLine // the lines that were read
 }
 
@@ -48,7 +48,7 @@ func prepareAudit(dir string) (*audit, []string, error) {
 	return a, []string{
 		"--audit-policy-file=" + policy,
 		"--audit-log-path=" + a.path,
-		"--audit-log-mode=batch", // so that no request waits for its line
+		"--audit-log-mode=batch", // requests do not wait for their line
 		"--audit-log-batch-buffer-size=1000000",
 		"--audit-log-batch-max-size=1000",
 		"--audit-log-batch-max-wait=" + auditDelay.String(),
@@ -111,7 +111,7 @@ func (a *audit) readNewLines() error {
 	return a.parseLines(file)
 }
 
-// parseLines reads complete lines. The rest after the last line is still being written.
+// parseLines reads complete lines. An incomplete last line is still being written.
 func (a *audit) parseLines(log io.Reader) error {
 	lines := bufio.NewReaderSize(log, 1<<20)
 	for {
@@ -154,7 +154,7 @@ func (a *audit) lastBusy() time.Time {
 	return time.Time{}
 }
 
-// errRestless means that an agent never became quiet.
+// errRestless means that an agent did not stop sending requests.
 var errRestless = errors.New("the agent did not stop sending requests")
 
 const (

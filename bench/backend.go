@@ -21,11 +21,11 @@ type backend interface {
 	stop()
 }
 
-// lived has the times of a pod's beginning and end, as its backend knows them.
+// lived has the start and end times of a pod according to its backend.
 type lived struct {
 	started      time.Time // its task or job, by the scheduler's clock; zero if unknown
 	began, ended time.Time // the source of the pod's status
-	exited       time.Time // by itself, before it was deleted; zero: it did not
+	exited       time.Time // exited by itself before its deletion; zero: it did not
 }
 
 // The names of backends, by scenario.
@@ -70,7 +70,7 @@ func (r *round) setBackend(ctx context.Context, l *life, at marks, up, down phas
 	return err
 }
 
-// awaitLives waits until the backend knows the beginning and the end of each pod.
+// awaitLives waits until the backend has the start and the end of each pod.
 func awaitLives(ctx context.Context, b backend, namespace string, pods int) ([]lived, error) {
 	for {
 		known, err := b.podLives(ctx, namespace)
@@ -99,7 +99,7 @@ func (r *remote) setLags(known []lived, up, down phase) {
 	var ended, seen []time.Time
 	for i, k := range known {
 		started[i], began[i] = k.started, k.began
-		if k.exited.IsZero() { // of others the backend may have let everything go before
+		if k.exited.IsZero() { // for other pods, the backend may already have removed the records
 			ended, seen = append(ended, k.ended), append(seen, down.seen[i])
 		}
 	}
@@ -137,8 +137,8 @@ func (l *ledger) countRequests(from, to time.Time) (requests, error) {
 	return (&audit{seen: l.seen}).countRequests(from, to), nil
 }
 
-// telling is the program of pods at backends with real programs. It writes its beginning and its end into files
-// named after the pod. The folder of the files is its first argument. It ends at once on SIGTERM.
+// telling is the program of pods at backends with real programs. It writes its beginning and its end into files named after the pod. The
+// folder of the files is its first argument. It exits at once on SIGTERM.
 const telling = `trap 'printf %s "$EPOCHREALTIME" >"$1/$2.ended"; kill $!; exit 0' TERM; printf %s "$EPOCHREALTIME" >"$1/$2.began"; sleep infinity & wait $!`
 
 // errNoTime means that a text is not a time in seconds.

@@ -39,8 +39,7 @@ func makeRootCA(ctx context.Context, client kubernetes.Interface, namespace stri
 	return nil
 }
 
-// newPod returns the i-th pod. It is bound already, and has a single container and nothing else, so that nodes
-// spend no time on further parts of a pod.
+// newPod returns the i-th pod. It is already bound, and has only a single container, so that nodes spend no time on other parts of a pod.
 func newPod(namespace, node string, i int) *corev1.Pod {
 	noToken := false
 	return &corev1.Pod{
@@ -49,7 +48,7 @@ func newPod(namespace, node string, i int) *corev1.Pod {
 			NodeName:                     node,
 			AutomountServiceAccountToken: &noToken,
 			Containers:                   []corev1.Container{{Name: "app", Image: "example.com/app:1"}},
-			// This is the toleration for a node with a taint, in case a controller checks it.
+			// The toleration is for a node with a taint, in case a controller checks it.
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		},
 	}

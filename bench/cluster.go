@@ -22,7 +22,7 @@ type cluster struct {
 	watcher kubernetes.Interface // the same on a connection of its own, so that watches need not share it with requests
 	program string
 	base    string
-	stdin   io.Closer // devcluster ends when this does, also if this program is killed
+	stdin   io.Closer // devcluster ends with this pipe, also if this program is killed
 }
 
 const (
@@ -49,14 +49,14 @@ func startCluster(ctx context.Context, cfg config, base string, flags ...string)
 	defer progress.Close()
 	cmd.ExtraFiles = []*os.File{theirs}
 	c.process, err = startProgram("devcluster", cmd, cfg.logs)
-	_ = theirs.Close() // or the end of the child would not be the end of the pipe
+	_ = theirs.Close() // otherwise the pipe would stay open after the end of the child
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
 	defer stop()
 	if !saysReady(progress) {
-		_ = cmd.Process.Kill() // it is usually gone already
+		_ = cmd.Process.Kill() // the process has usually ended already
 		return nil, c.endReason()
 	}
 	if err := c.makeClients(); err != nil {

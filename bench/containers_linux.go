@@ -100,7 +100,7 @@ func prepareImage(ctx context.Context, c *containerdtest.Containerd, folder stri
 	return c.Import(ctx, image)
 }
 
-// removeCgroup removes a control group with all below it.
+// removeCgroup removes a control group with all its children.
 func removeCgroup(name string) error { return containerdtest.RemoveCgroup(name) }
 
 // unmountBelow unmounts the agents' remaining mounts below a folder, as a kubelet does with its own.

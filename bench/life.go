@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// life is one generation of pods, from the first create to the last pod gone.
+// life is one generation of pods, from the first create to the end of the last pod.
 type life struct {
 	machine   *machine
 	scenario  scenario
@@ -49,7 +49,7 @@ func beginLife(ctx context.Context, m *machine, s scenario, a agent, prefix stri
 	return l, nil
 }
 
-// newLife prepares for pods of a running agent, in a new namespace. Its end leaves the agent alone.
+// newLife prepares for pods of a running agent, in a new namespace. Its end does not stop the agent.
 func (m *machine) newLife(ctx context.Context, s scenario, p *process, nodes []string, namespace string) (*life, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &life{
@@ -113,7 +113,7 @@ func (l *life) createAll(ctx context.Context) (phase, error) {
 	return ph, err
 }
 
-// awaitTurn waits until the i-th pod is due.
+// awaitTurn waits until it is time for the i-th pod.
 func awaitTurn(ctx context.Context, begin time.Time, i int, every time.Duration) error {
 	if wait := time.Until(begin.Add(time.Duration(i) * every)); wait > 0 {
 		return waitFor(ctx, wait)
@@ -171,7 +171,7 @@ func (l *life) wait(ctx context.Context, happened <-chan struct{}) error {
 		return nil
 	case err := <-l.tracking:
 		if err == nil {
-			return nil // it ends when all pods are gone, the last event to wait for
+			return nil // run ends when all pods are gone, which is the last event
 		}
 		return err
 	case <-l.agent.done:

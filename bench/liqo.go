@@ -70,7 +70,7 @@ spec: {desiredMapping: {%[2]s: %[2]s}}
 status: {currentMapping: {%[2]s: {remoteNamespace: %[2]s, phase: Accepted}}}
 `
 
-// makeTenant makes them.
+// makeTenant creates these objects.
 func makeTenant(ctx context.Context, m *machine, admin, tenant, prefix string, access []byte) error {
 	return createObjects(ctx, admin, fmt.Appendf(nil, tenantObjects, tenant, prefix, base64.StdEncoding.EncodeToString(access)))
 }

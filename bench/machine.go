@@ -16,7 +16,7 @@ type machine struct {
 	kubeconfig string // of every agent
 	audit      *audit
 
-	// nil or empty but in scenarios with containers
+	// nil or empty except in scenarios with containers
 	accounts   *accounts
 	containers containers
 	images     string // folder with the image of the pods

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench drives pods through their life on a real API server, with one agent after the other, and
-// measures the agents from outside: how far they lag behind the client, and their costs.
+// Command bench drives pods through their life on a real API server, with one agent after the other, and measures the agents from outside:
+// their lag behind the client, and their resource usage.
 //
 // The guarantee: results side by side come from one run, on one control plane, with the same client, the same
 // credentials and the same log of requests. The agents take turns in every round.
@@ -102,7 +102,7 @@ func parseFlags(args []string) (config, error) {
 	return c, nil
 }
 
-// idleOf returns how long an agent is watched at rest in a scenario.
+// idleOf returns the time for which an idle agent is observed in a scenario.
 func (c config) idleOf(s scenario) time.Duration {
 	if c.idleSet || s.Idle == 0 {
 		return c.idle

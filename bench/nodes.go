@@ -33,7 +33,7 @@ func (m *machine) awaitReady(ctx context.Context, names []string, p *process) er
 	return nil
 }
 
-// followReady takes ready nodes off the list, until it is empty.
+// followReady removes ready nodes from the list until it is empty.
 func followReady(ctx context.Context, w watch.Interface, left map[string]bool, p *process) error {
 	for len(left) > 0 {
 		select {

@@ -19,7 +19,7 @@ type nomad struct {
 	*proxy
 	agent   *process
 	dir     string
-	told    string // where the programs of pods write
+	told    string // folder for the records of the pods' programs
 	address string
 	group   string // the control group of the tasks
 	ended   chan struct{}
@@ -66,7 +66,7 @@ func (n *nomad) followEvents(ctx context.Context) error {
 		for decoder := json.NewDecoder(answer.Body); ; {
 			var some nomadEvents
 			if decoder.Decode(&some) != nil {
-				return // it ends with Nomad, or when it is not needed any more; waits for times have a time-out
+				return // it ends with Nomad, or when it is no longer needed; waits for times have a timeout
 			}
 			n.recordEvents(some, time.Now())
 		}

@@ -35,9 +35,9 @@ const (
 	nullDelete = `{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}`
 )
 
-// runNull runs the null agent. It has one watch, without a cache. It sends one patch for a new pod, and a patch
-// and the deletion for a deleted pod. It never retries and remembers nothing. args are a kubeconfig file and the
-// name of a node; without a name the agent acts for every pod.
+// runNull runs the null agent. It has one watch, without a cache. It sends one patch for a new pod, and a patch and the deletion for a
+// deleted pod. It never retries and has no state. args are a kubeconfig file and the name of a node; without a name the agent acts for
+// every pod.
 func runNull(ctx context.Context, args []string) error {
 	if len(args) < 1 || len(args) > 2 {
 		return errors.New("usage: " + nullCommand + " KUBECONFIG [NODE]")

@@ -39,7 +39,7 @@ func parseCPUTime(stat []byte) (time.Duration, error) { return sumCPUTime(stat, 
 // program's name in parentheses, which may contain anything.
 func sumCPUTime(stat []byte, from, to int) (time.Duration, error) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	const before = 3 // fields until there, and they are counted from 1
+	const before = 3 // number of fields before the range, counted from 1
 	if len(fields) <= to-before {
 		return 0, fmt.Errorf("read CPU time: too few fields in %q", stat)
 	}
@@ -79,7 +79,7 @@ func proportionalMemory(pid int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(rollup) == 0 { // a process that has ended and is not reaped yet
+	if len(rollup) == 0 { // the process has ended and was not reaped yet
 		return 0, nil
 	}
 	return parseMemory(string(rollup), "Pss:")

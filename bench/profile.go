@@ -57,7 +57,7 @@ func buildProfiled(ctx context.Context, cfg config) (string, error) {
 	return program, nil
 }
 
-// The signals ask a program from buildProfiled for its profiles: of the heap, and of all of its work.
+// The signals ask a program from buildProfiled for its profiles: of the heap, or of CPU and allocations.
 const (
 	heapProfile = syscall.SIGUSR2
 	restProfile = syscall.SIGUSR1

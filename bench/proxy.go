@@ -47,13 +47,13 @@ func startProxy(from net.Listener, network, address string) *proxy {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: host}) },
 		Transport:     transport,
 		FlushInterval: -1,                         // streams are handed on at once
-		ErrorLog:      log.New(io.Discard, "", 0), // a client that does not read an answer to its end is no error
+		ErrorLog:      log.New(io.Discard, "", 0), // a client that does not read the whole response is no error
 	}
 	p := &proxy{ended: make(chan struct{}), pods: map[string]lived{}}
 	p.server = &http.Server{Handler: p.countingHandler(to), ReadHeaderTimeout: time.Minute}
 	go func() {
 		defer close(p.ended)
-		_ = p.server.Serve(from) // it ends with an error, always
+		_ = p.server.Serve(from) // Serve always returns an error
 		transport.CloseIdleConnections()
 	}()
 	return p

@@ -63,7 +63,7 @@ func (r *round) setRemote(ctx context.Context, l *life, at marks, up, down phase
 		return nil
 	}
 	select {
-	case <-l.below.allGone: // its watch may be later than the upper one
+	case <-l.below.allGone: // its watch may lag behind the upper one
 	case <-ctx.Done():
 		return fmt.Errorf("wait for %d pods of the lower cluster to be seen gone: %w", l.below.goneLeft.Load(), context.Cause(ctx))
 	}

@@ -9,49 +9,49 @@ import (
 	"slices"
 )
 
-// The table stands between these lines of a file.
+// The table is between these lines of a file.
 const (
 	intoBegin = "<!-- begin of the sample: written by -into -->\n"
 	intoEnd   = "<!-- end of the sample -->\n"
 )
 
-// The sample of scenarios with containers stands between these lines.
+// The sample of scenarios with containers is between these lines.
 const (
 	startsBegin = "<!-- begin of the sample with containers: written by -into -->\n"
 	startsEnd   = "<!-- end of the sample with containers -->\n"
 )
 
-// The sample of a provider over the wire stands between these lines.
+// The sample of a provider over the wire is between these lines.
 const (
 	wireBegin = "<!-- begin of the sample over the wire: written by -into -->\n"
 	wireEnd   = "<!-- end of the sample over the wire -->\n"
 )
 
-// The sample of a second cluster stands between these lines.
+// The sample of a second cluster is between these lines.
 const (
 	remoteBegin = "<!-- begin of the sample of a second cluster: written by -into -->\n"
 	remoteEnd   = "<!-- end of the sample of a second cluster -->\n"
 )
 
-// The sample of runtimes stands between these lines.
+// The sample of runtimes is between these lines.
 const (
 	runtimesBegin = "<!-- begin of the sample of runtimes: written by -into -->\n"
 	runtimesEnd   = "<!-- end of the sample of runtimes -->\n"
 )
 
-// The sample of Liqo stands between these lines.
+// The sample of Liqo is between these lines.
 const (
 	liqoBegin = "<!-- begin of the sample with Liqo: written by -into -->\n"
 	liqoEnd   = "<!-- end of the sample with Liqo -->\n"
 )
 
-// The samples of schedulers stand between these lines, each between its own.
+// Each sample of a scheduler is between its own lines.
 const (
 	backendBegin = "<!-- begin of the sample at %s: written by -into -->\n"
 	backendEnd   = "<!-- end of the sample at %s -->\n"
 )
 
-// places has the lines between which the table of each scenario stands.
+// places has the marker lines around the table of each scenario.
 var places = append([]place{
 	{func(s scenario) bool { return !s.Containers && !s.Wire && !s.Remote && s.Backend == "" }, intoBegin, intoEnd},
 	{func(s scenario) bool { return s.Containers && !s.Runtimes }, startsBegin, startsEnd},

@@ -14,7 +14,7 @@ type scenario struct {
 	Name  string `json:"name"`
 	Pods  int    `json:"pods"`
 	Nodes int    `json:"nodes"`
-	// Containers is set if the pods are real ones, with containers.
+	// Containers is set if the pods have real containers.
 	Containers bool `json:"containers,omitempty"`
 	// Runtimes is set if container runtimes are compared.
 	Runtimes bool `json:"runtimes,omitempty"`
@@ -96,7 +96,7 @@ func (s scenario) singlesOfLife() float64 {
 // runtimesGrace is the grace period of pods in comparisons of container runtimes.
 const runtimesGrace = time.Second
 
-// warmUp comes before the others: the first pods cost a new API server more.
+// warmUp runs before the other scenarios, because the first pods are more expensive for a new API server.
 var warmUp = scenario{Name: "warm-up", Pods: 200, Nodes: 1}
 
 func scenarioNames() (names []string) {
@@ -176,7 +176,7 @@ func (s scenario) nodeNames(prefix string) []string {
 	return names
 }
 
-// nodePattern names the same nodes in one word, as virtual-kubelet understands it.
+// nodePattern returns a pattern for the same nodes, in the form that virtual-kubelet accepts.
 func (s scenario) nodePattern(prefix string) string {
 	return fmt.Sprintf("%s-[000-%03d]", prefix, s.Nodes-1)
 }

@@ -87,7 +87,7 @@ func floorRound(ctx context.Context, m *machine, s scenario) (r *starts, err err
 	return r, errors.Join(err, m.containers.RemovePods(ctx))
 }
 
-// startRound starts the pods one after another, leaves them alone, deletes them, and starts them all at once.
+// startRound starts the pods one after another, waits, deletes them, and starts them all at once.
 func startRound(ctx context.Context, m *machine, s scenario, a agent, prefix string) (r *starts, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*m.cfg.timeout+2*m.cfg.idle, fmt.Errorf("not done within twice -timeout %s", m.cfg.timeout))
 	defer cancel()
@@ -133,7 +133,7 @@ func startRound(ctx context.Context, m *machine, s scenario, a agent, prefix str
 	return r, errors.Join(m.containers.RemovePods(ctx), m.endProcesses(prefix), m.dropNodes(ctx))
 }
 
-// oneByOne starts one pod after another, and then looks at the agent at rest.
+// oneByOne starts one pod after another, and then observes the agent at rest.
 func (r *starts) oneByOne(ctx context.Context, l *life) error {
 	err := r.countStarts(ctx, l, func() error {
 		pods := l.machine.client.CoreV1().Pods(l.namespace)
@@ -162,7 +162,7 @@ func (r *starts) oneByOne(ctx context.Context, l *life) error {
 	return err
 }
 
-// allAtOnce creates all pods as fast as the client can, and deletes them so.
+// allAtOnce creates all pods as fast as the client can, and deletes them in the same way.
 func (r *starts) allAtOnce(ctx context.Context, l *life) error {
 	l.deaf = l.scenario.Runtimes
 	err := r.countStarts(ctx, l, func() error {

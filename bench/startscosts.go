@@ -93,7 +93,7 @@ func (r *starts) observeRest(ctx context.Context, l *life) error {
 	r.MemoryPerPodMiB = float64(all) / (1 << 20) / float64(l.scenario.Pods)
 	r.RestCPUPercent = 100 * (after.agent - before.agent).Seconds() / took.Seconds()
 	r.RestAllCPUPercent = 100 * (after.all - before.all).Seconds() / took.Seconds()
-	if err := waitFor(ctx, 2*auditDelay); err != nil { // until the last line was written
+	if err := waitFor(ctx, 2*auditDelay); err != nil { // until the last line is written
 		return err
 	}
 	if err := log.readNewLines(); err != nil {

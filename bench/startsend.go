@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// endTime is an agent's time to end its pods when a round is aborted.
+// endTime is the time that an agent has to stop its pods when a round is aborted.
 const endTime = 30 * time.Second
 
 // endPods lets an agent end its pods when a round is aborted: the agent knows best what they have on this

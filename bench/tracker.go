@@ -35,7 +35,7 @@ type tracker struct {
 	// written by run
 	runningLeft, goneLeft atomic.Int64
 	endingsLeft           int
-	resumed               atomic.Int64 // how often the watch was ended and begun again
+	resumed               atomic.Int64 // number of restarts of the watch
 }
 
 func newTracker(pods int) *tracker {
@@ -98,7 +98,7 @@ func (t *tracker) run(w watch.Interface, again func(version string) (watch.Inter
 func (t *tracker) recordEvent(event watch.EventType, pod *corev1.Pod, now time.Time) bool {
 	i, err := strconv.Atoi(strings.TrimPrefix(upperName(pod), podPrefix))
 	if err != nil || i < 0 || i >= len(t.running) {
-		return false // a foreign pod
+		return false // a pod of another test
 	}
 	if pod.Status.Phase == corev1.PodRunning && t.running[i].IsZero() {
 		t.running[i] = now

@@ -73,7 +73,7 @@ func startCluster(ctx context.Context, bin, base string) (*cluster, error) {
 }
 
 func (c *cluster) stop() {
-	_ = c.stdin.Close() // it ends with that
+	_ = c.stdin.Close() // ends the process
 	_ = c.process.Wait()
 }
 
@@ -143,7 +143,7 @@ func startAgent(cmd *exec.Cmd, log string) (ended <-chan struct{}, end func(), e
 		return nil, nil, err
 	}
 	over := make(chan struct{})
-	go func() { _ = cmd.Wait(); f.Close(); close(over) }() // how it ends is in its log
+	go func() { _ = cmd.Wait(); f.Close(); close(over) }() // its log shows how it ended
 	return over, func() {
 		_ = cmd.Process.Signal(syscall.SIGINT)
 		select {

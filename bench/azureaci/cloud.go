@@ -44,7 +44,7 @@ type cloud struct {
 	stop          func()
 }
 
-// handed is a listener for connections that a proxy hands over.
+// handed is a listener for connections that a proxy passes on.
 type handed struct {
 	conns chan net.Conn
 	ended chan struct{}
@@ -124,7 +124,7 @@ func startCloud(dir string) (*cloud, error) {
 	}}, nil
 }
 
-// makeCertificate makes a certificate for the hosts of Azure, which is its own authority.
+// makeCertificate makes a certificate for the hosts of Azure, which is self-signed.
 func makeCertificate(dir string) (*tls.Config, string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -103,7 +103,7 @@ func measureAgent(ctx context.Context, c config, base string, k *cluster, a agen
 		return failed(fmt.Sprintf("%d of %d pods run", out.shown, c.pods), err)
 	}
 	out.runs = time.Since(start)
-	if err := waitFor(ctx, 15*time.Second); err != nil { // the effects of the starts count for the lives
+	if err := waitFor(ctx, 15*time.Second); err != nil { // the effects of the start must not count
 		return out, err
 	}
 	rest := len(azure.front.Requests())
@@ -156,7 +156,7 @@ func waitFor(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// awaitCondition asks again and again.
+// awaitCondition polls a condition.
 func (c *cluster) awaitCondition(ctx context.Context, is func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
