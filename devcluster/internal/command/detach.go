@@ -91,7 +91,7 @@ func startChild(dir state.Dir) (child *exec.Cmd, progress *os.File, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("make pipe: %w", err)
 	}
-	defer theirs.Close() // or the end of the child would not be the end of the pipe
+	defer theirs.Close() // otherwise the pipe would stay open after the end of the child
 
 	// The same arguments; of a repeated flag, the later value counts.
 	args := append(os.Args[1:len(os.Args):len(os.Args)], "--detach=false", "--progress-fd=3")

@@ -16,8 +16,8 @@ import (
 // Address is the default listen address.
 const Address = "127.0.0.1"
 
-// Listen opens a TCP listener on an IP address of this machine, usually [Address]. Port 0 takes the preferred
-// port if it is not 0 and is free, and any free port otherwise. Another port is taken, or Listen fails.
+// Listen opens a TCP listener on an IP address of this machine, usually [Address]. With port 0, it uses the preferred port if that is not 0
+// and is free, else any free port. With another port, it uses that port or fails.
 func Listen(address string, port, preferred int) (net.Listener, error) {
 	if port == 0 && preferred != 0 {
 		if l, err := listen(address, preferred); err == nil {

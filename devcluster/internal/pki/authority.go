@@ -2,10 +2,9 @@
 
 // Package pki makes the certificates, keys and kubeconfigs of one development cluster.
 //
-// The guarantee: everything lies in one directory that only its owner can read, every certificate carries
-// exactly the usages and organisations its holder needs, and a half-made directory is never taken for a whole
-// one. The surprise: a restarted cluster keeps its certificates but may get another port, so kubeconfigs are
-// written again at every start.
+// The guarantee: everything is in one directory that only its owner can read, every certificate has exactly the usages and organisations
+// that its holder needs, and an incomplete directory is never used. The surprise: a restarted cluster keeps its certificates but may get
+// another port, so kubeconfigs are written again at every start.
 package pki
 
 import (
