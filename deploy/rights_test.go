@@ -166,7 +166,7 @@ func checkRoles(t *testing.T, name string, list []*unstructured.Unstructured) {
 			own := func(s rbacv1.Subject) bool {
 				return s.Kind == rbacv1.UserKind && strings.HasPrefix(s.Name, "system:node:")
 			}
-			if strings.Contains(name, "provisioner") { // nodes with an identity of their own need it too
+			if strings.Contains(name, "provisioner") { // nodes with their own identity need it too
 				binding.Subjects = slices.DeleteFunc(binding.Subjects, own)
 			}
 			if len(binding.Subjects) != 1 || binding.Subjects[0].Kind != "ServiceAccount" || binding.Subjects[0].Namespace != "virtual-kubelet" {

@@ -86,7 +86,7 @@ func (m machine) copyProgram(name string) {
 	}
 }
 
-// run runs a command of this machine, and returns what it says.
+// run runs a command of this machine, and returns its output.
 func (m machine) run(name string, args ...string) []byte {
 	m.t.Helper()
 	out, err := exec.CommandContext(m.t.Context(), name, args...).CombinedOutput()
@@ -96,7 +96,7 @@ func (m machine) run(name string, args ...string) []byte {
 	return out
 }
 
-// calls returns the calls of systemctl since the last call of it.
+// calls returns the calls of systemctl since the last call of calls.
 func (m machine) calls() []string {
 	m.t.Helper()
 	text, err := os.ReadFile(m.path("calls"))

@@ -232,7 +232,7 @@ func (l *layout) write(file string, d descriptor, name string) error {
 		return err
 	}
 	if err := l.tar(f, files); err != nil {
-		_ = f.Close() // the first error counts
+		_ = f.Close() // the first error is returned
 		return err
 	}
 	return f.Close()

@@ -52,7 +52,7 @@ func (r *trial) record(t *testing.T, artifact, how string, try func(t *testing.T
 	r.rows = append(r.rows, fmt.Sprintf("| `%s` | %s | %s | %s |", strings.ReplaceAll(strings.ReplaceAll(artifact, r.version, "VERSION"), r.chart, "VERSION"), r.size(artifact), how, result))
 }
 
-// size returns the size of all files of a name, where * stands for anything.
+// size returns the total size of the files that match a pattern.
 func (r *trial) size(pattern string) string {
 	total := int64(0)
 	for _, name := range r.findAny(pattern) {
