@@ -19,7 +19,7 @@ import (
 // Plain is a pod that runs at every provider.
 const Plain = "plain"
 
-// specs are the specs of the pods by name. Source: shared/cases/clouds of issue 36, of 2026-11-28: check-says-can-run, restricted-pod and bitnami-like.
+// specs are the specs of the pods by name. They are a pod of the command check, a restricted pod, and a pod like Bitnami's charts.
 var specs = map[string]string{
 	Plain:           `{containers: [{name: c, image: nginx, command: [sleep, "60"], resources: {requests: {cpu: 500m, memory: 1Gi}}}]}`,
 	"defaultmode":   `{containers: [{name: a, image: nginx, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, secret: {secretName: s, defaultMode: 0400}}]}`,

@@ -56,7 +56,7 @@ func (c *Containerd) RemovePods(ctx context.Context) error {
 	var errs []error
 	for _, sandbox := range list.GetItems() {
 		_, err := client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox.GetId()})
-		if err != nil && status.Code(err) != codes.NotFound { // the owner of the sandbox may be removing it, too
+		if err != nil && status.Code(err) != codes.NotFound { // the owner of the sandbox may be removing it too
 			errs = append(errs, fmt.Errorf("stop sandbox %s: %w", sandbox.GetId(), err))
 		}
 		if _, err := client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox.GetId()}); err != nil {
@@ -152,8 +152,8 @@ func Unmount(dir string) error {
 	return errors.Join(errs...)
 }
 
-// RemoveCgroup removes the cgroup in every hierarchy, from below. Its processes were killed a moment ago; until
-// the kernel has removed them, the cgroup is busy.
+// RemoveCgroup removes the cgroup in every hierarchy, children first. Its processes were just killed, and the cgroup is busy until the
+// kernel has removed them.
 func RemoveCgroup(name string) error {
 	roots, _ := filepath.Glob("/sys/fs/cgroup/*" + name) // the pattern is well-formed
 	roots = append(roots, "/sys/fs/cgroup"+name)

@@ -199,10 +199,10 @@ func (c *Containerd) Connect() (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// Stop ends containerd as a system does; its containers go on.
+// Stop stops containerd with a signal; its containers keep running.
 func (c *Containerd) Stop() error { return c.sendSignal(syscall.SIGTERM) }
 
-// Kill ends containerd without a chance to do anything; its containers go on.
+// Kill kills containerd; its containers keep running.
 func (c *Containerd) Kill() error { return c.sendSignal(syscall.SIGKILL) }
 
 func (c *Containerd) sendSignal(sig syscall.Signal) error {
@@ -232,5 +232,5 @@ func (c *Containerd) Restart(ctx context.Context) error {
 	return c.Resume(ctx)
 }
 
-// Said returns the end of containerd's log.
+// Said returns the last lines of containerd's log.
 func (c *Containerd) Said() string { return c.said.String() }

@@ -33,7 +33,7 @@ type Image struct {
 
 // File is a file of an image.
 type File struct {
-	// Mode has the permissions, 0 meaning 0o755, and os.ModeDir, os.ModeSticky and os.ModeSetuid as far as they apply.
+	// Mode has the permissions, 0 meaning 0o755, and optionally os.ModeDir, os.ModeSticky and os.ModeSetuid.
 	Mode os.FileMode
 	Data []byte
 	// Link makes it a symbolic link.

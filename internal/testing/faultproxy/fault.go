@@ -22,7 +22,7 @@ type Fault struct {
 	On func(Request) bool
 	// Share is the affected share of these requests, from 0 to 1; 0 means all.
 	Share float64
-	// Delay is how long a request waits before it is answered or sent on.
+	// Delay is the time that a request waits before it is answered or forwarded.
 	Delay time.Duration
 	// Status is the answer to a request in place of the API server's. RetryAfter is the header of that name.
 	Status     int
@@ -31,7 +31,7 @@ type Fault struct {
 	InStream bool
 	// Silent lets a watch begin, and sends nothing.
 	Silent bool
-	// Revision answers a list with the objects as they were at this resource version.
+	// Revision makes lists return the objects at this resource version.
 	Revision string
 }
 
@@ -153,7 +153,7 @@ func (f Fault) refuseRequest(w http.ResponseWriter) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())))
 	}
 	w.WriteHeader(f.Status)
-	_ = json.NewEncoder(w).Encode(f.statusObject()) // the client may be gone
+	_ = json.NewEncoder(w).Encode(f.statusObject()) // the client may have disconnected
 }
 
 // answerWatch answers a watch.

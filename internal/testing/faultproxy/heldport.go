@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// held is a bound port without a listener: connections to it are refused, and the system gives it to no other
-// process.
+// held is a bound port without a listener: the system refuses connections to it, and does not give it to another process.
 type held struct{ fd, port int }
 
 func holdPort() (_ *held, err error) {

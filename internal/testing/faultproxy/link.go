@@ -21,7 +21,7 @@ type link struct {
 	mu       sync.Mutex
 	listener net.Listener   // guarded by mu; nil while connections are refused
 	conns    map[*conn]bool // guarded by mu
-	blocked  chan struct{}  // guarded by mu; not nil while packets vanish, closed when packets pass again
+	blocked  chan struct{}  // guarded by mu; not nil while packets are dropped, closed when packets pass again
 	rate     int            // guarded by mu; bytes a second of a connection, 0 is no limit
 	over     bool           // guarded by mu
 }
@@ -42,7 +42,7 @@ func listenLink() (*link, error) {
 	return l, nil
 }
 
-// Refuse closes the port, as when no API server runs: open connections are reset, new connections are refused.
+// Refuse simulates a stopped API server: open connections are reset, new connections are refused.
 func (l *link) Refuse() {
 	l.mu.Lock()
 	if l.listener != nil {
@@ -155,7 +155,7 @@ func (l *link) Blackhole() {
 	}
 }
 
-// Heal ends Blackhole. Data that was sent meanwhile arrives, as retransmitted packets do.
+// Heal ends Blackhole. Data that was sent in the meantime arrives, like retransmitted packets.
 func (l *link) Heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -204,7 +204,7 @@ func (c *conn) awaitPass() error {
 // Read implements net.Conn.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.TCPConn.Read(b)
-	if n > 0 { // the data may have come in while packets vanish
+	if n > 0 { // the data may have arrived while packets were dropped
 		if err := c.awaitPass(); err != nil {
 			return 0, err
 		}

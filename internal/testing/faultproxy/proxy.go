@@ -2,11 +2,10 @@
 
 // Package faultproxy stands between a node and its API server in tests and disturbs the traffic.
 //
-// A [Proxy] ends the client's TLS with a certificate of its own and sends each request on to the API server,
-// with the credentials of the proxy. A request with a bearer token keeps the token instead. Below HTTP the proxy
-// resets connections, refuses them, drops packets and slows bytes down. Above, a [Fault] delays requests,
-// answers them itself, or shows an older view. The proxy records every request. Any goroutine may change any of
-// this at any time, and Close ends everything.
+// A [Proxy] terminates the client's TLS with its own certificate and forwards each request to the API server, with the credentials of the
+// proxy. A request with a bearer token keeps the token instead. Below HTTP the proxy resets connections, refuses them, drops packets and
+// slows bytes down. Above, a [Fault] delays requests, answers them itself, or shows an older view. The proxy records every request. Any
+// goroutine may change any of this at any time, and Close ends everything.
 //
 // The surprise: requests answered by a fault never reach the API server, but they are in the record.
 package faultproxy
@@ -32,12 +31,12 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Proxy is a running proxy. Make one with Start.
+// Proxy is a running proxy. Create one with Start.
 type Proxy struct {
 	*link
 	*record
 
-	// Set by Start, constant afterwards.
+	// Set by Start, then constant.
 	server    *httptest.Server
 	forward   *httputil.ReverseProxy
 	itself    http.RoundTripper // with the credentials of Start
@@ -66,13 +65,13 @@ func Start(upstream *rest.Config) (*Proxy, error) {
 	if p.link, err = listenLink(); err != nil {
 		return nil, err
 	}
-	quiet := log.New(io.Discard, "", 0) // failures here are intended
+	quiet := log.New(io.Discard, "", 0) // failures are intended here
 	p.forward = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     p,
 		FlushInterval: -1, // a watch must stream
 		ErrorLog:      quiet,
-		// The client gets no answer, as from an API server that has gone.
+		// The client gets no response, as from a stopped API server.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	ctx, end := context.WithCancel(context.Background())
@@ -98,7 +97,7 @@ func newTransport(config *rest.Config) (http.RoundTripper, error) {
 	return rt, nil
 }
 
-// RoundTrip sends a request on to the API server.
+// RoundTrip forwards a request to the API server.
 func (p *Proxy) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Header.Get("Authorization") != "" {
 		return p.anonymous.RoundTrip(req)

@@ -22,7 +22,7 @@ type Request struct {
 	Path        string // with the query
 	Length      int64  // of its body; -1 if unknown
 
-	// Known when the answer begins.
+	// Known when the response begins.
 	Status   int  // 0: no answer so far
 	Injected bool // a fault gave the answer
 }

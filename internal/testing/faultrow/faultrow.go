@@ -57,7 +57,7 @@ func Record(t testing.TB, row int, injected, measured string, args ...any) {
 // faults` sets VK_FAULTS_STRICT.
 func Strict() bool { return os.Getenv("VK_FAULTS_STRICT") != "" && !race }
 
-// Race reports whether the race detector is on. With it memory figures mean nothing.
+// Race reports whether the race detector is on. Memory figures are meaningless then.
 func Race() bool { return race }
 
 // Budget is the greatest allowed duration of an operation: d when Strict, else six times d and a minute at

@@ -107,7 +107,7 @@ func (c *client) recordWrite(w Write) {
 	c.api.writes = append(c.api.writes, w)
 }
 
-// Informer returns a new informer of all pods, with its lister. It has to be run.
+// Informer returns a new informer of all pods, with its lister. The caller must run it.
 func (a *API) Informer(resync time.Duration) *Informer {
 	all := a.Pods("")
 	source := apiwatch.NewSource(
@@ -123,7 +123,7 @@ type Informer struct{ informer cache.SharedIndexInformer }
 // Informer returns the shared informer.
 func (i *Informer) Informer() cache.SharedIndexInformer { return i.informer }
 
-// Lister returns a lister of its cache.
+// Lister returns a lister for its cache.
 func (i *Informer) Lister() corev1listers.PodLister {
 	return corev1listers.NewPodLister(i.informer.GetIndexer())
 }

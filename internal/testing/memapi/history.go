@@ -18,7 +18,7 @@ const (
 	Client Actor = "client"
 	// Test is a caller of a method of the API: users and other controllers.
 	Test Actor = "test"
-	// Accident is a loss of data, by Vanish or Restore. No client asked for it.
+	// Accident is a loss of data by Vanish or Restore, without a request of a client.
 	Accident Actor = "accident"
 )
 
@@ -66,8 +66,7 @@ func (a *API) Vanish(namespace, name string) {
 	}
 }
 
-// Compact forgets past events and ends every watch with "too old resource version", so that watchers have to
-// list again.
+// Compact forgets past events and ends every watch with "too old resource version", so that watchers must list again.
 func (a *API) Compact() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

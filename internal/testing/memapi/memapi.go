@@ -27,16 +27,15 @@ import (
 
 var resource = schema.GroupResource{Resource: "pods"}
 
-// API holds pods. Make one with New. The functions are set before it is used, and
-// may be called from any goroutine.
+// API holds pods. Create one with New. Set the functions before its use, and may be called from any goroutine.
 type API struct {
 	// Fault is called before every request; an error is the answer to the request, and the request has no effect
 	// then.
 	Fault func(verb, namespace, name string) error
-	// Lost is called after every completed request. If it returns an error, the client gets that error instead
-	// of the answer, such as a time-out. The request has had its effect.
+	// Lost is called after every completed request. If it returns an error, the client gets that error instead of the answer, such as a
+	// timeout. The request still takes effect.
 	Lost func(verb, namespace, name string) error
-	// Witness gets every change as it happens, in order. It must not call back.
+	// Witness receives every change in order. It must not call back.
 	Witness func(Version)
 
 	mu       sync.Mutex
@@ -150,7 +149,7 @@ func (a *API) Delete(namespace, name string, grace int64) {
 	}
 }
 
-// storePod writes a pod under a new revision and tells the watches.
+// storePod writes a pod with a new revision and notifies the watches.
 func (a *API) storePod(by Actor, kind watch.EventType, pod *corev1.Pod) {
 	a.revision++
 	pod.ResourceVersion = strconv.FormatInt(a.revision, 10)
@@ -189,11 +188,11 @@ func (a *API) deletePod(by Actor, key string, opts metav1.DeleteOptions) error {
 	} else {
 		pending := *pod.DeletionGracePeriodSeconds
 		if shorter := opts.GracePeriodSeconds; pending == 0 || shorter == nil || *shorter >= pending {
-			return nil // the deletion is under way; its grace period can only become shorter
+			return nil // the deletion has begun; its grace period can only be shortened
 		}
 		grace := *opts.GracePeriodSeconds
 		end, now := pod.DeletionTimestamp.Add(time.Duration(grace-pending)*time.Second), time.Now()
-		if end.Before(now) { // a pod cannot be stopped in the past
+		if end.Before(now) { // the deletion time cannot be in the past
 			end, grace = now.Truncate(time.Second), min(grace, 1)
 		}
 		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: end}, &grace

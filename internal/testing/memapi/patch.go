@@ -51,7 +51,7 @@ func (a *API) patchStatus(key string, body []byte) (*corev1.Pod, error) {
 	return pod.DeepCopy(), nil
 }
 
-// matchIPs keeps podIPs in step with podIP. podIP counts when they differ.
+// matchIPs keeps podIPs in step with podIP. podIP wins if they differ.
 func matchIPs(s *corev1.PodStatus) {
 	switch {
 	case s.PodIP != "" && (len(s.PodIPs) == 0 || s.PodIPs[0].IP != s.PodIP):
@@ -61,7 +61,7 @@ func matchIPs(s *corev1.PodStatus) {
 	}
 }
 
-// invalidParts returns the parts of a patched status refused by the API server.
+// invalidParts returns the parts of a patched status that the API server refuses.
 func invalidParts(old, patched *corev1.Pod) (refused field.ErrorList) {
 	if patched.UID != old.UID {
 		refused = append(refused, field.Invalid(field.NewPath("metadata", "uid"), patched.UID, "field is immutable"))
