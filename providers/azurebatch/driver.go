@@ -5,7 +5,6 @@ package azurebatch
 import (
 	"context"
 	"errors"
-	"io"
 	"maps"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
-	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
@@ -331,14 +329,6 @@ func (d *driver) Work(ctx context.Context) {
 		}
 		failing = err != nil
 	}
-}
-
-// Logs implements service.LogReader.
-func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api.ContainerLogOpts) (io.ReadCloser, error) {
-	return d.pods.Logs(ctx, of.Pod, of.Container, opts, func() *corev1.Pod {
-		now, _, _ := d.kit.Cache().Get(of.Pod.UID)
-		return now
-	})
 }
 
 // Identify implements service.Driver.

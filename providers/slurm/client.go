@@ -187,6 +187,13 @@ func seconds(text string) time.Time {
 	return moment(n)
 }
 
+func moment(seconds int64) time.Time {
+	if seconds <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
+}
+
 // submit returns the number of the new job.
 func (c client) submit(ctx context.Context, args []string) (int, error) {
 	out, err := c.run(ctx, "sbatch", args...)

@@ -14,16 +14,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
 )
 
-// stream does a request in a step of the job. The command line of the step has only a path and a number: the request
-// goes through its input.
-func (d *driver) stream(ctx context.Context, i *instance, req podjob.Request, e podjob.Ends) error {
+// streamIn does a request in a step of a job. The command line of the step has only a path and a number: the request
+// goes through its input. program is the path of the program of jobs.
+func streamIn(ctx context.Context, s slurm, program string, i *instance, req podjob.Request, e podjob.Ends) error {
 	if i.said == nil || i.said.Ended {
 		return errdefs.InvalidInput("its job does not run")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd := d.slurm.step(ctx, "--jobid="+strconv.Itoa(i.job.ID), "--overlap", "--ntasks=1", "--nodes=1", "--mem=0", "--quiet", "--chdir=/",
-		d.place.program, enter.Marker, enter.ModeStream, i.said.Socket)
+	cmd := s.step(ctx, "--jobid="+strconv.Itoa(i.job.ID), "--overlap", "--ntasks=1", "--nodes=1", "--mem=0", "--quiet", "--chdir=/",
+		program, enter.Marker, enter.ModeStream, i.said.Socket)
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	in, err := cmd.StdinPipe()

@@ -147,7 +147,9 @@ const seenWithin = 30 * time.Second
 
 // serve gives the driver its streams and its provider.
 func (d *driver) serve() {
-	d.Streams = d.stream
+	d.Streams = func(ctx context.Context, i *instance, req podjob.Request, e podjob.Ends) error {
+		return streamIn(ctx, d.slurm, d.place.program, i, req, e)
+	}
 	d.provider = service.New(service.Config{
 		Service: "Slurm", Owner: kitidentity.Owner{Cluster: d.config.ClusterName, Node: d.in.Node.Name}, Capabilities: d.config.Capabilities(),
 		Pods: d.in.Pods, Listed: d.in.Listed, Again: service.AgainReturnsFirst, SeenWithin: seenWithin, EarlierWithin: -1, Brief: lasting,

@@ -188,13 +188,6 @@ func nameless(user string, uid *int) bool {
 	return user == "" || err == nil || user == "nobody" && (uid == nil || *uid != nobody)
 }
 
-func moment(seconds int64) time.Time {
-	if seconds <= 0 {
-		return time.Time{}
-	}
-	return time.Unix(seconds, 0)
-}
-
 // cancel cancels jobs. A job that must end only while it waits is held first: a held job does not begin any
 // more. slurmrestd cannot signal a batch script alone, and a signal to all processes would end the containers,
 // so jobs look for stop orders themselves.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -324,10 +323,4 @@ func (d *driver) Remove(ctx context.Context, uuid string) error {
 		d.kit.Cache().Hurry() // lists confirm it
 	}
 	return err
-}
-
-// Forward implements service.Forwarder by a connection to the address of the pod, if this machine has a route to
-// its network. Zun has no such request.
-func (d *driver) Forward(ctx context.Context, to service.Target[instance], port int32, stream io.ReadWriteCloser) error {
-	return service.ForwardByDial(ctx, nil, to.Pod, port, stream)
 }
