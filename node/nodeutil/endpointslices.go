@@ -4,11 +4,13 @@ package nodeutil
 
 import (
 	"context"
+	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -29,14 +31,23 @@ type EndpointSlicesUser interface {
 // startSlices starts the watch of EndpointSlices, if the provider uses them.
 func (n *Node) startSlices(p *parts) {
 	if user, ok := n.provider.(EndpointSlicesUser); ok && user.UsesEndpointSlices() {
-		p.start("watch of EndpointSlices", func(ctx context.Context) error { return n.watchSlices(ctx, user) })
+		w := &sliceWatch{client: n.clients.watches, resync: n.cfg.InformerResyncPeriod, listed: n.pods.Ready(), user: user}
+		p.start("watch of EndpointSlices", w.run)
 	}
 }
 
-// watchSlices watches EndpointSlices until ctx ends.
-func (n *Node) watchSlices(ctx context.Context, user EndpointSlicesUser) error {
-	all := n.clients.watches.DiscoveryV1().EndpointSlices(metav1.NamespaceAll)
-	informer := newInformer(&discoveryv1.EndpointSlice{}, n.cfg.InformerResyncPeriod, &cache.ListWatch{
+// sliceWatch gives a provider the EndpointSlices of the cluster.
+type sliceWatch struct {
+	client kubernetes.Interface
+	resync time.Duration
+	listed <-chan struct{} // closed when the objects of the listers of ProviderConfig were listed
+	user   EndpointSlicesUser
+}
+
+// run watches EndpointSlices until ctx ends.
+func (w *sliceWatch) run(ctx context.Context) error {
+	all := w.client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll)
+	informer := newInformer(&discoveryv1.EndpointSlice{}, w.resync, &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return all.List(ctx, options)
 		},
@@ -54,12 +65,12 @@ func (n *Node) watchSlices(ctx context.Context, user EndpointSlicesUser) error {
 		return nil
 	}
 	select {
-	case <-n.pods.Ready():
+	case <-w.listed:
 	case <-ctx.Done():
 		return nil
 	}
 	err := (&providercall.Caller{}).Do(ctx, "UseEndpointSlices", func(context.Context) error {
-		user.UseEndpointSlices(discoverylisters.NewEndpointSliceLister(informer.GetIndexer()))
+		w.user.UseEndpointSlices(discoverylisters.NewEndpointSliceLister(informer.GetIndexer()))
 		return nil
 	})
 	if err != nil {

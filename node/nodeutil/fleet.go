@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,12 +34,7 @@ type Fleet struct {
 
 	running atomic.Pointer[fleetNodes] // never nil
 
-	ready chan struct{}
-	done  chan struct{}
-
-	mu      sync.Mutex
-	started bool  // guarded by mu
-	err     error // guarded by mu
+	life *lifetime
 }
 
 // hold sets the current nodes of the fleet.
@@ -57,32 +51,24 @@ func (f *Fleet) Node(name string) *Node { return f.running.Load().byName[name] }
 
 // Ready returns a channel that is closed when all nodes are ready, or, with shared nodes, when this process has
 // its first share.
-func (f *Fleet) Ready() <-chan struct{} { return f.ready }
+func (f *Fleet) Ready() <-chan struct{} { return f.life.ready }
 
 // Done returns a channel that is closed when Run has ended.
-func (f *Fleet) Done() <-chan struct{} { return f.done }
+func (f *Fleet) Done() <-chan struct{} { return f.life.done }
 
 // Err returns the result of Run, or nil while Run has not returned.
-func (f *Fleet) Err() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
-}
+func (f *Fleet) Err() error { return f.life.result() }
 
 // WaitReady waits until all nodes are ready, Run has ended, ctx has ended or timeout has passed, and returns nil only in the first case. A
 // timeout of 0 or less means no timeout.
 func (f *Fleet) WaitReady(ctx context.Context, timeout time.Duration) error {
-	return waitReady(ctx, timeout, f)
+	return f.life.waitReady(ctx, timeout)
 }
 
 // isWell answers /healthz of the process, which is healthy if all its nodes are healthy.
 func (f *Fleet) isWell(ctx context.Context) error {
-	select {
-	case <-f.ready:
-	default:
-		if f.group != nil {
-			return errors.New("this process has no share of the nodes yet")
-		}
+	if f.group != nil && !f.life.isReady() {
+		return errors.New("this process has no share of the nodes yet")
 	}
 	for _, n := range f.running.Load().nodes {
 		if err := n.isWell(ctx); err != nil {

@@ -24,20 +24,20 @@ func (f *Fleet) runNode(ctx context.Context, n *Node) error {
 	select {
 	case f.places <- struct{}{}:
 	case <-ctx.Done():
-		n.end(ctx.Err())
+		n.life.end(ctx.Err())
 		return ctx.Err()
 	}
 	var started sync.WaitGroup
 	defer started.Wait()
 	started.Go(func() {
-		n.waitStarted(ctx)
+		waitStarted(ctx, n.life)
 		<-f.places
 	})
 	if f.address != nil {
 		n.listenPort(f.address)
 	}
 	err := n.runParts(newParts(ctx))
-	n.end(err)
+	n.life.end(err)
 	if ctx.Err() == nil {
 		err = fmt.Errorf("run node %s: %w", n.name, err)
 		log.G(ctx).WithError(err).Error("The node has ended by itself; the others go on")
@@ -45,13 +45,13 @@ func (f *Fleet) runNode(ctx context.Context, n *Node) error {
 	return err
 }
 
-// waitStarted waits until the node is ready, at most startPatience.
-func (n *Node) waitStarted(ctx context.Context) {
+// waitStarted waits until a node is ready, at most startPatience.
+func waitStarted(ctx context.Context, l *lifetime) {
 	timer := time.NewTimer(startPatience)
 	defer timer.Stop()
 	select {
-	case <-n.ready:
-	case <-n.done:
+	case <-l.ready:
+	case <-l.done:
 	case <-timer.C:
 	case <-ctx.Done():
 	}

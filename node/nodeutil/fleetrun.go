@@ -23,20 +23,11 @@ const statusWriters = 128
 // shared parts end. When Run returns, everything that it started has ended, except provider calls that ignore their context. A second call
 // is an error.
 func (f *Fleet) Run(ctx context.Context) error {
-	f.mu.Lock()
-	if f.started {
-		f.mu.Unlock()
+	if !f.life.begin() {
 		return fmt.Errorf("run %d nodes: they were run before; make new ones", len(f.names))
 	}
-	f.started = true
-	f.mu.Unlock()
-
 	err := f.run(ctx)
-
-	f.mu.Lock()
-	f.err = err
-	f.mu.Unlock()
-	close(f.done)
+	f.life.end(err)
 	return err
 }
 
@@ -67,7 +58,7 @@ func (f *Fleet) run(parent context.Context) error {
 // abandon ends the nodes, which were never run, with err.
 func (f *Fleet) abandon(err error) error {
 	for _, n := range f.Nodes() {
-		n.end(err)
+		n.life.end(err)
 	}
 	return err
 }
@@ -84,14 +75,14 @@ func (f *Fleet) runNodes(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// becomeReady closes ready when all nodes are.
+// becomeReady makes the fleet ready when all nodes are.
 func (f *Fleet) becomeReady(ctx context.Context) {
 	for _, n := range f.Nodes() {
 		select {
-		case <-n.ready:
+		case <-n.life.ready:
 		case <-ctx.Done():
 			return
 		}
 	}
-	close(f.ready)
+	f.life.setReady()
 }

@@ -193,9 +193,5 @@ func (s *share) tell() {
 	}
 	slices.SortFunc(nodes, func(a, b *Node) int { return strings.Compare(a.name, b.name) })
 	s.fleet.hold(nodes)
-	select {
-	case <-s.fleet.ready:
-	default:
-		close(s.fleet.ready)
-	}
+	s.fleet.life.setReady()
 }

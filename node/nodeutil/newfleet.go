@@ -63,7 +63,7 @@ func newFleet(names []string, newProvider NewProviderFunc, opts []NodeOpt) (*Fle
 		base: b, names: names, places: make(chan struct{}, startingNodes),
 		pods:  fanout.NewPods(boundPods(b.clients.watches), names, b.common.InformerResyncPeriod),
 		watch: fanout.NewNodes(b.clients.nodes, allNodes(b.clients.watches), names),
-		ready: make(chan struct{}), done: make(chan struct{}),
+		life:  newLifetime(),
 	}
 	f.make = func(name string) (*Node, error) {
 		n, err := b.newNode(name, b.configFor(name), f.pods.View(name), f.watch, f.group, newProvider)

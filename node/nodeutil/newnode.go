@@ -60,7 +60,7 @@ func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, e
 // newNode returns a node with the shared parts b and the configuration cfg. pods is the informer of its pods. group is nil if no other
 // process shares the node.
 func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInformer, nodes corev1client.NodeInterface, group *replicas.Group, newProvider NewProviderFunc) (*Node, error) {
-	n := &Node{base: b, name: name, cfg: cfg, lister: pods.Lister(), ready: make(chan struct{}), done: make(chan struct{})}
+	n := &Node{base: b, name: name, cfg: cfg, lister: pods.Lister(), life: newLifetime()}
 	if _, err := pods.Informer().AddEventHandler(newPodStarts()); err != nil {
 		return nil, fmt.Errorf("follow the pods of the node: %w", err)
 	}

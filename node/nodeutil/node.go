@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 
 	corev1listers "k8s.io/client-go/listers/core/v1"
@@ -32,13 +31,7 @@ type Node struct {
 	inFleet  bool                        // Run belongs to a Fleet
 
 	registered registration // for /configz
-
-	ready chan struct{}
-	done  chan struct{}
-
-	mu      sync.Mutex
-	started bool  // guarded by mu
-	err     error // guarded by mu
+	life       *lifetime
 }
 
 // recorder returns the program's recorder, or a recorder that works during Run.
@@ -62,69 +55,35 @@ func (n *Node) PodController() *node.PodController { return n.pods }
 func (n *Node) NodeController() *node.NodeController { return n.node }
 
 // Ready returns a channel, closed when both controllers are ready: pods are handled and the node is registered.
-func (n *Node) Ready() <-chan struct{} { return n.ready }
+func (n *Node) Ready() <-chan struct{} { return n.life.ready }
 
 // Done returns a channel that is closed when Run has ended.
-func (n *Node) Done() <-chan struct{} { return n.done }
+func (n *Node) Done() <-chan struct{} { return n.life.done }
 
 // Err returns the result of Run, or nil while Run has not returned.
-func (n *Node) Err() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.err
-}
+func (n *Node) Err() error { return n.life.result() }
 
 // WaitReady waits until the node is ready, Run has ended, ctx has ended or timeout has passed, and returns nil only in the first case. A
 // timeout of 0 or less means no timeout.
 func (n *Node) WaitReady(ctx context.Context, timeout time.Duration) error {
-	err := waitReady(ctx, timeout, n)
+	err := n.life.waitReady(ctx, timeout)
 	if holder, yes := n.node.StandsBy(); yes && n.Err() == nil && err != nil {
 		return fmt.Errorf("standing by for %s, which acts for the node: %w", holder, err)
 	}
 	return err
 }
 
-// waitReady implements WaitReady for a Node and a Fleet.
-func waitReady(ctx context.Context, timeout time.Duration, n interface {
-	Ready() <-chan struct{}
-	Done() <-chan struct{}
-	Err() error
-}) error {
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	select {
-	case <-n.Ready():
-		return nil
-	default: // ready takes precedence over an ended context
-	}
-	select {
-	case <-n.Ready():
-		return nil
-	case <-n.Done():
-		return fmt.Errorf("controller exited before ready: %w", n.Err())
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // isWell answers /healthz: nil while the node is ready or waits for another process to release it: a rollout waits until the new pod is
 // healthy before it ends the old pod.
 func (n *Node) isWell(context.Context) error {
-	select {
-	case <-n.done:
+	if n.life.hasEnded() {
 		return errors.New("node has stopped")
-	default:
 	}
 	if _, yes := n.node.StandsBy(); yes {
 		return nil
 	}
-	select {
-	case <-n.ready:
-		return nil
-	default:
+	if !n.life.isReady() {
 		return errors.New("node is not ready yet")
 	}
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	corev1listers "k8s.io/client-go/listers/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
@@ -30,22 +31,27 @@ func metricsHandler(more ...prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(gatherers, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }
 
-// metricsHandler serves /metrics of a node.
-func (n *Node) metricsHandler(summary api.PodStatsSummaryHandlerFunc) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		own := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return n.ownMetrics(req.Context(), summary) })
-		metricsHandler(own).ServeHTTP(w, req)
-	})
+// nodeMetrics serves /metrics of a node.
+type nodeMetrics struct {
+	node    string
+	pods    corev1listers.PodLister // of the node
+	summary api.PodStatsSummaryHandlerFunc
 }
 
-// ownMetrics returns the metrics of this node only, under a kubelet's names.
-func (n *Node) ownMetrics(ctx context.Context, summary api.PodStatsSummaryHandlerFunc) ([]*dto.MetricFamily, error) {
-	pods, err := n.lister.List(labels.Everything())
+// ServeHTTP serves the metrics of the node beside the metrics of the process.
+func (m nodeMetrics) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	own := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return m.gather(req.Context()) })
+	metricsHandler(own).ServeHTTP(w, req)
+}
+
+// gather returns the metrics of this node only, under a kubelet's names.
+func (m nodeMetrics) gather(ctx context.Context) ([]*dto.MetricFamily, error) {
+	pods, err := m.pods.List(labels.Everything())
 	if err != nil {
-		return nil, fmt.Errorf("list the pods of node %s: %w", n.name, err)
+		return nil, fmt.Errorf("list the pods of node %s: %w", m.node, err)
 	}
 	families := []*dto.MetricFamily{
-		gauges("kubelet_node_name", "The name of the node. The value is always 1.", sample{1, []string{"node", n.name}}),
+		gauges("kubelet_node_name", "The name of the node. The value is always 1.", sample{1, []string{"node", m.node}}),
 		runningContainers(pods),
 	}
 	if !claimsVolumes(pods) { // statistics may need requests to a backend
@@ -54,7 +60,7 @@ func (n *Node) ownMetrics(ctx context.Context, summary api.PodStatsSummaryHandle
 	var volumes []*dto.MetricFamily
 	stats := providercall.Caller{Deadline: statsTimeout}
 	err = stats.Do(ctx, "GetStatsSummary", func(ctx context.Context) (err error) {
-		volumes, err = volumeStats(ctx, summary)
+		volumes, err = volumeStats(ctx, m.summary)
 		return err
 	})
 	if err != nil {

@@ -41,7 +41,7 @@ func TestMetricsDoNotNeedTheBackend(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), scrapeTimeout)
 				defer cancel()
 				w := httptest.NewRecorder()
-				n.metricsHandler(summary).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil))
+				nodeMetrics{n.name, n.lister, summary}.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil))
 				if ctx.Err() != nil {
 					t.Errorf("the answer took longer than the %v of a scrape", scrapeTimeout)
 				}

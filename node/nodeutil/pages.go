@@ -39,12 +39,10 @@ func (b *base) addPages(routes *api.PodHandlerConfig) {
 
 // isAlive answers /livez: it fails after the node has ended, because the node does not start again by itself.
 func (n *Node) isAlive(context.Context) error {
-	select {
-	case <-n.done:
+	if n.life.hasEnded() {
 		return errors.New("node has stopped")
-	default:
-		return nil
 	}
+	return nil
 }
 
 // syncs answers /healthz/syncloop: it passes while this process, or the process that holds the node, syncs pods.
@@ -102,25 +100,25 @@ func (n *Node) kubeletConfiguration() *kubeletconfig.KubeletConfiguration {
 }
 
 // describeServer fills in the settings of the server.
-func (n *Node) describeServer(c *kubeletconfig.KubeletConfiguration) {
-	host, port, err := net.SplitHostPort(n.server.addr)
+func (b *base) describeServer(c *kubeletconfig.KubeletConfiguration) {
+	host, port, err := net.SplitHostPort(b.server.addr)
 	if err == nil {
 		c.Address = host
 		if number, err := strconv.ParseInt(port, 10, 32); err == nil {
 			c.Port = int32(number)
 		}
 	}
-	if port := n.server.port.Load(); port != 0 {
+	if port := b.server.port.Load(); port != 0 {
 		c.Port = port // the chosen port, if the configured port is 0
 	}
-	served := hardened(n.server.tls)
+	served := hardened(b.server.tls)
 	c.TLSMinVersion = map[uint16]string{tls.VersionTLS12: "VersionTLS12", tls.VersionTLS13: "VersionTLS13"}[served.MinVersion]
 	for _, suite := range served.CipherSuites {
 		c.TLSCipherSuites = append(c.TLSCipherSuites, tls.CipherSuiteName(suite))
 	}
 	switch {
-	case authenticates(n.common.Handler):
-	case n.common.unauthenticated:
+	case authenticates(b.common.Handler):
+	case b.common.unauthenticated:
 		c.Authentication.Anonymous.Enabled = ptr.To(true)
 		c.Authorization.Mode = kubeletconfig.KubeletAuthorizationModeAlwaysAllow
 	default:

@@ -30,7 +30,7 @@ func (n *Node) attachProvider(mux api.ServeMux) {
 		StreamIdleTimeout:     n.cfg.StreamIdleTimeout,
 		StreamCreationTimeout: n.cfg.StreamCreationTimeout,
 		StreamLimits:          n.streams,
-		Metrics:               n.metricsHandler(p.GetStatsSummary),
+		Metrics:               nodeMetrics{n.name, n.lister, p.GetStatsSummary},
 		Health:                n.health,
 		GetPod: func(namespace, name string) (*corev1.Pod, error) {
 			pod, err := n.lister.Pods(namespace).Get(name)

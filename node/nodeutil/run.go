@@ -22,29 +22,15 @@ const podsHeadStart = 10 * time.Second
 // When Run returns, everything that it started has ended, except provider calls that ignore their context. The Node object remains. A
 // second call is an error.
 func (n *Node) Run(ctx context.Context) error {
-	n.mu.Lock()
 	if n.inFleet {
-		n.mu.Unlock()
 		return fmt.Errorf("run node %s: it runs with its fleet", n.name)
 	}
-	if n.started {
-		n.mu.Unlock()
+	if !n.life.begin() {
 		return fmt.Errorf("run node %s: it was run before; make a new one", n.name)
 	}
-	n.started = true
-	n.mu.Unlock()
-
 	err := n.run(ctx)
-	n.end(err)
+	n.life.end(err)
 	return err
-}
-
-// end records that the node has ended, and its error.
-func (n *Node) end(err error) {
-	n.mu.Lock()
-	n.err = err
-	n.mu.Unlock()
-	close(n.done)
 }
 
 func (n *Node) run(parent context.Context) error {
@@ -101,7 +87,7 @@ func (n *Node) beginReady() {
 	}
 }
 
-// becomeReady closes ready once both controllers are ready. It returns nil if ctx ends first.
+// becomeReady makes the node ready once both controllers are ready. It returns nil if ctx ends first.
 func (n *Node) becomeReady(ctx context.Context) error {
 	for _, ready := range []<-chan struct{}{n.pods.Ready(), n.node.Ready()} {
 		select {
@@ -117,7 +103,7 @@ func (n *Node) becomeReady(ctx context.Context) error {
 		}
 	}
 	if ctx.Err() == nil {
-		close(n.ready)
+		n.life.setReady()
 	}
 	return nil
 }
