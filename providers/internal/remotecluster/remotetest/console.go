@@ -9,7 +9,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// Console is a caller of exec without input.
+// Console is an api.AttachIO without input that records the output.
 type Console struct{ Out, Err bytes.Buffer }
 
 type open struct{ io.Writer }

@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testlog"
 )
 
-// ContractImage makes an archive of the image "contract", with the program of the contract, in a folder of its own.
+// ContractImage creates an archive of the image "contract", with the program of the contract, in a new directory.
 func ContractImage(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -29,7 +29,7 @@ func ContractImage(t *testing.T) (dir string) {
 	return dir
 }
 
-// demoImage makes an archive of the image "demo", as `make up` does.
+// demoImage creates an archive of the image "demo", like `make up`.
 func demoImage(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -40,7 +40,7 @@ func demoImage(t *testing.T) (dir string) {
 	return dir
 }
 
-// compileProgram runs go, for programs without a C library.
+// compileProgram runs go without cgo.
 func compileProgram(t *testing.T, args ...string) {
 	t.Helper()
 	build := exec.CommandContext(t.Context(), "go", args...)
@@ -61,7 +61,7 @@ func StartContainers(t *testing.T, api *testapi.API, images string) *Worker {
 	w := &Worker{API: api, Name: api.NodeName(t)}
 	startProgram(t, api, w.Name, api.NodeCredentials(t, w.Name), nil, "process",
 		"apiVersion: process.virtual-kubelet.io/v1alpha1\nkind: ProcessProviderConfiguration\nisolation: runc\nstateDir: "+filepath.Join(t.TempDir(), "state")+"\nimages: ["+images+"]\n")
-	label := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, Label, w.Name) // a patch, because the node writes the object too
+	label := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, Label, w.Name) // a patch, because the node writes the object, too
 	if _, err := api.Client.CoreV1().Nodes().Patch(t.Context(), w.Name, types.MergePatchType, []byte(label), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func startProgram(t *testing.T, api *testapi.API, name string, credentials testa
 	t.Helper()
 	binary := os.Getenv("VK_BIN")
 	if binary == "" {
-		binary, _ = filepath.Abs("../../bin/virtual-kubelet") // Abs never fails for a path that is not empty
+		binary, _ = filepath.Abs("../../bin/virtual-kubelet") // Abs fails only if the working directory is unknown
 	}
 	if _, err := os.Stat(binary); err != nil {
 		if os.Getenv("VK_REQUIRE_TESTAPI") == "1" {

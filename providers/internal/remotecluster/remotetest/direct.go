@@ -8,7 +8,7 @@ import (
 	"net/http/httptest"
 )
 
-// Direct is a transport that asks a handler without a network, for tests with a time of their own.
+// Direct is a transport that calls a handler without a network, for tests in a synctest bubble.
 type Direct struct{ Handler http.Handler }
 
 // RoundTrip implements http.RoundTripper.
@@ -19,7 +19,7 @@ func (d Direct) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 		r.Body = http.NoBody
 	}
 	defer func() {
-		if lost := recover(); lost != nil { // as by http.ErrAbortHandler
+		if lost := recover(); lost != nil { // such as http.ErrAbortHandler
 			answer, err = nil, fmt.Errorf("the connection was reset: %v", lost)
 		}
 	}()

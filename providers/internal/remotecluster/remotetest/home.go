@@ -27,7 +27,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// Patience is the longest time that a test waits for a change.
+// Patience is the maximum time that a test waits for a change.
 const Patience = 2 * time.Minute
 
 // Provider is the part of a provider that tests use.
@@ -45,7 +45,7 @@ type Provider interface {
 	Ping(ctx context.Context) error
 }
 
-// Home is a home cluster with one node, as a provider sees it.
+// Home is a fake home cluster with one node, for a provider.
 type Home struct {
 	*testing.T
 	// Node is the name of the node.
@@ -60,7 +60,7 @@ type Home struct {
 	reports    []*corev1.Pod                // guarded by mu
 }
 
-// NewHome returns an empty one.
+// NewHome returns an empty home cluster.
 func NewHome(t *testing.T, nodeName string) *Home {
 	index := func() cache.Indexer {
 		return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -79,7 +79,7 @@ func (h *Home) Identify(uid types.UID) {
 	}
 }
 
-// Input returns the input for making a provider.
+// Input returns the input for the constructor of a provider.
 func (h *Home) Input() cli.ProviderInput {
 	return cli.ProviderInput{NodeName: h.Node, ProviderConfig: nodeutil.ProviderConfig{
 		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.Node}},
@@ -121,7 +121,7 @@ func (h *Home) Pod(namespace, name string, does program.Program) *corev1.Pod {
 	}
 }
 
-// Create adds a pod at home, and lets the provider create it.
+// Create adds a home pod, and calls CreatePod of the provider.
 func (h *Home) Create(p Provider, pod *corev1.Pod) {
 	h.Helper()
 	if err := h.Pods.Add(pod); err != nil {
@@ -132,7 +132,7 @@ func (h *Home) Create(p Provider, pod *corev1.Pod) {
 	}
 }
 
-// Delete lets the provider stop the pod, as the node does for a pod that is deleted at home.
+// Delete calls DeletePod of the provider, as the node does for a deleted home pod.
 func (h *Home) Delete(p Provider, pod *corev1.Pod) {
 	h.Helper()
 	pod = pod.DeepCopy()
@@ -195,7 +195,7 @@ func Until(t *testing.T, what string, ok func() (bool, string)) {
 	}
 }
 
-// ReportsOf returns the reports of a pod.
+// ReportsOf returns the reported states of a pod.
 func (h *Home) ReportsOf(uid types.UID) (out []*corev1.Pod) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -270,7 +270,7 @@ func (h *Home) Token(_ context.Context, pod *corev1.Pod, _ *corev1.ServiceAccoun
 	return node.PodToken{Token: fmt.Sprintf("token-%d-of-%s", h.tokens, pod.Name), RefreshAt: now.Add(h.tokenLife), ExpiresAt: now.Add(2 * h.tokenLife)}, nil
 }
 
-// ExpireTokens makes all tokens issued from now on due for replacement at once.
+// ExpireTokens makes all tokens that are issued from now on immediately due for renewal.
 func (h *Home) ExpireTokens() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

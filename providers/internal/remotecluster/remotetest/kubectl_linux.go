@@ -29,7 +29,7 @@ type session struct {
 	ended   chan error
 }
 
-// runKubectl runs kubectl to its end.
+// runKubectl runs kubectl and waits for its end.
 func (s *scenario) runKubectl(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
 	cmd := s.api.KubectlCommand(t, append([]string{"--namespace=" + s.namespace}, args...)...)
@@ -89,7 +89,7 @@ func (s *scenario) openSession(t *testing.T, terminal bool, args ...string) *ses
 	return k
 }
 
-// typeText types.
+// typeText writes text to the terminal.
 func (k *session) typeText(text string) {
 	k.Helper()
 	if _, err := io.WriteString(k.master, text); err != nil {

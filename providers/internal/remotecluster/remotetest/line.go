@@ -17,21 +17,21 @@ import (
 // errCut is the error of cut requests.
 var errCut = errors.New("the network is cut")
 
-// Line connects a provider with its remote cluster and lets a test disturb the connection. The zero Line
-// disturbs nothing.
+// Line connects a provider to its remote cluster, and lets a test inject faults into the connection. The zero
+// Line injects none.
 type Line struct {
-	// Creates is the resource whose create answers can be lost. "": pods.
+	// Creates is the resource whose create responses can be lost. "" means pods.
 	Creates string
 
 	mu         sync.Mutex
 	cut        bool               // guarded by mu
 	throttled  bool               // guarded by mu
 	loseAnswer bool               // guarded by mu; of the next create
-	open       map[io.Closer]bool // guarded by mu; bodies of answers
+	open       map[io.Closer]bool // guarded by mu; open response bodies
 	requests   []string           // guarded by mu; method and path
 }
 
-// Through returns an access that uses the line.
+// Through returns a client configuration that uses the line.
 func (l *Line) Through(access *rest.Config) *rest.Config {
 	access = rest.CopyConfig(access)
 	access.QPS, access.Burst = -1, 0
@@ -78,7 +78,7 @@ func (t through) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// body is the body of an answer. A cut closes it.
+// body is a response body. A cut closes it.
 type body struct {
 	io.ReadCloser
 	line *Line
@@ -102,7 +102,7 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// Outage cuts the line and all open answers on it.
+// Outage cuts the line and all open responses, or restores the line.
 func (l *Line) Outage(on bool) {
 	l.mu.Lock()
 	l.cut = on
@@ -118,14 +118,14 @@ func (l *Line) Outage(on bool) {
 	}
 }
 
-// Throttle makes the remote API server answer with too many requests.
+// Throttle makes the remote API server return 429 Too Many Requests.
 func (l *Line) Throttle(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.throttled = on
 }
 
-// LoseNext does the next create, and loses its answer.
+// LoseNext forwards the next create, and loses its response.
 func (l *Line) LoseNext() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

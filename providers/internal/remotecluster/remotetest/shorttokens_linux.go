@@ -23,12 +23,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// shortLife is the lifetime of tokens as reported to a node. An API server issues no tokens that live less than
-// ten minutes.
+// shortLife is the lifetime of tokens as reported to a node. An API server issues no tokens with a lifetime of
+// less than ten minutes.
 const shortLife = 30 * time.Second
 
-// shortTokens returns a kubeconfig for a proxy to the API server. The proxy reports that tokens end soon, so the
-// node renews them. The tokens themselves are real.
+// shortTokens returns a kubeconfig for a proxy to the API server. The proxy reports a short lifetime of tokens,
+// so the node renews them. The tokens themselves are real.
 func shortTokens(t *testing.T, kubeconfig string) string {
 	t.Helper()
 	access, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

@@ -65,7 +65,7 @@ func (s Side) Copies() int {
 	return len(maps.Items) + len(secrets.Items)
 }
 
-// Refreshed waits until the copies were compared. The comparison sees every change made before the call.
+// Refreshed waits for a refresh of the copies that includes every change before the call.
 func (s Side) Refreshed(p Provider) {
 	s.Helper()
 	pod := WithObjects(s.Pod(s.Other, "refreshed", Stays()))

@@ -47,7 +47,7 @@ func (s Side) RestartWritesNothing() *corev1.Pod {
 		s.Errorf("the restart wrote to the remote cluster: %q", writes)
 	}
 	s.Refreshed(p)            // without a write besides the change below
-	pod := pods[0].DeepCopy() // the provider reads the earlier pod, which is at home
+	pod := pods[0].DeepCopy() // a copy, because the provider reads the pod in the home cluster
 	pod.Labels["app"] = "changed"
 	if err := p.UpdatePod(s.Context(), pod.DeepCopy()); err != nil {
 		s.Fatal(err)

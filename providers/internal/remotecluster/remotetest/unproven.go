@@ -4,8 +4,8 @@ package remotetest
 
 import "github.com/virtual-kubelet/virtual-kubelet/capability"
 
-// Goroutines lists the contract checks about the machine of a container. The containers of a Worker are
-// goroutines, and cannot pass these checks.
+// Goroutines returns the contract checks that a Worker cannot pass, because its containers are goroutines, with
+// the reasons.
 func Goroutines() map[string]string {
 	except := map[string]string{}
 	for _, name := range []string{
@@ -18,8 +18,8 @@ func Goroutines() map[string]string {
 	return except
 }
 
-// Unproven lists features whose fields are passed on unchanged. The remote node implements the features, and a
-// Worker does not have them. tokens names the proof of volumes with tokens.
+// Unproven returns the features that a Worker does not have. Their fields are passed to the remote node
+// unchanged. tokens is the name of the test for token volumes.
 func Unproven(tokens string) map[capability.Feature]string {
 	all := map[capability.Feature]string{capability.TokenVolumes: "no check of the contract has tokens; " + tokens}
 	for _, f := range []capability.Feature{

@@ -26,8 +26,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// Worker is a remote cluster with one node. Its containers are goroutines, behind a real API server, a real
-// scheduler and a real kubelet API.
+// Worker is a remote cluster with one node whose containers are goroutines. The API server, the scheduler and the
+// kubelet API are real.
 type Worker struct {
 	API *testapi.API
 	// Name is the name of the node.
@@ -75,13 +75,14 @@ func StartWorker(t *testing.T, api *testapi.API) *Worker {
 	return w
 }
 
-// everything accepts pods with fields that have no meaning for goroutines.
+// everything declares all features, although some have no effect on goroutines.
 type everything struct{ *inprocess.Provider }
 
 // Capabilities implements capability.Declarer.
 func (everything) Capabilities() capability.Declaration { return capability.All() }
 
-// CreatePod implements node.PodLifecycleHandler. Goroutines have nothing to mount: a volume of the lower cluster is an empty directory.
+// CreatePod implements node.PodLifecycleHandler. It replaces claims by empty directories, because goroutines
+// cannot mount anything.
 func (e everything) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	pod = pod.DeepCopy()
 	for i := range pod.Spec.Volumes {
@@ -92,7 +93,7 @@ func (e everything) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return e.Provider.CreatePod(ctx, pod)
 }
 
-// Roomy returns more capacity than any test needs.
+// Roomy returns a capacity that is sufficient for every test.
 func Roomy() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("1k"), corev1.ResourceMemory: resource.MustParse("1Ti"),
@@ -113,7 +114,7 @@ func (w *Worker) Settings() string {
 	return "placement: {nodeSelector: {" + Label + ": " + w.Name + "}, tolerations: [{operator: Exists}]}\n"
 }
 
-// Running returns the worker's pods of a pod at home.
+// Running returns the worker's pods of a home pod.
 func (w *Worker) Running(home *corev1.Pod) ([]*corev1.Pod, error) {
 	all, err := inprocess.Open(w.Cloud, inprocess.Objects{}).List(context.Background())
 	var found []*corev1.Pod
@@ -125,7 +126,7 @@ func (w *Worker) Running(home *corev1.Pod) ([]*corev1.Pod, error) {
 	return found, err
 }
 
-// Instances counts the running containers of a pod at home.
+// Instances returns the number of running containers of a home pod.
 func (w *Worker) Instances(home *corev1.Pod) (n int, err error) {
 	pods, err := w.Running(home)
 	for _, pod := range pods {
@@ -134,7 +135,7 @@ func (w *Worker) Instances(home *corev1.Pod) (n int, err error) {
 	return n, err
 }
 
-// Kill ends a container of a pod at home.
+// Kill ends a container of a home pod.
 func (w *Worker) Kill(home *corev1.Pod, container string) error {
 	pods, err := w.Running(home)
 	if err != nil || len(pods) != 1 {

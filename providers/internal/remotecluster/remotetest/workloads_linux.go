@@ -26,13 +26,13 @@ const (
 // Workloads describes a run of common workloads through a provider: with kubectl, through the built program, in
 // real containers.
 type Workloads struct {
-	// Provider is its name.
+	// Provider is the name of the provider.
 	Provider string
-	// Start starts the remote cluster with a node. The node has the images in the given folder.
+	// Start starts the remote cluster with a node. The node has the images in the given directory.
 	Start func(t *testing.T, images string) *Worker
 	// Config is a configuration file of the provider for the home cluster and a namespace in it.
 	Config func(t *testing.T, cluster, namespace string) string
-	// Env are further variables of the program.
+	// Env are additional environment variables of the program.
 	Env []string
 	// Refused maps the steps that the provider refuses to its messages.
 	Refused map[string]string
@@ -97,7 +97,7 @@ func (w Workloads) Run(t *testing.T) {
 	s.runStep("nothing is left in the remote cluster", s.clearAll)
 }
 
-// podStates returns the states of the pods, for the log of a failed test.
+// podStates returns the states of all pods, for the log of a failed test.
 func (s *scenario) podStates() string {
 	out, err := s.runKubectl(s.T, "get", "pods", "--output=custom-columns=POD:.metadata.name,PHASE:.status.phase,WHY:.status.reason,MESSAGE:.status.message")
 	return fmt.Sprint(out, err)
@@ -144,7 +144,7 @@ func failsWith(t *testing.T, words string, out string, err error) {
 	}
 }
 
-// applyObjects is kubectl apply.
+// applyObjects runs kubectl apply.
 func (s *scenario) applyObjects(t *testing.T, text string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "objects.yaml")
@@ -163,7 +163,7 @@ func (s *scenario) refusedPod(t *testing.T, selector, words string) {
 	})
 }
 
-// clearAll deletes everything at home.
+// clearAll deletes all objects in the home cluster.
 func (s *scenario) clearAll(t *testing.T) {
 	s.mustKubectl(t, "delete", "deployments,statefulsets,jobs,pods", "--all", "--wait")
 	mine := metav1.ListOptions{LabelSelector: homeOf(s.node).Selector()}

@@ -36,7 +36,7 @@ func (s *scenario) checkDeployment(t *testing.T) {
 	})
 }
 
-// statefulSet has its volumes.
+// statefulSet checks a StatefulSet with volumes.
 func (s *scenario) statefulSet(t *testing.T) {
 	s.mustKubectl(t, "rollout", "status", "statefulset/members", "--timeout="+Patience.String())
 	for _, pod := range []string{"members-0", "members-1"} {
@@ -126,7 +126,7 @@ func (s *scenario) checkAttach(t *testing.T) {
 	k.awaitText(" from members-0\n")
 }
 
-// attachTerminal talks to the main process.
+// attachTerminal checks attach with a terminal: it writes to the main process, and reads its output.
 func (s *scenario) attachTerminal(t *testing.T) {
 	s.applyObjects(t, shell)
 	s.mustKubectl(t, "label", "pod", "shell", "app=shell")
