@@ -18,7 +18,7 @@ func report(uid string, phase corev1.PodPhase) *corev1.Pod {
 	return p
 }
 
-// taken is what a watch gets now.
+// taken returns the reports that a watch gets now.
 func taken(t *testing.T, r *reports, q *queue) (all []string) {
 	t.Helper()
 	for _, data := range r.takeReports(q) {
@@ -31,7 +31,8 @@ func taken(t *testing.T, r *reports, q *queue) (all []string) {
 	return all
 }
 
-// TestReportsOutliveConnections: what nobody was told is told to the next node, the latest of each pod, in order.
+// TestReportsOutliveConnections checks that the next node gets the undelivered reports: the latest of each pod,
+// in order.
 func TestReportsOutliveConnections(t *testing.T) {
 	r := newReports()
 	r.acceptReport(report("early", corev1.PodRunning))

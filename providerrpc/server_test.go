@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
-// partial has a feature without one of its fields.
+// partial is a provider that has a feature, but not one of its fields.
 type partial struct {
 	node.PodLifecycleHandler
 	created int
@@ -30,7 +30,8 @@ func (p *partial) CreatePod(context.Context, *corev1.Pod) error {
 	return nil
 }
 
-// TestPodWithALackingFieldIsRefused: the declaration on the wire has whole features, so the node lets the pod pass.
+// TestPodWithALackingFieldIsRefused checks that the server refuses the pod: the node does not, because it gets
+// only whole features.
 func TestPodWithALackingFieldIsRefused(t *testing.T) {
 	p := &partial{}
 	s := &server{provider: p}

@@ -24,10 +24,10 @@ import (
 	"k8s.io/utils/exec"
 )
 
-// patience is long enough for a busy machine.
+// patience is a timeout that is long enough for a busy machine.
 const patience = 30 * time.Second
 
-// scripted is a runtime whose answers the test defines. It has no events.
+// scripted is a fake runtime with configurable responses. It has no events.
 type scripted struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 	runtimeapi.UnimplementedImageServiceServer

@@ -76,7 +76,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// machine is a containerd, with a client that no outage affects.
+// machine is a containerd, with a client that bypasses outages.
 type machine struct {
 	*containerdtest.Containerd
 	client runtimeapi.RuntimeServiceClient
@@ -197,8 +197,8 @@ func (m machine) remove(sandbox string) error {
 	return err
 }
 
-// unproven lists the features that the contract does not prove here: they need more than this machine and a
-// daemon, or have no effect that a container could see.
+// unproven are the features that the contract does not prove here: they need more than one machine and a daemon,
+// or have no effect that a container can observe.
 var unproven = map[capability.Feature]string{
 	capability.InPlaceResize:    "no check of the contract changes a pod that runs; podruntime's tests do",
 	capability.CertificateFiles: "no check of the contract has certificates; those of podruntime's volumes do, and test/integration with an API server",

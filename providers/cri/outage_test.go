@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// relay is a socket in front of a runtime's socket. It lets a single provider lose the runtime.
+// relay is a proxy in front of a runtime's socket. It simulates an outage for a single provider.
 type relay struct {
 	listener net.Listener
 	target   string
@@ -85,7 +85,7 @@ func (r *relay) close(c net.Conn) {
 	delete(r.conns, c)
 }
 
-// outage breaks all connections, and all new ones until it is called with false.
+// outage closes all connections, and refuses new ones until it is called with false.
 func (r *relay) outage(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

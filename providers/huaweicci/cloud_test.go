@@ -109,7 +109,7 @@ func (c *cloud) time() time.Time {
 	return c.now()
 }
 
-// gateway answers like the gateway in front of CCI.
+// gateway writes an error like the gateway in front of CCI.
 func gateway(w http.ResponseWriter, code int, errorCode, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
@@ -126,7 +126,7 @@ func status(w http.ResponseWriter, code int, reason, errorCode, message string) 
 	})
 }
 
-// unknown returns why the caller of a request cannot be identified, or "".
+// unknown returns the reason why the caller of a request cannot be authenticated, or "".
 func (c *cloud) unknown(r *http.Request, body []byte) string {
 	if token := r.Header.Get("X-Auth-Token"); token != "" {
 		c.mu.Lock()
@@ -165,8 +165,8 @@ func (c *cloud) unknown(r *http.Request, body []byte) string {
 	return ""
 }
 
-// signature returns the signature of a request. It is written from the description of the algorithm, and shares
-// no code with package sign.
+// signature returns the signature of a request. It implements the documented algorithm, independently of package
+// sign.
 func signature(r *http.Request, body []byte, names []string) string {
 	var pairs [][2]string
 	for _, pair := range strings.Split(r.URL.RawQuery, "&") {

@@ -123,7 +123,7 @@ func (c *cloud) hasNamespace(ctx context.Context, name string) bool {
 	}
 	c.mu.Lock()
 	known, before := c.there[name]
-	if before && (err != nil || known != ns.UID) { // its networks went with the namespace
+	if before && (err != nil || known != ns.UID) { // its networks were deleted with the namespace
 		delete(c.there, name)
 		delete(c.networks, name)
 	}
@@ -218,7 +218,7 @@ func (c *cloud) toCore(r *http.Request, body []byte, isPod bool) error {
 	return nil
 }
 
-// names translates an answer of the API server to the names of CCI.
+// names translates a response of the API server to the names of CCI.
 func (c *cloud) names(answer *http.Response) error {
 	if c.api == API10 || answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusCreated || !strings.HasPrefix(answer.Header.Get("Content-Type"), "application/json") {
 		return nil

@@ -120,7 +120,7 @@ func TestPublishedC40SmallContainersOfCCI(t *testing.T) {
 	}
 }
 
-// TestPublishedC41EveryRuleOfCCIIsKept checks that the double of CCI refuses exactly the pods that break a rule.
+// TestPublishedC41EveryRuleOfCCIIsKept checks that the fake CCI refuses exactly the pods that break a rule.
 func TestPublishedC41EveryRuleOfCCIIsKept(t *testing.T) {
 	broken := []func(pod *corev1.Pod, k *corev1.Container){ // in the order of the rules
 		func(_ *corev1.Pod, k *corev1.Container) {

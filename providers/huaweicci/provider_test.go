@@ -39,7 +39,7 @@ func withObjects(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// life does everything that a node does.
+// life performs every operation of a node.
 func life(h *home) {
 	h.Helper()
 	h.Put("default", "objects", "one")
@@ -153,7 +153,7 @@ func TestTokenOfIAM(t *testing.T) {
 	}
 }
 
-// TestNodeSaysWhatIsWrong has credentials, a clock or a network with which CCI runs no pods.
+// TestNodeSaysWhatIsWrong has invalid credentials, a wrong clock or an unusable network.
 func TestNodeSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t, remotetest.StartWorker(t, testapi.Start(t)), API20)

@@ -22,8 +22,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestNetworkIsCut lets no packet pass between the clusters for a while, during which pods come and go at home.
-// No pod may be lost or doubled.
+// TestNetworkIsCut drops all packets between the clusters for a while, during which home pods are created and
+// deleted. No pod may be lost or duplicated.
 func TestNetworkIsCut(t *testing.T) {
 	const stay, leave, come = 10, 5, 5
 	length := 15 * time.Second

@@ -42,8 +42,8 @@ func (u *home) untilRestarts(p *provider, pod *corev1.Pod, want int32) *corev1.P
 	return got
 }
 
-// TestLostPodIsMadeAgain lets Liqo make a pod again. It stays the same pod at home, and its restarts add up,
-// also over restarts of the node.
+// TestLostPodIsMadeAgain has a pod that Liqo recreates. It stays the same home pod, and its restarts add up, also
+// over restarts of the node.
 func TestLostPodIsMadeAgain(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "lost", "vk-0")
@@ -78,8 +78,8 @@ func TestLostPodIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestRemovedJobIsNotDone has a program that ends with 0 because it is told to end, which is no success. Liqo
-// makes the pod again, unless it has seen the pod's end. Then the pod is lost, and the node decides.
+// TestRemovedJobIsNotDone has a program that exits with 0 on SIGTERM, which is no success. Liqo recreates the
+// pod, unless it has seen the pod's end. Then the pod is lost, and the node decides.
 func TestRemovedJobIsNotDone(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "job", "vk-0")
@@ -125,7 +125,7 @@ func TestEndedPodIsKept(t *testing.T) {
 		return err == nil && strings.Contains(fmt.Sprint(shadow.Object["status"]), "Succeeded"), errText(err)
 	})
 	u.removeRemote(pod)
-	u.refreshed(p) // unneeded objects were looked for in between
+	u.refreshed(p) // unneeded objects were collected in between
 	if ok, state := succeeded(); !ok {
 		t.Errorf("the pod that ended is %s, want Succeeded", state)
 	}

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// mapServer is a home cluster without NamespaceMaps, in the time of a synctest bubble. Its watches end when the
-// right to NamespaceMaps is taken away.
+// mapServer is a fake home API server without NamespaceMaps, for synctest bubbles. Its watches end when the
+// permission to read NamespaceMaps is revoked.
 type mapServer struct{ forbids atomic.Bool }
 
 // RoundTrip implements http.RoundTripper.
@@ -36,8 +36,8 @@ func (s *mapServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(http.StatusOK, strings.NewReader(`{"kind":"NamespaceMapList","apiVersion":"`+group+"/"+version+`","metadata":{"resourceVersion":"1"},"items":[]}`))
 }
 
-// TestLostRightToNamespaceMapsIsSaid takes the right away after the NamespaceMaps were listed, and gives it
-// back.
+// TestLostRightToNamespaceMapsIsSaid revokes the permission after the NamespaceMaps were listed, and grants it
+// again.
 func TestLostRightToNamespaceMapsIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &mapServer{}

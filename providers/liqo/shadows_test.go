@@ -33,9 +33,9 @@ import (
 // managedBy is the label of pods that are made from ShadowPods.
 const managedBy, shadowPod = "liqo.io/managed-by", "shadowpod"
 
-// shadows makes the pods of ShadowPods, like Liqo's controllers. A pod has the name of its ShadowPod, follows
-// its labels and annotations, and is made again unless it has ended for good. It reads its watch caches, which
-// may be late.
+// shadows is a controller that creates the pods of ShadowPods, like Liqo's controllers. A pod has the name of its
+// ShadowPod, gets changes of its labels and annotations, and is recreated unless it has ended for good. The
+// controller uses watch caches, which may be late.
 type shadows struct {
 	api     *testapi.API
 	objects dynamic.Interface
@@ -44,10 +44,10 @@ type shadows struct {
 	real    bool // Liqo's own controllers make the pods
 }
 
-// installed ensures that the definitions of Liqo's kinds are made once.
+// installed ensures that the CRDs of Liqo are created only once.
 var installed sync.Map
 
-// install makes the definitions of Liqo's kinds, as far as this provider uses them.
+// install creates the CRDs of Liqo that this provider uses.
 func install(t *testing.T, api *testapi.API) {
 	t.Helper()
 	once, _ := installed.LoadOrStore(api, sync.OnceFunc(func() {
@@ -66,7 +66,7 @@ func install(t *testing.T, api *testapi.API) {
 	once.(func())()
 }
 
-// definitions returns the definitions of Liqo's kinds.
+// definitions returns the CRDs of Liqo.
 func definitions(t *testing.T) []string {
 	t.Helper()
 	if realDir() != "" {
@@ -86,7 +86,7 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// apply makes the definition of a kind, unless it exists.
+// apply creates the CRD of a kind, unless it exists.
 func apply(t *testing.T, api *testapi.API, text string) {
 	t.Helper()
 	body, err := yaml.YAMLToJSON([]byte(text))

@@ -36,8 +36,8 @@ var (
 	_ node.PodObjectsUser           = reading{}
 )
 
-// TestContract runs the contract of providers over the wire. The same provider keeps the contract inside the
-// program, so a failure here comes from the wire. The plugin outlives the node.
+// TestContract runs the contract of providers with a plugin. The same provider passes the contract as a built-in
+// provider, so a failure here is caused by the protocol. The plugin outlives the node.
 func TestContract(t *testing.T) {
 	h := overTheWire(false)
 	h.Subject = providertest.Subject{Provider: "plugin", Backend: "a plugin in Go, whose containers are goroutines"}
@@ -94,7 +94,7 @@ func overTheWire(restarts bool) providertest.Harness {
 	}
 }
 
-// plugged is a plugin in this process. A single goroutine uses it.
+// plugged is a plugin in this process. It is not safe for concurrent use.
 type plugged struct {
 	socket   string
 	provider func() node.PodLifecycleHandler
@@ -102,7 +102,7 @@ type plugged struct {
 	done     chan error
 }
 
-// serve starts the plugin if it does not run, or restarts it if anew is set.
+// serve starts the plugin if it does not run. If anew is set, it restarts a running one.
 func (p *plugged) serve(anew bool) error {
 	if p.cancel != nil && !anew {
 		return nil

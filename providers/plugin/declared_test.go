@@ -26,7 +26,7 @@ import (
 // bare is a provider without abilities.
 type bare struct{ node.PodLifecycleHandler }
 
-// liar is a foreign plugin: it answers the handshake with hello, and all other requests with its functions.
+// liar is a fake plugin: it answers the handshake with hello, and other requests with its functions.
 type liar struct {
 	rpc.UnimplementedProviderServer
 	hello    atomic.Pointer[rpc.HandshakeResponse]

@@ -30,12 +30,12 @@ type folder struct {
 	notify func(*corev1.Pod)
 }
 
-// A file of one of these names in the directory changes the provider for as long as the file is there.
+// A file with one of these names in the directory changes the provider while the file exists.
 const (
-	// blankFile makes the provider know none of its pods, like a provider that must search for them first. The
-	// provider reports that its list is incomplete.
+	// blankFile makes the provider return no pods, like a provider that has not found its pods yet. The provider
+	// reports its list as incomplete.
 	blankFile = "blank"
-	// slowFile holds back the answers to CreatePod of started pods.
+	// slowFile delays the responses of CreatePod after the start of the pod.
 	slowFile = "slow"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// told is a provider whose lists and reports the test defines.
+// told is a fake provider with configurable lists and reports.
 type told struct {
 	node.PodLifecycleHandler
 	list   func(notify func(*corev1.Pod)) []*corev1.Pod
@@ -29,8 +29,8 @@ func inPhase(name string, phase corev1.PodPhase) *corev1.Pod {
 	return p
 }
 
-// TestListNeverOvertakesAReport checks that a connecting node is told of each pod. For a pod that is reported
-// while the list is made, the report counts.
+// TestListNeverOvertakesAReport checks that every pod is reported after a connect. A report that arrives during
+// the list takes precedence over the listed pod.
 func TestListNeverOvertakesAReport(t *testing.T) {
 	reported := make(chan struct{})
 	p := &told{PodLifecycleHandler: newMock(), list: func(notify func(*corev1.Pod)) []*corev1.Pod {
@@ -57,8 +57,8 @@ func TestListNeverOvertakesAReport(t *testing.T) {
 	}
 }
 
-// TestNoSpecsWithoutARestart checks that a plugin whose connection broke gets no specs: it has forgotten
-// nothing.
+// TestNoSpecsWithoutARestart checks that a plugin gets no specs after a broken connection, because it still has
+// them.
 func TestNoSpecsWithoutARestart(t *testing.T) {
 	f := &forgetful{bare: &bare{newMock()}, updated: make(chan string, 10)}
 	own, err := begun(t, Config{Endpoint: served(t, f)})

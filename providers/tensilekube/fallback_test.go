@@ -20,7 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestStreamsWithoutWebsockets has a proxy between the clusters that blocks websockets, as company proxies do.
+// TestStreamsWithoutWebsockets has a proxy between the clusters that blocks websockets, like some company
+// proxies.
 func TestStreamsWithoutWebsockets(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "no-websockets", "vk-0")

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-// serviceAtHome returns a Service as home's API server shows it.
+// serviceAtHome returns a Service of the home cluster.
 func serviceAtHome(name, global string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "home", Annotations: map[string]string{"global": global}, Labels: map[string]string{"app": name}},

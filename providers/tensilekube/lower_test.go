@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// silentNode is a node of the lower cluster that consists only of the messages of a kubelet.
+// silentNode is a fake node of the lower cluster: only its status reports exist.
 type silentNode struct {
 	*testing.T
 	api  *testapi.API

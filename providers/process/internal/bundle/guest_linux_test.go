@@ -18,8 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// TestASandboxHasVolumesInMemory checks that only the sandbox is told of the volumes, once for all of its
-// containers, while each container has its own OOM score.
+// TestASandboxHasVolumesInMemory checks that only the configuration of the sandbox has the memory volumes, once
+// for all of its containers, and that each container has its own OOM score.
 func TestASandboxHasVolumesInMemory(t *testing.T) {
 	spec := &shim.Spec{Argv: []string{"x"}, OOMScoreAdj: 300, OCI: &shim.OCI{ID: "s", Sandbox: "s", RootImage: "/d/image", Volumes: []shim.MemoryVolume{
 		{Dir: "/a", Mode: 0o2770, GID: 42, Size: 4096}, {Dir: "/b", Mode: 0o777, UID: 7, Size: 8192},

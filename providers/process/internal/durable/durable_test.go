@@ -45,8 +45,7 @@ func TestWhatIsWrittenSurvivesALossOfPower(t *testing.T) {
 	}
 }
 
-// TestADiskThatFailsKeepsTheOldFile checks that a failed write leaves the old file, and no trace of the new
-// content.
+// TestADiskThatFailsKeepsTheOldFile checks that a failed write keeps the old file, and leaves no temporary file.
 func TestADiskThatFailsKeepsTheOldFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "record.json")

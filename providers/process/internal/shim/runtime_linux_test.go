@@ -11,8 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// TestRuntimeThatHangsIsKilled checks that a call of a program that waits for ever is killed with all its
-// children.
+// TestRuntimeThatHangsIsKilled checks that a hanging command is killed with all its children.
 func TestRuntimeThatHangsIsKilled(t *testing.T) {
 	children := newChildren()
 	t.Cleanup(children.stop)
@@ -35,7 +34,7 @@ func TestRuntimeThatHangsIsKilled(t *testing.T) {
 	}
 }
 
-// TestRuntimeThatFailsIsToldApart checks the errors of calls that end by themselves.
+// TestRuntimeThatFailsIsToldApart checks the errors of commands that fail by themselves.
 func TestRuntimeThatFailsIsToldApart(t *testing.T) {
 	children := newChildren()
 	t.Cleanup(children.stop)

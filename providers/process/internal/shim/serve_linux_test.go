@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// askedConn reports each check whether the other side has gone.
+// askedConn is a connection that reports each check whether the other side has closed it.
 type askedConn struct {
 	*net.UnixConn
 	asked chan struct{}
@@ -108,8 +108,8 @@ func TestEndOfInputReachesASlowTerminal(t *testing.T) {
 	within(t, "the end of the session", ended)
 }
 
-// TestCallerThatLeavesASlowTerminalIsMissed checks that a caller that has gone is noticed, also if the terminal
-// does not take the end of the input.
+// TestCallerThatLeavesASlowTerminalIsMissed checks that a disconnected caller is detected even if the terminal
+// does not accept the end of the input.
 func TestCallerThatLeavesASlowTerminalIsMissed(t *testing.T) {
 	_, _, caller, asked, ended := fullTerminal(t)
 	if err := (&frames{w: caller}).write(frameEOF, nil); err != nil {

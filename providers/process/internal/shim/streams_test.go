@@ -24,8 +24,8 @@ func (l leavable) CloseWrite() error {
 	return nil
 }
 
-// TestCommandThatDoesNotEndIsGivenUp checks that the session of a caller that has gone waits for the end of its
-// command, but not for ever.
+// TestCommandThatDoesNotEndIsGivenUp checks that the session of a disconnected caller waits for the end of its
+// command, but not forever.
 func TestCommandThatDoesNotEndIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
