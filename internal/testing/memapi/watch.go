@@ -16,12 +16,12 @@ type podWatch struct {
 	api *API
 
 	// guarded by api.mu
-	until int64 // later events are held back, by Lag
-	since int64 // the watcher has all events up to here
-	mute  bool  // Silence has stopped all events of this watch
+	until int64 // events after this revision are held back by Lag
+	since int64 // the watcher has all events up to this revision
+	mute  bool  // Silence has muted the events of this watch
 
 	out     chan watch.Event
-	wake    chan struct{} // holds one token when the pump must look again
+	wake    chan struct{} // holds a token if the pump must check again
 	stopped chan struct{}
 	stop    sync.Once
 	expire  *time.Timer // ends the watch after the timeout named by the client
@@ -130,8 +130,7 @@ func (w *podWatch) Stop() {
 	})
 }
 
-// Cut ends all watches without an event, as when a connection breaks. A watcher at its last version misses
-// nothing.
+// Cut ends all watches without an event, like a broken connection. A watcher that resumes at its last version misses nothing.
 func (a *API) Cut() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -145,8 +144,7 @@ func (a *API) cutWatches() {
 	}
 }
 
-// Silence lets all open watches go on without any further event, as over a silently dead connection. They end at
-// the client's time-out, or by Cut.
+// Silence stops the events of all open watches, like a silently broken connection. The watches end at the client's timeout, or by Cut.
 func (a *API) Silence() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutants finds rules of a package without tests of its own.
+// Command mutants finds rules of a package that no test checks.
 //
 // Each condition of an if or of a case, and each operand of && and ||, is made true and made false, and each
 // call statement is left out, one at a time. Then the tests that reach the place are run. The command prints the
@@ -35,7 +35,7 @@ type options struct {
 	dir    string
 	draw   int // 0: all
 	seed   uint64
-	budget time.Duration // for the trying of mutants
+	budget time.Duration // time limit for trying mutants
 }
 
 func main() {
@@ -249,7 +249,7 @@ func (f *source) visitNode(n ast.Node) bool {
 	return true
 }
 
-// unruly are calls other than rules: without them nothing works, or only the log differs.
+// unruly are calls that are not rules: without them nothing works, or only the log differs.
 var unruly = []string{"panic", "Lock", "Unlock", "RLock", "RUnlock", "Debug", "Debugf", "Info", "Infof", "Warn", "Warnf", "Error", "Errorf"}
 
 // addCalls makes call statements removable.

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// hang is the extra time for tests with a mutant, in addition to three times the time without one: longer
-	// runs mean an endless mutant.
+	// hang is the extra time for tests with a mutant, in addition to three times the time without one: longer runs mean that the mutant
+	// never ends.
 	hang = time.Minute
 	// soon is the total time of the first tests, which are the fastest ones.
 	soon = 3 * time.Second
@@ -44,7 +44,7 @@ type result struct {
 	mutant mutant
 	passes bool
 	why    string
-	late   bool // the mutant was not tried: the time was over
+	late   bool // the mutant was not tried, because the time was over
 }
 
 func buildTests(ctx context.Context, dir, work, overlay string) (*testProgram, error) {
@@ -156,8 +156,7 @@ func onlyPattern(tests ...timedTest) string {
 	return "^(" + strings.Join(names, "|") + ")$"
 }
 
-// atOnce calls a function for each element, as many at once as there are processors, and returns when all are
-// done.
+// atOnce calls a function for each element, one per processor at the same time, and returns when all are done.
 func atOnce[T any](all []T, do func(T)) {
 	next := make(chan T)
 	var workers sync.WaitGroup

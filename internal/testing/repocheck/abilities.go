@@ -25,7 +25,7 @@ type Abilities struct {
 	In, Type, Field string
 	// Guide is a document for authors, with a link to List.
 	Guide string
-	// AskedIn are the folders where providers are asked for abilities.
+	// AskedIn are the folders with type assertions of providers.
 	AskedIn []string
 	// Others are interfaces of other values than providers there, with a name of these values.
 	Others map[string]string

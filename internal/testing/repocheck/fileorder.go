@@ -11,13 +11,12 @@ import (
 	"strings"
 )
 
-// FileOrder is an order of the files of a package, the ground first, with the fewest known arrows upwards. An
-// arrow leads from a file to a used file: any number of uses between two files are one arrow.
+// FileOrder is an order of the files of a package, from the bottom up, with the fewest known upward arrows. An arrow leads from a file to a
+// used file: any number of uses between two files are one arrow.
 type FileOrder struct {
 	Dir   string
 	Files []string
-	// Arrows counts all arrows. Up has the arrows from a file to a later one. Without these, the arrows form no
-	// circle.
+	// Arrows counts all arrows. Up has the arrows from a file to a later one. Without these, the arrows form no cycle.
 	Arrows int
 	Up     []Arrow
 }
@@ -129,8 +128,8 @@ func ParseCeilings(text string) (map[string]int, error) {
 	return ceilings, nil
 }
 
-// findCircles returns the files in groups, each after its used groups. Files in a circle of uses are one group, and
-// every other file is a group of its own. The groups are the strongly connected components, by Tarjan.
+// findCircles returns the files in groups, each after the groups that it uses. Files in a cycle of uses are one group, and every other file
+// is a group of its own. The groups are the strongly connected components, by Tarjan.
 func (u uses) findCircles() (found [][]string) {
 	number, low, stack := map[string]int{}, map[string]int{}, []string(nil)
 	var visit func(string)

@@ -20,7 +20,7 @@ type uses map[string]map[string]map[string]bool
 // noImports lets the type checker run without other packages: their declarations are in no file of this package.
 type noImports struct{}
 
-// Import refuses.
+// Import returns an error.
 func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not needed") }
 
 // usesIn reads the uses of the package in a folder.

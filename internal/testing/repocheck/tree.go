@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package repocheck finds where the repository breaks its own rules. The rules, with their reasons, stand in
-// test/repo.
+// Package repocheck finds where the repository breaks its own rules. The rules, with their reasons, are in test/repo.
 //
 // Every check returns the breaches, one sentence each, with the file and the remedy; an empty result is a pass.
 // Nothing is downloaded.

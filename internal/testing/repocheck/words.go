@@ -14,11 +14,11 @@ import (
 	"strings"
 )
 
-// Said is a place where an old word is allowed.
+// Said is an allowed use of an old word.
 type Said struct {
 	// File has the word, in the spelling of the table.
 	File, Word string
-	// Why it may stand there.
+	// Why is the reason why it is allowed there.
 	Why string
 }
 
@@ -123,7 +123,7 @@ func (w old) placesIn(name string, data []byte) (breaches []string) {
 	return breaches
 }
 
-// isBinary reports whether a file is not for readers: a program, a picture, or sums of modules.
+// isBinary reports whether a file is not text for readers: a program, a picture, or checksums of modules.
 func isBinary(name string, data []byte) bool {
 	return path.Base(name) == "go.sum" || bytes.IndexByte(data[:min(len(data), 8000)], 0) >= 0
 }

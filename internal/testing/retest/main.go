@@ -114,7 +114,7 @@ func repeatFailures(out io.Writer, from string, most int) error {
 		return err
 	}
 	var sum results
-	var lanes []record // of each failure
+	var lanes []record // record of the lane of each failure
 	for _, path := range paths {
 		var r record
 		data, err := os.ReadFile(path)

@@ -129,7 +129,7 @@ func (p *pkg) add(r *results, e event) {
 func (p *pkg) endPackage(r *results, e event) string {
 	own := p.output.String()
 	if e.Action != "fail" {
-		return own[strings.LastIndex(strings.TrimSuffix(own, "\n"), "\n")+1:] // ok, or no test files
+		return own[strings.LastIndex(strings.TrimSuffix(own, "\n"), "\n")+1:] // the last line: ok, or no test files
 	}
 	var tests strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(p.running)) {

@@ -31,7 +31,7 @@ func (p *Page) Add(name string, cells ...string) {
 	last.rows = append(last.rows, cells)
 }
 
-// cell makes text fit into a cell of a table.
+// cell escapes text for a cell of a table.
 var cell = strings.NewReplacer("|", "\\|", "\n", " ")
 
 // Markdown returns the page. The summary has the number of proven rows.
