@@ -77,8 +77,7 @@ func load(t *testing.T, paths []string) map[identifier]string {
 		for _, e := range p.Errors {
 			t.Errorf("package %s: %v", p.PkgPath, e)
 		}
-		// The go command reads the packages in another process. Without this look at the files, the test cache
-		// would return the result of an older tree.
+		// The go command reads the packages in another process. Reading the files here makes the test cache notice a change of the tree.
 		for _, file := range p.GoFiles {
 			if _, err := os.Stat(file); err != nil {
 				t.Error(err)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compat holds the promise that programs written for Virtual Kubelet go on compiling: api.txt lists the
-// API that they rely on, and the tests here compare the tree with it.
+// Package compat tests that programs written for Virtual Kubelet still compile: api.txt lists the API that they rely on, and the tests here
+// compare the tree with it.
 //
-// The surprise: an interface that other programs implement may not grow. One more method breaks every provider,
-// so new abilities are interfaces of their own.
+// The surprise: an interface that other programs implement may not grow. Another method breaks every provider, so new abilities are
+// interfaces of their own.
 package compat

@@ -91,7 +91,7 @@ func TestDaemonKilledUnderPods(t *testing.T) {
 	}
 
 	w.kill()
-	w.apply(latePod) // when it runs, the new daemon has looked at all pods
+	w.apply(latePod) // when it runs, the new daemon has processed all pods
 	w.start()
 	w.awaitPod("late", "is ready", ready)
 	w.awaitPod("always", "is ready", ready)

@@ -173,8 +173,7 @@ spec:
 	}
 }
 
-// attachTerminal kills a kubectl that is attached to a container, and attaches again. The shell in the container
-// goes on meanwhile.
+// attachTerminal kills a kubectl that is attached to a container, and attaches again. The shell in the container keeps running.
 func (u user) attachTerminal() {
 	s := u.openTerminal("attach", "-it", "tools", "-c", u.protocol)
 	s.say("echo first$((1+1)); remembered=7\r")

@@ -85,9 +85,8 @@ func (u user) logs() {
 	}
 }
 
-// metrics reads the measurements of kubectl top. kubectl top needs metrics-server; this test gets them from the
-// node itself, as metrics-server does. The API server does not proxy to loopback addresses, so the node moves to
-// the bridge of its pods.
+// metrics checks kubectl top. kubectl top needs metrics-server; this test gets them from the node itself, as metrics-server does. The API
+// server does not proxy to loopback addresses, so the node moves to the bridge of its pods.
 func (u user) metrics() {
 	address := u.bridge(net.ParseIP(u.pod("tools").Status.PodIP))
 	if address == "" {

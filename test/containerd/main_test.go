@@ -29,7 +29,7 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // they wait more than they work; an error would leave it as it is
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait; an error would leave the default
 	klog.SetLogger(klog.New(nil))      // client-go logs watches that end with a test's cluster
 	code := m.Run()
 	if shared.Containerd != nil {

@@ -85,7 +85,7 @@ func (u user) openTerminal(args ...string) *session {
 		_, _ = io.Copy(s.out, master) // it ends with an error when the other side is closed
 	}()
 	s.start()
-	_ = slave.Close() // kubectl has it
+	_ = slave.Close() // kubectl has its own copy
 	ended := s.ended
 	s.ended = make(chan error, 1)
 	go func() {
@@ -113,7 +113,7 @@ func (s *session) start() {
 	s.Cleanup(func() { _ = s.cmd.Process.Kill() }) // an error means that it has ended
 }
 
-// say writes to kubectl.
+// say writes to the input of kubectl.
 func (s *session) say(text string) {
 	s.Helper()
 	if _, err := io.WriteString(s.in, text); err != nil {
@@ -121,7 +121,7 @@ func (s *session) say(text string) {
 	}
 }
 
-// hears waits until kubectl has written the text.
+// hears waits until the text is in the output of kubectl.
 func (s *session) hears(text string) {
 	s.Helper()
 	s.await(fmt.Sprintf("kubectl %s has written %q", s.command, text), func() (bool, string) {
@@ -165,8 +165,8 @@ func (s *session) resize(lines, columns uint16) {
 	}
 }
 
-// awaitSize asks the shell for the size of its terminal until this is the size of the user's terminal. The size
-// travels beside the user's input, so it may arrive later.
+// awaitSize asks the shell for the size of its terminal until this is the size of the user's terminal. The size is sent separately from the
+// input, so it may arrive later.
 func (s *session) awaitSize(size string) {
 	s.Helper()
 	s.await("the size has arrived", func() (bool, string) {

@@ -106,7 +106,7 @@ func (w *world) start() {
 	})
 }
 
-// kill kills the daemon. Its containers go on.
+// kill kills the daemon. Its containers keep running.
 func (w *world) kill() {
 	if w.daemon != nil {
 		_ = w.daemon.Process.Signal(syscall.SIGKILL) // an error means that it has ended

@@ -83,7 +83,7 @@ func (s *EndToEndTestSuite) checkRuns(ctx context.Context, pod *corev1.Pod, want
 	return nil
 }
 
-// isSamePod compares by namespace and name: not every backend keeps the UID.
+// isSamePod compares the namespace and name, because not every backend keeps the UID.
 func isSamePod(a, b *corev1.Pod) bool {
 	return a.Namespace == b.Namespace && a.Name == b.Name
 }

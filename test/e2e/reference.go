@@ -74,8 +74,8 @@ func configMapKey(optional bool) *corev1.EnvVarSource {
 	}}
 }
 
-// checkWaits returns an error if the provider runs an incomplete pod. A provider with its own reader of objects has
-// the pod already, and holds back its containers.
+// checkWaits returns an error if the provider runs an incomplete pod. A provider with its own reader of objects already has the pod, and
+// delays its containers.
 func checkWaits(listed []corev1.Pod, pod *corev1.Pod) error {
 	for i := range listed {
 		if p := &listed[i]; isSamePod(p, pod) && p.Status.Phase != corev1.PodPending {

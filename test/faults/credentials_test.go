@@ -42,7 +42,7 @@ func TestFault23RotatedClientCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.opts = append(w.opts, nodeutil.WithClient(client), func(cfg *nodeutil.NodeConfig) error {
-		delete(cfg.NodeSpec.Labels, "kubernetes.io/role") // a node may not set it
+		delete(cfg.NodeSpec.Labels, "kubernetes.io/role") // a node may not set this label
 		return nil
 	})
 	daemon := w.start()

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// TestFault24SlowConfigMapsChangeNoEnvironment: a pod's optional ConfigMap and Secret are slow from the daemon's
-// first request on. The pod still gets its whole environment.
+// TestFault24SlowConfigMapsChangeNoEnvironment: a pod's optional ConfigMap and Secret are slow to read. The pod still gets its whole
+// environment.
 func TestFault24SlowConfigMapsChangeNoEnvironment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -63,7 +63,7 @@ func TestFault14OlderViewDestroysNothing(t *testing.T) {
 	began := time.Now()
 
 	back := w.travel(list.ResourceVersion)
-	lasts := inForm(16*time.Second, time.Minute) // longer than anything is given to turn out wanted after all
+	lasts := inForm(16*time.Second, time.Minute) // longer than any absence needs to count
 	w.sleep(lasts)
 	wrongDeletes, wrongCreates := w.wrong(began, gone)
 	back()
@@ -120,7 +120,7 @@ func TestFault14RestartAsksForTheLatest(t *testing.T) {
 	}
 	defer w.proxy.Inject(faultproxy.Fault{On: lagging, Revision: list.ResourceVersion})()
 	w.start()
-	w.sleep(12 * time.Second) // longer than an unknown pod is left alone
+	w.sleep(12 * time.Second) // longer than an unknown pod is protected
 	w.awaitRunning(len(newer))
 	w.untouched(began)
 	stale := w.proxy.Count(func(r faultproxy.Request) bool { return r.At.After(began) && lagging(r) })

@@ -19,7 +19,7 @@ import (
 func TestFault09OutageLosesNoStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.opts = append(w.opts, limited(200, 200)) // a thousand statuses in ten seconds are more than the default allows
+	w.opts = append(w.opts, limited(200, 200)) // the default allows fewer than a thousand statuses in ten seconds
 	daemon := w.start()
 	n, outage := inForm(200, 1000), inForm(10*time.Second, 5*time.Minute)
 	names := w.startMany("pod", n)
@@ -85,7 +85,7 @@ func TestFault10DownAtStart(t *testing.T) {
 	daemon := w.launch()
 	down := inForm(8*time.Second, 5*time.Minute)
 	w.sleep(down)
-	w.create(w.pod("waits")) // not before: a pod of a node that does not exist is soon removed
+	w.create(w.pod("waits")) // not earlier: a pod of a missing node is soon removed
 	w.alive(daemon)
 	select {
 	case <-daemon.Ready():

@@ -145,7 +145,7 @@ func (w *world) awaitPod(name, what string, done func(*corev1.Pod) bool) (found 
 // key returns the key of a pod in the test's namespace.
 func (w *world) key(name string) string { return w.namespace + "/" + name }
 
-// restarts lets the backend report n restarts of a container of each pod.
+// restarts makes the backend report n restarts of a container of each pod.
 func (w *world) restarts(names []string, n int32) {
 	for _, name := range names {
 		w.backend.Change(w.key(name), func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].RestartCount = n })

@@ -98,7 +98,7 @@ func newShared(name string, provider nodeutil.NewProviderFunc, opts ...nodeutil.
 			return
 		}
 		n := f.Node(name)
-		for ; n == nil; n = f.Node(name) { // its share is known before its nodes are made
+		for ; n == nil; n = f.Node(name) { // its share is known before its nodes are created
 			select {
 			case <-time.After(10 * time.Millisecond):
 			case <-f.Done():

@@ -132,7 +132,7 @@ func (w *world) write(by writer, names []string, n int) error {
 	return nil
 }
 
-// keepChanging lets the backend report changes until ctx ends, and sends the number of the last change.
+// keepChanging makes the backend report changes until ctx ends, and sends the number of the last change.
 func (w *world) keepChanging(ctx context.Context, names []string) <-chan int32 {
 	out := make(chan int32, 1)
 	go func() {
@@ -150,7 +150,7 @@ func (w *world) keepChanging(ctx context.Context, names []string) <-chan int32 {
 	return out
 }
 
-// lost counts the numbers of a writer that were taken back, or that are missing at the end.
+// lost counts the numbers of a writer that were overwritten, or that are missing at the end.
 func (w *world) lost(by writer, n, pods int) (lost int) {
 	highest := map[string]int{}
 	for _, v := range w.pods.history(time.Time{}) {

@@ -31,14 +31,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace/opentelemetry"
 )
 
-// leaky is a provider that puts everything it knows about a pod into every answer, error and event.
+// leaky is a provider that puts all secrets of a pod into every result, error and event.
 type leaky struct {
 	needy
 	refused *[3]atomic.Int32 // of each of the calls that change something
 	sick    *atomic.Bool
 }
 
-// knows returns the secrets that the provider has: secrets of the environment, tokens and passwords.
+// knows returns the secrets of the provider: secrets of the environment, tokens and passwords.
 func (p leaky) knows() (secrets []string) {
 	p.got.mu.Lock()
 	defer p.got.mu.Unlock()

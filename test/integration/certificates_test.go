@@ -123,7 +123,7 @@ func TestSecurityB4TokenBecomesTheNode(t *testing.T) {
 	})
 	w.bootstraps = true
 	daemon := w.start()
-	if err := os.Remove(bootstrap); err != nil { // from now on the node has only itself
+	if err := os.Remove(bootstrap); err != nil { // from now on the node has only its own certificate
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(kubeconfig); err != nil || info.Mode().Perm() != 0o600 {

@@ -81,7 +81,7 @@ func TestPublishedB2RolloutPassesTheNode(t *testing.T) {
 	// update changes the template and waits for the status of the set.
 	update := func(change func(*corev1.PodSpec), what string, done func(appsv1.DaemonSetStatus) bool) {
 		t.Helper()
-		// The controller writes the status of the set meanwhile.
+		// The controller may write the status of the set at the same time.
 		if err := retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
 			if set, err = sets.Get(t.Context(), "agent", metav1.GetOptions{}); err != nil {
 				return err
@@ -114,7 +114,7 @@ func TestPublishedB2RolloutPassesTheNode(t *testing.T) {
 		return s.DesiredNumberScheduled == 1 && s.UpdatedNumberScheduled == 1 && s.NumberAvailable == 1 && s.NumberMisscheduled == 0
 	})
 	pods(map[string]string{plain.nodeName: "example.test/image:3"})
-	// The second image never came to the plain node.
+	// The second image never reached the plain node.
 	created := 0
 	for _, call := range plain.backend.Calls() {
 		if strings.HasPrefix(call, "create ") {

@@ -36,9 +36,8 @@ func (w *world) endToEnd() {
 	}).Run(w.T)
 }
 
-// processConfig writes a configuration of the provider process. Its image nginx has the program that the suite
-// needs: a program that runs until it is stopped. Each folder in programs becomes one more image, named after
-// the folder.
+// processConfig writes a configuration of the provider process. Its image nginx has a program that runs until it is stopped, which the
+// suite needs. Each folder in programs becomes one more image, named after the folder.
 func (w *world) processConfig(programs ...string) string {
 	w.Helper()
 	dir := w.TempDir()

@@ -121,7 +121,7 @@ func (f *fleet) run(credentials testapi.NodeCredentials) (stop func()) {
 func TestFleet(t *testing.T) {
 	f := newFleet(t)
 	credentials := f.api.NodeCredentials(t, f.names[0])
-	f.run(credentials)() // connections and caches that the process keeps are there afterwards
+	f.run(credentials)() // creates connections and caches that the process keeps
 	before := goleak.IgnoreCurrent()
 	stop := f.run(credentials)
 

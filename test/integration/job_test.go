@@ -81,7 +81,7 @@ func (w *world) awaitJobPod(failed int) (job *corev1.Pod) {
 	return job
 }
 
-// endPod lets the containers of a pod end by themselves.
+// endPod makes the containers of a pod exit by themselves.
 func (w *world) endPod(pod *corev1.Pod, exitCode int32) {
 	w.backend.Change(memory.Key(pod), func(pod *corev1.Pod) { *pod = *memory.Ended(pod, exitCode) })
 }

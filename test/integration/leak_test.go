@@ -12,7 +12,7 @@ import (
 // goroutines would be counted.
 func TestNothingOutlivesRun(t *testing.T) {
 	w := newWorld(t)
-	w.life() // connections and caches that the process keeps are there afterwards
+	w.life() // creates connections and caches that the process keeps
 	before := goleak.IgnoreCurrent()
 	for range 10 {
 		w.life()

@@ -49,7 +49,7 @@ func TestThousandExecs(t *testing.T) {
 	w.start()
 	w.startPod(w.pod("web"))
 
-	w.execs(10) // goroutines and files that the process keeps exist afterwards
+	w.execs(10) // creates goroutines and files that the process keeps
 	before := used(t)
 	w.execs(1000)
 	deadline := time.After(patience)

@@ -15,7 +15,7 @@ const (
 	ours   = "backend.test/instance" // written by the provider
 )
 
-// TestProviderLabelsItsPod lets the provider add, change and drop an annotation and a label.
+// TestProviderLabelsItsPod makes the provider add, change and drop an annotation and a label.
 func TestProviderLabelsItsPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,7 +49,7 @@ func TestProviderLabelsUnderNodeAuthorizer(t *testing.T) {
 	})
 }
 
-// mark lets the provider report an annotation and a label on its pod. "" drops both.
+// mark makes the provider report an annotation and a label on its pod. "" drops both.
 func (w *world) mark(name, value string) {
 	w.backend.Change(w.key(name), func(pod *corev1.Pod) {
 		for _, marks := range []*map[string]string{&pod.Annotations, &pod.Labels} {

@@ -21,7 +21,7 @@ const (
 // enterNamespace restarts the tests in a network namespace of their own, where no other process listens and no
 // packet leaves. Where that is not allowed, enterNamespace returns, and the tests that need nodeAddress skip.
 func enterNamespace() {
-	if inNamespace() || os.Getenv("VK_TEST_KUBECONFIG") != "" { // the latter cannot be reached from in there
+	if inNamespace() || os.Getenv("VK_TEST_KUBECONFIG") != "" { // an existing cluster cannot be reached from the namespace
 		return
 	}
 	unshare, err := exec.LookPath("unshare")

@@ -108,9 +108,8 @@ func (w *world) asNode() {
 	})
 }
 
-// allowed checks that the API server allowed every request of the node. One kind of refusal is expected: the
-// Node authorizer learns of a pod by a watch of its own. While its watch is behind the node's, it refuses the
-// objects that the pod names, and the node asks again.
+// allowed checks that the API server allowed every request of the node. One kind of refusal is expected: the Node authorizer learns of a
+// pod by a watch of its own. While its watch lags behind the node's, it refuses the objects that the pod refers to, and the node retries.
 func (w *world) allowed() {
 	w.Helper()
 	refused := slices.DeleteFunc(w.requests.refusals(), func(r request) bool {

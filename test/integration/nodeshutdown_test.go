@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// TestFault50SignalDrainsTheNode sends SIGTERM to the program. Critical pods stop after the others, and the
-// status of each pod gives the reason of its end.
+// TestFault50SignalDrainsTheNode sends SIGTERM to the program. Critical pods stop after the others, and the status of each pod has the
+// reason of its end.
 func TestFault50SignalDrainsTheNode(t *testing.T) {
 	t.Parallel()
 	const n = 4

@@ -12,8 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestAPIServerGoesAway starts a node while there is no API server, and takes it away
-// again in the middle.
+// TestAPIServerGoesAway starts a node without a running API server, and later stops the API server again.
 func TestAPIServerGoesAway(t *testing.T) {
 	t.Parallel()
 	w := newWorldIn(t, testapi.New(t, testapi.Options{NoControllerManager: true, NoScheduler: true}))

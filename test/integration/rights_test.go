@@ -168,7 +168,7 @@ func TestSecurityC3ThePolicyPinsTheServiceAccountToItsNode(t *testing.T) {
 		},
 	} {
 		var err error
-		for deadline := time.Now().Add(patience); time.Now().Before(deadline); { // the policy takes a moment to be in force
+		for deadline := time.Now().Add(patience); time.Now().Before(deadline); { // the policy takes effect after a moment
 			if err = do(t.Context()); apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 				break
 			}
@@ -180,7 +180,7 @@ func TestSecurityC3ThePolicyPinsTheServiceAccountToItsNode(t *testing.T) {
 	}
 }
 
-// TestReadsPastTheNode shows the reads that no policy prevents. The documents warn of them.
+// TestReadsPastTheNode shows the reads that the policy cannot prevent. The documents warn of them.
 func TestReadsPastTheNode(t *testing.T) {
 	t.Parallel()
 	w, _ := newNeedyWorld(t)

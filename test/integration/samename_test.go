@@ -67,7 +67,7 @@ func (w *world) replaced(name string, old *corev1.Pod) {
 		w.Errorf("the backend has %v, want the new pod %s", there, pod.UID)
 	}
 	calls := slices.DeleteFunc(w.backend.Calls(), func(call string) bool { return !strings.HasSuffix(call, " "+w.key(name)) })
-	calls = slices.Compact(calls) // a stop may be asked for more than once
+	calls = slices.Compact(calls) // a stop may be requested more than once
 	want := []string{"create " + w.key(name), "delete " + w.key(name), "create " + w.key(name)}
 	if !slices.Equal(calls, want) {
 		w.Errorf("calls for pod %s: got %q, want %q", name, calls, want)

@@ -20,8 +20,8 @@ import (
 const nodeGrace = 20 * time.Second
 
 // TestPublishedB0StoppedNodeIsNotReady ends the processes of nodes in each way, on control planes with and without the gate
-// NodeControllerLeaseCircuitBreaker (kubernetes/kubernetes: pkg/features/kube_features.go, on since 1.37). With it the controller manager
-// goes on waiting for a renewal when a lease has changed without one.
+// NodeControllerLeaseCircuitBreaker (kubernetes/kubernetes: pkg/features/kube_features.go, on since 1.37). With the gate, the controller
+// manager keeps waiting for a renewal if a lease has changed without one.
 func TestPublishedB0StoppedNodeIsNotReady(t *testing.T) {
 	t.Parallel()
 	for _, gate := range []bool{true, false} {
@@ -73,7 +73,7 @@ func TestPublishedB0StoppedNodeIsNotReady(t *testing.T) {
 				t.Logf("%s: not ready %v after the first, %v after the last process had ended", name,
 					readySince(dead).Sub(began).Round(time.Second), readySince(dead).Sub(ended).Round(time.Second))
 			}
-			// By now the control plane would also have missed the renewals of the process that ended.
+			// By now the control plane would also have noticed the missing renewals of the ended process.
 			if now := readySince(nodes["handed over"].awaitNode("is ready", nodeReady)); !now.Equal(since) {
 				t.Errorf("the node that was handed over is ready since %v, want since %v", now, since)
 			}

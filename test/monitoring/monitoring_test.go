@@ -216,7 +216,8 @@ func awaitRunning(ctx context.Context, t *testing.T, api *memapi.API, n int) {
 	}
 }
 
-// TestAlertsOfFaults: a dark backend, stuck pods, missing pods, throttling, a panic and a dead process each raise their alert, and it is over with the fault.
+// TestAlertsOfFaults: an unavailable backend, stuck pods, missing pods, throttling, a panic and a dead process each raise their alert,
+// which ends with the fault.
 func TestAlertsOfFaults(t *testing.T) {
 	program(t, "prometheus")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -227,7 +228,7 @@ func TestAlertsOfFaults(t *testing.T) {
 	metricsPage := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{})
 	dead := atomic.Bool{}
 	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if dead.Load() { // as a connection that is refused: up is 0
+		if dead.Load() { // like a refused connection: up is 0
 			panic(http.ErrAbortHandler)
 		}
 		metricsPage.ServeHTTP(w, req)

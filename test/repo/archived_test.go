@@ -11,8 +11,8 @@ import (
 // shipped are the modules that programs and libraries of a release are built from.
 var shipped = []string{".", "podruntime", "providerrpc", "providers", "cmd/virtual-kubelet", "providers/process/gvisor", "devcluster", "deploy"}
 
-// archived are modules that their authors have archived, first those that are in a build. The tests cannot ask GitHub: whoever adds a
-// dependency looks there, and adds a row. Seen names the place where the date was read.
+// archived are modules that their authors have archived, those in a build first. The tests cannot query GitHub, so authors who add a
+// dependency must check it there and add a row. Seen is the source of the date.
 var archived = []repocheck.Archived{
 	{Module: "github.com/json-iterator/go", Since: "2025-12-15", Seen: "github.com/mailgun/mailgun-go/issues/483",
 		By: []string{"sigs.k8s.io/structured-merge-diff/v6"}, Why: "every program that talks to an API server has it until Kubernetes drops it", Instead: "encoding/json"},

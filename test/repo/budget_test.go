@@ -47,8 +47,8 @@ var controllerBudget = []repocheck.Budget{
 	}},
 }
 
-// authBudget is what nodeutil adds to authenticate and authorize requests. Its
-// public API has the types of k8s.io/apiserver, which brings the rest along.
+// authBudget lists the modules that nodeutil adds to authenticate and authorize requests. Its public API has types of k8s.io/apiserver,
+// which requires the others.
 var authBudget = []repocheck.Budget{
 	{Why: "delegated authentication and authorization, and certificates that are read again when they change", Modules: []string{
 		"k8s.io/apiserver", "k8s.io/component-base", "github.com/fsnotify/fsnotify", "golang.org/x/sync",

@@ -9,7 +9,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/repocheck"
 )
 
-// inOrder are the packages whose files have an order: the core and all that stands on it to run pods.
+// inOrder are the packages whose files have an order: the core and the packages above it that run pods.
 var inOrder = []string{
 	"node", "node/api", "node/nodeutil", "internal/admission", "internal/lease", "internal/lifecycle", "internal/replicas",
 	"podruntime/...", "providerkit/...", "providers/...", "providertest/...",

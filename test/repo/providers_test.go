@@ -8,7 +8,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/repocheck"
 )
 
-// shape is what every provider looks like; docs/decisions/0025-provider-shape.md says why, and what each file holds.
+// shape is the required shape of every provider; docs/decisions/0025-provider-shape.md has the reasons and the content of each file.
 var shape = repocheck.Shape{
 	Dir:       "providers",
 	Emulators: "emulator",
@@ -16,10 +16,10 @@ var shape = repocheck.Shape{
 		"README.md", "provider.go", "config.go", "capabilities.go", "contract_test.go",
 		"mapping.go", "mapping_test.go", "status.go", "status_test.go", "client.go",
 	},
-	// A provider of a service is six files to write: config.go, capabilities.go, client.go, mapping.go, status.go, and driver.go, which may have the
-	// function Provider too. The skeleton of new-provider has these.
+	// A provider of a service is six files to write: config.go, capabilities.go, client.go, mapping.go, status.go, and driver.go, which may
+	// also have the function Provider. The skeleton of new-provider has these files.
 	Entry: []string{"provider.go", "driver.go"},
-	// podruntime maps pods to containers, and containers to statuses; remotecluster maps pods to those of another cluster.
+	// podruntime maps pods to containers, and containers to statuses; remotecluster maps pods to pods of another cluster.
 	Done: map[string][]string{
 		"providerkit/service":              {"provider.go"},
 		"podruntime":                       {"mapping.go", "mapping_test.go", "status.go", "status_test.go"},
@@ -45,7 +45,7 @@ func TestProvidersHaveOneShape(t *testing.T) {
 		load(t).Providers(shape))
 }
 
-// methodFiles are the files of abilities: of a provider that the node asks itself, and of a driver that providerkit/service asks.
+// methodFiles has the files of abilities: of providers that the node calls directly, and of drivers of providerkit/service.
 var methodFiles = repocheck.MethodFiles{
 	Dir: shape.Dir, Emulators: shape.Emulators, Shared: []string{"internal/remotecluster"},
 	Methods: []repocheck.MethodFile{
@@ -74,7 +74,7 @@ func TestMethodsOfProvidersHaveOneFile(t *testing.T) {
 		load(t).MethodFiles(methodFiles))
 }
 
-// sections are those of a provider's README.
+// sections are the sections of a provider's README.
 var sections = []string{
 	"Try it", "Configuration file", "What pods get", repocheck.OtherSections, "When something fails", "Rights and credentials", "Cost", "Limits",
 	"What the tests prove, and what they don't",

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package repo_test holds the rules of this repository. Each has its reason
-// beside it; the checks themselves are in internal/testing/repocheck.
+// Package repo_test holds the rules of this repository. Each rule has its reason beside it; the checks themselves are in
+// internal/testing/repocheck.
 //
-// The surprise: the rules hold for the nested modules too, in files of every
-// build tag. The tests run at the top of the tree.
+// The surprise: the rules also apply to the nested modules, in files of every build tag. The tests run at the top of the tree.
 package repo_test
 
 import (
@@ -19,9 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/repocheck"
 )
 
-// directions keep imports pointing one way:
-// cmd → cli → node/nodeutil → node, node/api → internal/*. The first match
-// counts.
+// directions keep imports in one direction: cmd → cli → node/nodeutil → node, node/api → internal/*. The first match applies.
 var directions = []repocheck.Direction{
 	{Packages: "errdefs", May: nil, Outside: []string{},
 		Why: "every provider imports the error kinds, so they cost nothing"},
@@ -115,7 +112,7 @@ var directions = []repocheck.Direction{
 		Why: "tools must build without the library"},
 }
 
-// confined dependencies are heavy, or not to be found in the whole library.
+// confined are dependencies that are heavy, or allowed only in parts of the library.
 var confined = []repocheck.Confined{
 	{Import: "go.opencensus.io", To: []string{"trace/opencensus"},
 		Why: "OpenCensus is unmaintained and kept for programs that ask for its adapter"},
@@ -127,8 +124,8 @@ var confined = []repocheck.Confined{
 		Why: "it stands on another implementation of this module path"},
 }
 
-// theTree goes to the top of the tree, where all paths of the rules begin, and reads the tree once for all rules. It does so within a test: go test
-// sees no change of the directory before that, and would take the results of the last run for a changed tree.
+// theTree changes to the root of the tree and reads it once for all rules. It does so within a test: otherwise go test would not record the
+// files, and would use cached results for a changed tree.
 var theTree = sync.OnceValues(func() (*repocheck.Tree, error) {
 	if err := os.Chdir("../.."); err != nil {
 		return nil, err
@@ -145,7 +142,7 @@ func load(t *testing.T) *repocheck.Tree {
 	return tree
 }
 
-// report fails the test for each breach; why says what the rule is good for.
+// report fails the test for each breach; why is the reason of the rule.
 func report(t *testing.T, why string, breaches []string) {
 	t.Helper()
 	for _, b := range breaches {
@@ -194,8 +191,8 @@ func TestNestedModulesUseTheTree(t *testing.T) {
 	report(t, "the published module of this name is another implementation", load(t).Replaces())
 }
 
-// TestProgramsShareWhatIsCompiled: where one module below Kubernetes has another version, all of Kubernetes above it is compiled again for the next
-// program of `make up`, which takes minutes.
+// TestProgramsShareWhatIsCompiled: if a module below Kubernetes has another version, all of Kubernetes above it is compiled again for the
+// next program of `make up`, which takes minutes.
 func TestProgramsShareWhatIsCompiled(t *testing.T) {
 	load(t)
 	versions := func(folder string) map[string]string {
@@ -220,7 +217,7 @@ func TestProgramsShareWhatIsCompiled(t *testing.T) {
 	first := versions("cmd/virtual-kubelet")
 	for _, folder := range []string{"devcluster", "test/conformance", "test/conformance/programs", "bench", "bench/kubelet"} {
 		for module, version := range versions(folder) {
-			if want, both := first[module]; both && version != want && version != "v0.0.0" { // that is replaced
+			if want, both := first[module]; both && version != want && version != "v0.0.0" { // v0.0.0 is replaced
 				t.Errorf("%s/go.mod has %s %s, and cmd/virtual-kubelet %s: run go get %s@%s and go mod tidy there", folder, module, version, want, module, want)
 			}
 		}
@@ -260,7 +257,7 @@ func TestNamedFilesAreThere(t *testing.T) {
 }
 
 func TestEveryFaultIsTestedAndReported(t *testing.T) {
-	breaches, err := load(t).FaultTests("docs/reports/faults.md", 63, 46, 49) // both are about files, and none are kept
+	breaches, err := load(t).FaultTests("docs/reports/faults.md", 63, 46, 49) // both are about files that the node does not keep
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// fuzzed is what reads what others write, and the target that feeds it: the text of a seed or of a fuzzer.
+// fuzzed maps each fuzz target to its package. The targets test the parsers of input from others.
 var fuzzed = map[string]string{
 	"FuzzResolve":      "internal/podenv",                 // environments and the downward API of pods
 	"FuzzParseLogOpts": "node/api",                        // options of a request for logs
@@ -18,7 +18,7 @@ var fuzzed = map[string]string{
 	"FuzzPacket":       "providers/process/gvisor/podnet", // packets of pods
 }
 
-// TestSecurityH2WhatOthersWriteIsFuzzed sees that there are targets; their seeds run as tests of their packages.
+// TestSecurityH2WhatOthersWriteIsFuzzed checks that the targets exist; their seeds run as tests of their packages.
 func TestSecurityH2WhatOthersWriteIsFuzzed(t *testing.T) {
 	has := map[string]string{}
 	for _, target := range load(t).Tests("Fuzz") {

@@ -8,7 +8,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/repocheck"
 )
 
-// saidAllTheSame are old words where they must stay.
+// saidAllTheSame are the old words that must stay, with their places.
 var saidAllTheSame = []repocheck.Said{
 	{File: "providers/process/internal/shim/spec.go", Word: "keeper",
 		Why: "states of running containers on disk have the field by this name"},

@@ -49,7 +49,7 @@ type results struct {
 
 type test struct {
 	name    string
-	outcome string // pass, fail, skip or "" when it did not end
+	outcome string // pass, fail, skip, or "" if the test did not end
 	results []faultrow.Result
 }
 

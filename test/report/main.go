@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command report writes the proofs of tests, row by row: `report faults` makes docs/reports/faults.md of the
-// output of `go test -json`, `report security` and `report field` make docs/reports/security.md and
-// docs/reports/field.md of the names of tests. It runs no test: the targets of make do so first. `report order
-// DIR...` prints the order of the files of packages, and the upward arrows in it.
+// Command report writes pages about tests, row by row: `report faults` makes docs/reports/faults.md of the output of `go test -json`,
+// `report security` and `report field` make docs/reports/security.md and docs/reports/field.md of the names of tests. It runs no test: the
+// targets of make do so first. `report order DIR...` prints the order of the files of packages, and the upward arrows in it.
 //
 // The guarantee: it ends with an error when a row has no test, or has a failed or skipped test, and shows that
 // in the table.
 //
-// The surprise: several runs of the faults may be given one after the other; the last result of a test counts.
+// The surprise: several runs of the faults may be given; the last result of a test counts.
 package main
 
 import (

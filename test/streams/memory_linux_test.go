@@ -49,7 +49,7 @@ func (zeroes) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 // serveStreams serves over TLS until its standard input ends. Its providers make the node hold the most data:
 // one does not read the client's input, and one writes without end.
 func serveStreams() {
-	debug.SetGCPercent(60) // as the daemon has it when it holds much
+	debug.SetGCPercent(60) // as in a daemon with much memory in use
 	s := httptest.NewUnstartedServer(api.PodHandler(api.PodHandlerConfig{
 		RunInContainer: func(ctx context.Context, _, _, container string, _ []string, attach api.AttachIO) error {
 			if container == "talks" {
@@ -169,7 +169,7 @@ type attack struct {
 func attacks(t *testing.T) []attack {
 	message := func(opcode byte, size, sent int) []byte {
 		m := append([]byte{0x80 | opcode, 0x80 | 127}, binary.BigEndian.AppendUint64(nil, uint64(size))...)
-		return append(m, make([]byte, 4+sent)...) // the mask is nothing, the channel is stdin
+		return append(m, make([]byte, 4+sent)...) // the mask is zero, the channel is stdin
 	}
 	streams := func(headers ...http.Header) []byte {
 		var b strings.Builder
@@ -264,7 +264,7 @@ func TestSecurityE11MemoryOfAllStreamsIsBounded(t *testing.T) {
 				})
 			}
 			attackers.Wait()
-			grown := n.resident(t, "VmHWM") - before // the most that it was
+			grown := n.resident(t, "VmHWM") - before // the peak
 			t.Logf("%d sessions in %v: %d MiB before, %d MiB more at the most; refused: %v", sessions, time.Since(begun), before>>10, grown>>10, refused)
 			if grown > most {
 				t.Errorf("the node holds %d MiB more, want at most %d", grown>>10, most>>10)

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// minor is the version of Kubernetes that the program requires, two before the newest.
+// minor is the minor version of Kubernetes that the program requires, two before the newest.
 const minor = "v0.35."
 
 // TestLibraryDoesNotRaiseKubernetes: the program is built with the versions that it requires. The libraries of

@@ -130,7 +130,7 @@ func (c *child) kill() {
 	<-c.done
 }
 
-// forget drops the daemon's output, which becomes large.
+// forget drops the daemon's output, which grows large.
 func (c *child) forget() {
 	if !c.Failed() {
 		c.said.Clear()

@@ -18,8 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// churn creates, changes and removes pods as long as it runs. It begins a pod at every tick, however long the
-// earlier pods take, up to a limit. So it never dries up.
+// churn creates, changes and removes pods as long as it runs. It starts a pod at every tick up to a limit, regardless of earlier pods, so
+// that the load is constant.
 type churn struct {
 	*world
 	cancel context.CancelFunc
@@ -29,7 +29,7 @@ type churn struct {
 // churnLimit is the greatest number of pods that exist at once.
 const churnLimit = 150
 
-// churnAt starts churn with the given number of new pods per second.
+// churnAt starts a churn with the given number of new pods per second.
 func (w *world) churnAt(perSecond int) *churn {
 	ctx, cancel := context.WithCancel(w.Context())
 	c := &churn{world: w, cancel: cancel}
@@ -68,7 +68,7 @@ func (c *churn) stop() {
 	c.wg.Wait()
 }
 
-// actor plays one pod after the other with the same name. An error fails the test and ends the play.
+// actor runs one pod after the other with the same name. An error fails the test and ends the actor.
 type actor struct {
 	*world
 	random *rand.Rand

@@ -10,10 +10,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// TestFault01KilledUnderChurn kills the daemon again and again while pods come and go. A pod that existed before
-// a restart and never ran may have reached the backend a moment before. If the provider does not know whether
-// its answers are complete, a deletion of such a pod is believed only after the time that a pod may take to
-// appear.
+// TestFault01KilledUnderChurn kills the daemon again and again while pods come and go. A pod that existed before a restart and never ran
+// may have reached the backend a moment before. If the provider does not know whether its answers are complete, a deletion of such a pod is
+// confirmed only after the time that a pod may take to appear.
 func TestFault01KilledUnderChurn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		complete bool
@@ -43,7 +42,7 @@ func killedUnderChurn(t *testing.T, who string, complete bool, within time.Durat
 	w.kept(steady)
 	w.judged()
 	ready, converged := m.ready.p(99), m.converged.p(99)
-	percent := 50 // on a machine with other work
+	percent := 50 // on a busy machine
 	if faultrow.Strict() {
 		percent = 99
 	}

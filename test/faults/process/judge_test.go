@@ -28,7 +28,7 @@ func (r *records) retire() {
 	}
 }
 
-// through reports whether nothing of the name is left on either side.
+// through reports whether both sides have removed all pods of the name.
 func (l *life) through() bool {
 	for _, p := range l.pods {
 		if !p.gone || p.live > 0 {

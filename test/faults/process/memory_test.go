@@ -85,7 +85,7 @@ func TestNothingIsLeftOfAStorm(t *testing.T) {
 	a := &actor{world: w, name: "session"}
 	a.create(corev1.RestartPolicyAlways)
 	a.awaitPhase(corev1.PodRunning)
-	w.wave(c) // goroutines and files that the process makes only once exist afterwards
+	w.wave(c) // afterwards, goroutines and files that are created only once exist
 	goroutines, files := c.atRest(0, 0)
 	for range 2 {
 		w.wave(c)
@@ -117,8 +117,7 @@ func (w *world) wave(c *child) {
 	w.awaitInStep()
 }
 
-// slack is the allowed difference for goroutines and files that come and go by themselves: a client's connection
-// that is used now and then, and the inspection itself.
+// slack is the allowed difference of goroutines and files, for connections that are used sometimes, and for the inspection itself.
 const slack = 6
 
 // atRest waits until the daemon holds no more goroutines and files than the arguments, and returns their

@@ -60,7 +60,7 @@ func (p *panicking) total() (n int, methods map[string]int) {
 	return n, methods
 }
 
-// TestFault06ProviderPanics lets every method of the provider panic twice for each of some pods, while others come and go.
+// TestFault06ProviderPanics makes every method of the provider panic twice for each of some pods, while others come and go.
 func TestFault06ProviderPanics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)

@@ -16,13 +16,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/failpoint"
 )
 
-// TestFault01KilledAtEveryPoint lets the daemon die before and after each kind of call
-// and request once, while pods come and go.
+// TestFault01KilledAtEveryPoint kills the daemon once before and after each kind of call and request, while pods come and go.
 func TestFault01KilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
 	w.gently = true
-	w.start().kill() // there is a node then
+	w.start().kill() // so that the node exists
 	churn := w.churnAt(5)
 	for i, point := range failpoint.Names() {
 		asked := strings.HasSuffix(point, "GetPodStatus") // for pods without a report
@@ -30,7 +29,7 @@ func TestFault01KilledAtEveryPoint(t *testing.T) {
 		c := w.startToDieAt(point, 1)
 		w.nudge(c, strings.HasSuffix(point, "patch node"))
 		if !c.cmd.ProcessState.Exited() && c.cmd.ProcessState.ExitCode() == -1 {
-			continue // by its own signal
+			continue // killed by its own signal
 		}
 		t.Errorf("%s: the daemon ended with %v, want it killed:\n%s", point, c.err, c.said.Tail())
 	}

@@ -156,7 +156,7 @@ func (r *records) over(name string) {
 	l.over = true
 }
 
-// look calls done for one pod, with mu held, when the API server has had the pod.
+// look calls done for one pod, with mu held, once the API server has had the pod.
 func (r *records) look(name string, uid types.UID, done func(*podRecord) bool) (changed <-chan struct{}, is bool, state string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,9 +175,8 @@ func (p *podRecord) inStep() bool {
 	return p.status != nil && p.api.Status.Phase == p.status.Phase && p.api.Status.Message == p.status.Message
 }
 
-// outOfStep returns the pods on which the two sides do not agree. If quick is true, it leaves out every name
-// with a forced deletion: if the daemon did not see such a deletion, the instance lives on for the length of a
-// quarantine.
+// outOfStep returns the pods on which the two sides do not agree. If quick is true, it leaves out every name with a forced deletion: if the
+// daemon did not see such a deletion, the instance keeps running for the time of a quarantine.
 func (r *records) outOfStep(quick bool) (pods []*podRecord) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -218,7 +218,7 @@ func (w *world) followLeases() *leaseWatch {
 		for version := ""; ctx.Err() == nil; pass(ctx, 100*time.Millisecond) {
 			events, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 			if err != nil {
-				version = "" // it shows all that there are
+				version = "" // a list from now on shows all nodes
 				continue
 			}
 			for e := range events.ResultChan() {

@@ -27,7 +27,7 @@ func (w *world) stream(ctx context.Context, req *rest.Request, options runtime.O
 	return executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: io.Discard})
 }
 
-// talk sends a word to the address and expects it back.
+// talk sends a text to the address and expects an echo.
 func talk(ctx context.Context, address string) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", address)

@@ -63,7 +63,7 @@ func TestSoak(t *testing.T) {
 	w.judged()
 }
 
-// came returns the number of pods that came in the given minute.
+// came returns the number of pods that were created in the given minute.
 func (r *records) came(minute int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -110,7 +110,7 @@ type firstWrite struct {
 	told  bool
 }
 
-// Write tells.
+// Write signals the first write.
 func (f *firstWrite) Write(b []byte) (int, error) {
 	if !f.told {
 		f.told = true

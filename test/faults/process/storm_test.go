@@ -32,7 +32,7 @@ type measured struct {
 	ready, converged durations // since the start of the daemon
 }
 
-// steady starts a daemon and pods that stay, and returns the IDs of their instances.
+// steady starts a daemon and long-running pods, and returns the IDs of their instances.
 func (w *world) steady(n int) map[types.UID]string {
 	w.Helper()
 	c := w.start()

@@ -46,7 +46,7 @@ func TestFault05TwinTakesOver(t *testing.T) {
 			took = append(took, time.Since(began))
 			if way == "freeze" {
 				frozen++
-				acting.signal(syscall.SIGCONT) // it must find out before it does anything
+				acting.signal(syscall.SIGCONT) // it must check the lease before it does anything
 				pass(w.Context(), 3*time.Second)
 				acting.kill()
 			}
@@ -83,11 +83,11 @@ func TestFault03ThawedDaemonLooksFirst(t *testing.T) {
 		pass(w.Context(), nap)
 		twin.awaitReady()
 		acting.signal(syscall.SIGCONT)
-		pass(w.Context(), 3*time.Second) // in which it must not do anything
+		pass(w.Context(), 3*time.Second) // it must not act in this time
 		acting.kill()
 		acting = twin
 
-		acting.signal(syscall.SIGSTOP) // alone: it goes on when it has looked
+		acting.signal(syscall.SIGSTOP) // without a twin it continues after it has checked the lease
 		pass(w.Context(), nap/3)
 		acting.signal(syscall.SIGCONT)
 		w.awaitCreated()

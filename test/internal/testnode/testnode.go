@@ -63,11 +63,11 @@ func Run(t *testing.T, name string, n Node, o Options) (stop func()) {
 			t.Logf("%s said:\n%s", name, said.Tail())
 		}
 	})
-	go func() { _ = n.Run(ctx) }() // Err has the error
+	go func() { _ = n.Run(ctx) }() // Err returns the error
 	return stop
 }
 
-// Roomy gives a node room for many pods of a scheduler.
+// Roomy gives a node enough capacity for many scheduled pods.
 func Roomy(cfg *nodeutil.NodeConfig) error {
 	cfg.NodeSpec.Status.Capacity = corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("10k"),

@@ -2,8 +2,8 @@
 
 // Package box runs a program in namespaces of its own: processes, network, mounts, IPC and host name.
 //
-// The guarantee: nothing of the program is left when it ends, for any cause of its end. Its first process takes
-// all others with it. With them go its mounts and its network, which has no way out of the machine.
+// The guarantee: nothing of the program is left when it ends for any reason. The end of its first process ends all others. With them go its
+// mounts and its network, which has no way out of the machine.
 //
 // The surprise: cgroups outlive processes, so the caller's process removes the cgroups of a box at the end. And
 // /run is empty, because container runtimes keep sockets at fixed places in it.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster runs a whole cluster of one node, or of two, on one machine: control plane, a registry, DNS, and for
-// each node a container runtime, a network for pods, a proxy for services, and its agent. It is meant for a box (see package
-// box), where everything that it changes on the machine ends with it.
+// Package cluster runs a whole cluster of one node, or of two, on one machine: control plane, a registry, DNS, and for each node a
+// container runtime, a network for pods, a proxy for services, and its agent. It is meant for a box (see package box), so that all its
+// changes of the machine end with the box.
 package cluster
 
 import (

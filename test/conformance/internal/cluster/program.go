@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// stopTime is how long a program may take to end before it is killed.
+// stopTime is the time after which a program that does not stop is killed.
 const stopTime = 20 * time.Second
 
 // program is a program with the lifetime of the cluster. Its output is in a file of its name.
@@ -58,7 +58,7 @@ func (p *program) stop() error {
 	return fmt.Errorf("stop %s: it did not end within %s and was killed", p.name, stopTime)
 }
 
-// awaitAnswer repeats a question until the answer is yes. It also ends when a program ends.
+// awaitAnswer polls a condition until it is true. It also ends when a program ends.
 func (c *Cluster) awaitAnswer(ctx context.Context, what string, limit time.Duration, ask func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -42,7 +42,7 @@ const corefile = `.:53 {
 
 // startServices starts kube-proxy on each node and, if it is wanted, CoreDNS.
 func (c *Cluster) startServices(ctx context.Context) error {
-	// The table of connections belongs to the whole machine, so its size is left alone.
+	// The connection tracking table belongs to the whole machine, so its size is not changed.
 	for _, n := range c.nodes {
 		if err := c.startOn(n, "kube-proxy", filepath.Join(c.Programs, "kube-proxy"), "--kubeconfig="+c.Kubeconfig, "--hostname-override="+n.name,
 			"--proxy-mode=iptables", "--cluster-cidr="+podNetwork, "--conntrack-max-per-core=0", "--conntrack-min=0",

@@ -35,7 +35,7 @@ func Serve(ctx context.Context, address string, all map[string]v1.Image) error {
 		Handler: registry.New(registry.Logger(log.New(io.Discard, "", 0))), ReadHeaderTimeout: time.Minute,
 	}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
-	go func() { _ = server.Serve(listener) }() // its end is the end of ctx
+	go func() { _ = server.Serve(listener) }() // it ends when ctx ends
 
 	push := map[name.Reference]remote.Taggable{}
 	for tag, image := range all {

@@ -179,7 +179,7 @@ func (p Page) writeExceptions(b *strings.Builder) {
 		case r.State == NotRun && part != "":
 			notRun[part]++
 		case r.State == Alone:
-			// A reason for a failure is no reason if the test passes in the end.
+			// A known reason for a failure does not apply if the test passes in the end.
 			fmt.Fprintf(b, "| %s | %s | Beside others: %s |\n", escapeCell(r.Name), r.State, escapeCell(r.Reason))
 		case part != "":
 			fmt.Fprintf(b, "| %s | %s | %s |\n", escapeCell(r.Name), r.State, escapeCell(p.Known[part]))

@@ -95,7 +95,7 @@ const gate = `\[sig-node\] (Containers|Container Runtime|Container Lifecycle|Dow
 	`PreStop|RuntimeClass|Secrets|Security Context|Sysctls|Variable Expansion should allow|Pods should (be|get|support|contain)).*\[Conformance\]|` +
 	`\[sig-storage\] (ConfigMap|Downward API volume|EmptyDir volumes|Projected (combined|secret)|Secrets|Subpath).*\[Conformance\]`
 
-// slow are the tests with waits of half a minute and more, for a time-out or for a period of the node to pass.
+// slow are the tests with waits of half a minute and more, for a timeout or an interval of the node.
 const slow = `\[Slow\]|\[Feature:|Probing (restartable init )?container|Should fail non-optional|optional updates should be reflected|ImageVolume|issue 500 podspec updates`
 
 // Programs are the programs for a run.

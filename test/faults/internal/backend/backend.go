@@ -3,12 +3,12 @@
 // Package backend is a backend with instances that outlive the daemon: it lives in the test's process, and the
 // daemon, another process, reaches it over a unix socket with a Client.
 //
-// The guarantee: it records all of its actions in their order. An instance exists from the moment a create
-// arrives, whether or not the daemon lives to see the answer.
+// The guarantee: it records all of its actions in their order. An instance exists as soon as a create arrives, even if the daemon dies
+// before the response.
 //
-// The surprise: a create is not idempotent. A second create for a UID starts a second instance, to show
-// duplicates. An ended instance is kept until Forget. A call that arrives later than staleAfter, for example
-// from a frozen process, is refused: its sender's knowledge is out of date.
+// The surprise: a create is not idempotent. A second create for a UID starts a second instance, to show duplicates. An ended instance is
+// kept until Forget. A call that arrives later than staleAfter, for example from a frozen process, is refused, because its sender's state
+// is outdated.
 package backend
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 )
 
-// Times are how long things take.
+// Times are the durations of actions.
 type Times struct {
 	Create time.Duration // a CreatePod; its instance exists from the beginning
 	Start  time.Duration // from the create until the containers run
@@ -65,8 +65,8 @@ func (b *Backend) Script(fault func(method, key string) Fault) {
 	b.fault = fault
 }
 
-// Replay lets the backend send all pods to every new watcher at once, as some backends do. The states are the
-// last known ones, and may be old.
+// Replay makes the backend send all pods to every new watcher at once, as some backends do. The states are the last known ones, and may be
+// old.
 func (b *Backend) Replay(on bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -115,7 +115,7 @@ func (b *Backend) Live() map[types.UID][]string {
 	return live
 }
 
-// faultOf asks the script.
+// faultOf returns the fault of a call from the script.
 func (b *Backend) faultOf(method, key string) Fault {
 	b.mu.Lock()
 	script := b.fault

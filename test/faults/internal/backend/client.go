@@ -84,7 +84,7 @@ func (c *Client) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// DeletePod asks for the stop of an instance.
+// DeletePod stops an instance.
 func (c *Client) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	_, err := c.callBackend(ctx, "DeletePod", pod.Namespace, pod.Name, pod)
 	return err
@@ -120,7 +120,7 @@ func (c *Client) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	return c.callBackend(ctx, "GetPods", "", "", nil)
 }
 
-// Ping asks whether the backend is there.
+// Ping returns an error if the backend does not answer.
 func (c *Client) Ping(ctx context.Context) error {
 	_, err := c.callBackend(ctx, "Ping", "", "", nil)
 	return err

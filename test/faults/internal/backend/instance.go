@@ -63,7 +63,7 @@ func (b *Backend) callAfter(i *instance, d time.Duration, do func(*instance)) {
 	}))
 }
 
-// run lets the containers run.
+// run sets the containers to running.
 func (b *Backend) run(i *instance) {
 	now := metav1.Now()
 	b.set(i, func(s *corev1.PodStatus) {
@@ -140,7 +140,7 @@ func (b *Backend) updatePod(pod *corev1.Pod) error {
 	return nil
 }
 
-// remove asks for the stop. The stop takes a while.
+// remove starts the stop of the instance, which takes a while.
 func (b *Backend) remove(pod *corev1.Pod) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -67,7 +67,7 @@ func (b *Backend) serveCall(w http.ResponseWriter, req *http.Request) {
 	if err := b.handleCall(c, &a); err != nil {
 		a.Error, a.NotFound = err.Error(), errdefs.IsNotFound(err)
 	}
-	_ = json.NewEncoder(w).Encode(a) // the client may have died meanwhile
+	_ = json.NewEncoder(w).Encode(a) // the client may have died
 }
 
 func (b *Backend) handleCall(c call, a *answer) (err error) {

@@ -61,7 +61,7 @@ func (b *Backend) serveWatch(rw http.ResponseWriter, req *http.Request) {
 		b.mu.Unlock()
 	}()
 	flusher := rw.(http.Flusher)
-	flusher.Flush() // the client knows now that the backend listens
+	flusher.Flush() // tells the client that the backend now sends events
 	lines := json.NewEncoder(rw)
 	for {
 		for _, pod := range w.takeQueue() {

@@ -188,7 +188,7 @@ func serverOptions(flags Flags) []nodeutil.NodeOpt {
 	}
 }
 
-// describeNode gives the node room for everything.
+// describeNode gives the node enough capacity for all pods.
 func describeNode(n *corev1.Node) {
 	n.Status.Capacity = corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("1k"),

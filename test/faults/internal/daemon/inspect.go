@@ -19,9 +19,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 )
 
-// serveInspection lets tests look into the process.
+// serveInspection serves the state of the process to tests.
 func serveInspection(socket string) (*http.Server, error) {
-	_ = os.Remove(socket)                       // of a killed daemon
+	_ = os.Remove(socket)                       // left by a killed daemon
 	listener, err := net.Listen("unix", socket) //nolint:noctx // it does not wait for anything
 	if err != nil {
 		return nil, fmt.Errorf("let tests look inside: %w", err)

@@ -6,8 +6,8 @@
 // The guarantee: the process dies as by kill -9, at the n-th pass of the point. Production code is not changed:
 // the package wraps the provider and the HTTP transport.
 //
-// The surprise: "after" a request is when its answer has come, but before any code has read it: the write is in
-// the API server, and the process does not know.
+// The surprise: "after" a request is after its response has arrived, but before any code has read it: the write has taken effect, and the
+// process does not know.
 package failpoint
 
 import (
@@ -59,11 +59,11 @@ func FromEnvironment() (*Plan, error) {
 	return &Plan{point: point, nth: nth}, nil
 }
 
-// passPoint dies if it is time.
+// passPoint kills the process if the plan says so.
 func (p *Plan) passPoint(when, what string) {
 	if p.point == when+" "+what && p.times.Add(1) == p.nth {
 		_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
-		select {} // the signal is on its way
+		select {} // waits for the signal
 	}
 }
 
