@@ -23,7 +23,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// roomy makes the node one with these resources.
+// roomy gives the node these allocatable resources.
 func roomy(resources corev1.ResourceList) func(*PodControllerConfig) {
 	return func(cfg *PodControllerConfig) { cfg.NodeAllocatable = func() corev1.ResourceList { return resources } }
 }
@@ -34,13 +34,12 @@ func asking(name, cpu string) *corev1.Pod {
 	return pod
 }
 
-// TestPodWithoutRoomIsRejected: of ten pods that come at once, and of which each fits, as many run as fit together; what ends
-// makes room.
+// TestPodWithoutRoomIsRejected: of ten pods that arrive together, as many run as fit together; an ended pod releases its resources.
 func TestPodWithoutRoomIsRejected(t *testing.T) {
 	b := memory.New()
 	two := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("110")}
 	inWorld(t, b, func(w *world) {
-		w.but = []string{"S8"} // the history does not know how much room there is
+		w.but = []string{"S8"} // the history does not contain the capacity
 		w.start()
 		for i := range 10 {
 			w.api.Create(asking(fmt.Sprintf("p%d", i), "600m"))
@@ -63,7 +62,7 @@ func TestPodWithoutRoomIsRejected(t *testing.T) {
 		for i := range 10 {
 			w.api.Create(asking(fmt.Sprintf("late%d", i), "600m"))
 		}
-		w.start() // what runs already counts, also before the node has looked at it
+		w.start() // running pods count before the node has processed them
 		w.pass(time.Minute)
 		for i := range 10 {
 			w.wantPhase(fmt.Sprintf("late%d", i), corev1.PodFailed)
@@ -76,7 +75,7 @@ func TestPodWithoutRoomIsRejected(t *testing.T) {
 	}, declares(capability.All()), roomy(two))
 }
 
-// countedPods counts how often all pods are looked at.
+// countedPods counts the lists of all pods.
 type countedPods struct {
 	corev1informers.PodInformer
 	lists *atomic.Int32
@@ -96,7 +95,7 @@ func (c countedLister) List(s labels.Selector) ([]*corev1.Pod, error) {
 	return c.PodLister.List(s)
 }
 
-// TestRoomIsNotCountedAnewForEachPod: that would take minutes on a node with thousands.
+// TestRoomIsNotCountedAnewForEachPod: with thousands of pods, recounting would take minutes.
 func TestRoomIsNotCountedAnewForEachPod(t *testing.T) {
 	const pods = 200
 	var lists atomic.Int32
@@ -158,8 +157,8 @@ func TestProviderThatDeclaresNothingHasRoom(t *testing.T) {
 	}, roomy(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}))
 }
 
-// TestResourceOfTheClusterIsCountedByOthers: an administrator writes a resource into the Node object, or a scheduler counts one
-// for the whole cluster; the provider knows of neither, and the scheduler has found room.
+// TestResourceOfTheClusterIsCountedByOthers: an administrator adds a resource to the Node object, or a scheduler counts a resource for the
+// whole cluster. The provider does not know it, and the scheduler has checked it.
 func TestResourceOfTheClusterIsCountedByOthers(t *testing.T) {
 	inWorld(t, memory.New(), func(w *world) {
 		w.start()
@@ -171,7 +170,7 @@ func TestResourceOfTheClusterIsCountedByOthers(t *testing.T) {
 	}, declares(capability.All()), roomy(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}))
 }
 
-// TestPodWithoutRoomIsGivenNoSecrets: what it names is not read for it, and when it has failed there is nothing to ask for.
+// TestPodWithoutRoomIsGivenNoSecrets holds that the objects of a rejected pod are not read.
 func TestPodWithoutRoomIsGivenNoSecrets(t *testing.T) {
 	const canary = "c4n4ry value"
 	inWorld(t, memory.New(), func(w *world) {
@@ -201,7 +200,7 @@ func TestPodWithoutRoomIsGivenNoSecrets(t *testing.T) {
 	}, declares(capability.All()), roomy(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("110")}))
 }
 
-// TestReservationOfAPodThatIsGone: a pod that ran when the process began and is gone before the sync lane has met it keeps no room.
+// TestReservationOfAPodThatIsGone holds that a pod that ran at the start and vanished before the sync lane tracked it keeps no reservation.
 func TestReservationOfAPodThatIsGone(t *testing.T) {
 	runs, next := asking("p", "600m"), asking("q", "600m")
 	runs.UID, next.UID, runs.Status.Phase = "a", "b", corev1.PodRunning
@@ -246,7 +245,7 @@ func TestReservationOfAPodThatIsGone(t *testing.T) {
 	}
 }
 
-// slowStops ends pods at once, and says a minute later that it was asked to.
+// slowStops ends pods at once, but DeletePod returns a minute later.
 type slowStops struct{ declaring }
 
 func (s slowStops) DeletePod(ctx context.Context, pod *corev1.Pod) error {
@@ -254,8 +253,8 @@ func (s slowStops) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return s.declaring.DeletePod(ctx, pod)
 }
 
-// TestRoomOfAPodThatEndedIsFreeAtOnce: a scheduler gives its room away when the API server shows that it has ended, and binds the
-// next pod while the node still waits for the backend's answer about the one before.
+// TestRoomOfAPodThatEndedIsFreeAtOnce: a scheduler reuses the resources when the API server shows the end of the pod, and binds the next
+// pod while DeletePod for the first one is still running.
 func TestRoomOfAPodThatEndedIsFreeAtOnce(t *testing.T) {
 	for name, grace := range map[string]int64{"deleted": -1, "by force": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -265,7 +264,7 @@ func TestRoomOfAPodThatEndedIsFreeAtOnce(t *testing.T) {
 				w.pass(time.Second)
 				w.wantPhase("first", corev1.PodRunning)
 				w.api.Delete("d", "first", grace)
-				w.pass(15 * time.Second) // an orphan is stopped after a while
+				w.pass(15 * time.Second) // an orphan is stopped only after a while
 				if w.api.Pod("d", "first") != nil {
 					t.Fatal("the pod is still there: nothing is tried")
 				}
@@ -278,7 +277,7 @@ func TestRoomOfAPodThatEndedIsFreeAtOnce(t *testing.T) {
 	}
 }
 
-// TestRoomOfAPodThatStillRunsIsTaken: the API server removed it, by force, and the backend has not stopped it yet.
+// TestRoomOfAPodThatStillRunsIsTaken: the pod was force-deleted, and the backend has not stopped it yet.
 func TestRoomOfAPodThatStillRunsIsTaken(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {

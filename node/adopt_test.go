@@ -15,8 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestChangedWhileDownStillTellsItsStatus: the backend takes the change, and
-// what it had to say meanwhile is not lost.
+// TestChangedWhileDownStillTellsItsStatus holds that the backend receives the change, and that a status from before is not lost.
 func TestChangedWhileDownStillTellsItsStatus(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -49,8 +48,7 @@ func TestStatusIsAskedForUntilItIsKnown(t *testing.T) {
 	})
 }
 
-// TestNewsOvertakeAPoll: an answer that was on its way when the provider
-// reported is older than the report.
+// TestNewsOvertakeAPoll holds that a report takes precedence over the answer to a poll that began earlier.
 func TestNewsOvertakeAPoll(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -71,7 +69,7 @@ func TestNewsOvertakeAPoll(t *testing.T) {
 	})
 }
 
-// slowStatus reads the status at once and takes five seconds to hand it out.
+// slowStatus reads the status at once and returns it after five seconds.
 type slowStatus struct{ memory.Notifying }
 
 func (s slowStatus) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
@@ -111,8 +109,7 @@ type emptyLists struct{ memory.Notifying }
 
 func (emptyLists) GetPods(context.Context) ([]*corev1.Pod, error) { return nil, nil }
 
-// TestOldListSaysNothingOfANewPod: a backend without UIDs listed the old pod
-// before the new one of the same name came.
+// TestOldListSaysNothingOfANewPod: a backend without UIDs listed the old pod before the new pod of the same name was created.
 func TestOldListSaysNothingOfANewPod(t *testing.T) {
 	b := memory.New()
 	b.KeepsNoUID = true
@@ -124,7 +121,7 @@ func TestOldListSaysNothingOfANewPod(t *testing.T) {
 		w.pass(10 * time.Second)
 		b.Change("d/p", func(p *corev1.Pod) { *p = *memory.Ended(p, 1) })
 		lists.slow.Store(true)
-		w.pass(6 * time.Second) // a list with the old pod is on its way
+		w.pass(6 * time.Second) // a list with the old pod is being returned
 		w.api.Delete("d", "p", 0)
 		w.api.Create(bound("p", "new"))
 		w.pass(time.Minute)
@@ -132,7 +129,7 @@ func TestOldListSaysNothingOfANewPod(t *testing.T) {
 	})
 }
 
-// slowLists reads the list at once and takes ten seconds to hand it out.
+// slowLists reads the list at once and returns it after ten seconds.
 type slowLists struct {
 	*memory.Backend
 	slow atomic.Bool

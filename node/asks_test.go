@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestALifeAsksForThePodTwice: a backend in a cloud counts requests. It is asked before a pod is created, since it may have it
-// already, and after its end was reported, to be sure that it has stopped.
+// TestALifeAsksForThePodTwice: a cloud backend limits requests. The node asks it once before the create, because the pod may exist, and
+// once after the reported end, to confirm the stop.
 func TestALifeAsksForThePodTwice(t *testing.T) {
 	for _, stopTime := range []time.Duration{0, time.Millisecond, 20 * time.Second} {
 		for _, keeps := range []bool{false, true} {
@@ -24,7 +24,7 @@ func TestALifeAsksForThePodTwice(t *testing.T) {
 				b := memory.New()
 				b.StopTime, b.KeepsEnded = stopTime, keeps
 				inWorld(t, b, func(w *world) {
-					var asked atomic.Int64 // while it exists: of what is no longer there, the backend may have a rest
+					var asked atomic.Int64 // only while the pod exists
 					b.Fault = func(_ context.Context, method, _ string) error {
 						if method == memory.Get && w.api.Len() > 0 {
 							asked.Add(1)
@@ -59,7 +59,7 @@ func TestALifeAsksForThePodTwice(t *testing.T) {
 	}
 }
 
-// TestAStopIsConfirmedWithoutAReport: a backend may take a pod away without a word.
+// TestAStopIsConfirmedWithoutAReport: a backend may remove a pod without a report.
 func TestAStopIsConfirmedWithoutAReport(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -75,7 +75,7 @@ func TestAStopIsConfirmedWithoutAReport(t *testing.T) {
 	})
 }
 
-// TestAStopOfASilentProviderIsConfirmedAtOnce: nothing will be reported.
+// TestAStopOfASilentProviderIsConfirmedAtOnce: there will be no report to wait for.
 func TestAStopOfASilentProviderIsConfirmedAtOnce(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 )
 
-// TestLookWithoutAWriteRests checks when a look at a pod is the last one until news: nothing had to be written, and nothing of the pod is on its way out.
+// TestLookWithoutAWriteRests checks when a pod is at rest: nothing had to be written, and no write of the pod is pending.
 func TestLookWithoutAWriteRests(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*corev1.Pod)
@@ -38,7 +38,7 @@ func TestLookWithoutAWriteRests(t *testing.T) {
 	}
 }
 
-// statusManagerOf returns a status manager that has met the pod.
+// statusManagerOf returns a status manager that tracks the pod.
 func statusManagerOf(t testing.TB, pod *corev1.Pod) *statusManager {
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	if err := indexer.Add(pod); err != nil {
@@ -53,7 +53,7 @@ func statusManagerOf(t testing.TB, pod *corev1.Pod) *statusManager {
 	return &statusManager{podCore: c, admission: &podAdmission{}, hostIPs: func() []corev1.HostIP { return nil }}
 }
 
-// BenchmarkResyncAtRest is a resync's look at a pod that needs nothing.
+// BenchmarkResyncAtRest measures a resync of a pod that needs nothing.
 func BenchmarkResyncAtRest(b *testing.B) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "p", UID: "u", ResourceVersion: "7"}}
 	m := statusManagerOf(b, pod)
@@ -68,8 +68,8 @@ func BenchmarkResyncAtRest(b *testing.B) {
 	}
 }
 
-// TestResyncOfAPodAtRestAsksForNoStatus: a resync shows thousands of pods again. The status lane is
-// told of those only that have changed, here or there.
+// TestResyncOfAPodAtRestAsksForNoStatus: a resync repeats thousands of pods. Only pods that have changed on either side are added to the
+// status lane.
 func TestResyncOfAPodAtRestAsksForNoStatus(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "p", UID: "u", ResourceVersion: "7"}}
 	newer := pod.DeepCopy()

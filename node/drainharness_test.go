@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// stops records the stops that a backend is asked for.
+// stops records the stop requests at a backend.
 type stops struct {
 	memory.Notifying
 	mu    sync.Mutex
@@ -52,20 +52,20 @@ func (s *stops) of(t *testing.T, name string) stopped {
 	return found[0]
 }
 
-// recorded makes s the provider.
+// recorded makes s record the stops of the provider.
 func (s *stops) recorded(cfg *PodControllerConfig) {
 	s.Notifying = cfg.Provider.(memory.Notifying)
 	cfg.Provider = s
 }
 
-// ranked is a bound pod with a priority and a grace period.
+// ranked returns a bound pod with a priority and a grace period.
 func ranked(name string, priority int32, grace int64) *corev1.Pod {
 	p := bound(name, types.UID("uid-"+name))
 	p.Spec.Priority, p.Spec.TerminationGracePeriodSeconds = &priority, &grace
 	return p
 }
 
-// wantShutDown fails the test unless the pod ended as one of a node that shuts down.
+// wantShutDown fails the test unless the pod ended with the status for a node shutdown.
 func (w *world) wantShutDown(name string) {
 	w.Helper()
 	p := w.api.Pod("d", name)

@@ -9,7 +9,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestEarlierPodsAreForgottenWithTheirObjects: a daemon that runs for years remembers none of the pods of its first day.
+// TestEarlierPodsAreForgottenWithTheirObjects: a daemon that runs for years does not remember the pods from its start.
 func TestEarlierPodsAreForgottenWithTheirObjects(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestEarlyReportsAreFewAndKeepTheEnd: of each pod the first end and the newest report are taken, in this order, and what comes after goes its own way.
+// TestEarlyReportsAreFewAndKeepTheEnd holds that for each pod the first end and the newest report are handled, in this order, and that
+// later reports are not buffered.
 func TestEarlyReportsAreFewAndKeepTheEnd(t *testing.T) {
 	const running, failed, succeeded = corev1.PodRunning, corev1.PodFailed, corev1.PodSucceeded
 	for name, tt := range map[string]struct{ told, want []corev1.PodPhase }{

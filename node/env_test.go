@@ -74,7 +74,7 @@ func TestSecretsStayOutOfRequests(t *testing.T) {
 	})
 }
 
-// silentObjects never answers, as behind a connection that is dead.
+// silentObjects never answers, like a broken connection.
 type silentObjects struct{}
 
 func (silentObjects) ConfigMap(ctx context.Context, _, _ string) (*corev1.ConfigMap, error) {
@@ -87,8 +87,7 @@ func (silentObjects) Secret(ctx context.Context, _, _ string) (*corev1.Secret, e
 	return nil, ctx.Err()
 }
 
-// TestReadThatHangsIsGivenUp: pods whose ConfigMap cannot be read leave the
-// workers to others, and say why they wait.
+// TestReadThatHangsIsGivenUp: pods whose ConfigMap cannot be read free their workers, and their status shows the reason.
 func TestReadThatHangsIsGivenUp(t *testing.T) {
 	inWorld(t, memory.New(), func(w *world) {
 		w.start()
@@ -109,7 +108,7 @@ func TestReadThatHangsIsGivenUp(t *testing.T) {
 	})
 }
 
-// heldObjects answers when it is let.
+// heldObjects answers when let is closed.
 type heldObjects struct{ let chan struct{} }
 
 func (h heldObjects) ConfigMap(ctx context.Context, _, _ string) (*corev1.ConfigMap, error) {
@@ -125,7 +124,7 @@ func (h heldObjects) Secret(context.Context, string, string) (*corev1.Secret, er
 	return nil, errors.New("no Secret is named")
 }
 
-// TestPodThatWentWhileItsConfigMapWasReadIsNotCreated: the read takes a while, and the user deletes the pod meanwhile.
+// TestPodThatWentWhileItsConfigMapWasReadIsNotCreated: the user deletes the pod during the slow read.
 func TestPodThatWentWhileItsConfigMapWasReadIsNotCreated(t *testing.T) {
 	for name, tt := range map[string]struct {
 		meanwhile func(w *world)

@@ -24,11 +24,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// The two controllers by hand, for programs that have clients and informers of their own. Package nodeutil does this, and serves
-// kubectl logs and exec besides.
+// This example runs the two controllers without package nodeutil, for programs with their own clients and informers. Package nodeutil does
+// the same, and also serves kubectl logs and exec.
 func Example() {
 	_ = func(ctx context.Context, client kubernetes.Interface, provider node.PodLifecycleHandler, n *corev1.Node) error {
-		// The informer of pods sees those of this node only.
+		// The pod informer sees only the pods of this node.
 		pods := informers.NewSharedInformerFactoryWithOptions(client, time.Minute, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", n.Name).String()
 		}))
@@ -56,7 +56,7 @@ func Example() {
 		pods.Start(ctx.Done())
 		cluster.Start(ctx.Done())
 
-		// The node appears when somebody is there to take its pods, and whichever controller ends first ends the other.
+		// The node is registered when the pod controller is ready, and the end of either controller ends the other.
 		go func() { _ = podController.Run(ctx, 10) }()
 		select {
 		case <-podController.Ready():
@@ -76,7 +76,7 @@ func Example() {
 	// Output:
 }
 
-// A pod runs and is deleted. API server and backend are in memory here.
+// A pod runs and is deleted. The API server and the backend are in memory.
 func ExampleNewPodController() {
 	ctx, cancel := context.WithCancel(context.Background())
 	api, backend := memapi.New(), memory.New()

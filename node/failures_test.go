@@ -51,7 +51,7 @@ func TestHungCallsDoNotStopOthers(t *testing.T) {
 		}
 		w.pass(time.Second)
 		w.api.Create(bound("eleventh", ""))
-		w.pass(3 * time.Second) // four workers, which hung calls leave after a second each
+		w.pass(3 * time.Second) // four workers, which hanging calls free after a second each
 		w.wantPhase("eleventh", corev1.PodRunning)
 		w.pass(10*time.Minute + 5*time.Second)
 		if got := w.api.Pod("d", "hung0").Status.Message; !strings.Contains(got, context.DeadlineExceeded.Error()) {
@@ -119,7 +119,7 @@ func TestShouldRetryFuncDecides(t *testing.T) {
 		if n := b.Count("create d/p"); n != 3 {
 			t.Errorf("%d tries, want 3", n)
 		}
-		w.pass(31 * time.Second) // the resync looks anew
+		w.pass(31 * time.Second) // the resync retries
 		if n := b.Count("create d/p"); n <= 3 {
 			t.Errorf("%d tries after a resync, want more", n)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestFault09StatusesOfAnOutageArrive: what the backend said while nobody could be
-// told is told at once when the API server is back, and pods are not touched meanwhile.
+// TestFault09StatusesOfAnOutageArrive: statuses that the backend reported during an outage of the API server are written at once after it,
+// and pods are not touched in between.
 func TestFault09StatusesOfAnOutageArrive(t *testing.T) {
 	const pods = 50
 	lengths := []time.Duration{10 * time.Second, 5 * time.Minute, time.Hour}
@@ -57,8 +57,7 @@ func TestFault09StatusesOfAnOutageArrive(t *testing.T) {
 		"0 statuses lost, 0 provider mutations; first write %v after recovery, all after %v", slowestFirst, slowestLast)
 }
 
-// waitForMessages waits until pods p0 to pn have the message, and returns when the
-// first and the last had it.
+// waitForMessages waits until pods p0 to pn have the message, and returns the times of the first and of the last.
 func (w *world) waitForMessages(n int, message string) (first, last time.Duration) {
 	w.Helper()
 	begin := time.Now()

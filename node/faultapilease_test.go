@@ -16,8 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// TestFault22LeaseComesBack lets somebody delete the lease, or put another name on it, of
-// a daemon that goes on to work.
+// TestFault22LeaseComesBack deletes the lease of a working daemon, or replaces its holder.
 func TestFault22LeaseComesBack(t *testing.T) {
 	edits := map[string]func(*coordinationv1.Lease){
 		"deleted":         nil,
@@ -65,8 +64,7 @@ func TestFault22LeaseComesBack(t *testing.T) {
 		"longest time without a renewal %v", longest)
 }
 
-// Somebody who takes the lease as another daemon would, and is not heard of again,
-// holds the node up for 12 s.
+// A client that takes the lease like another daemon, and then does nothing, blocks the node for 12 s.
 func TestLeaseTakenByNobody(t *testing.T) {
 	inTwins(t, func(w *twins) {
 		d := w.start("first")

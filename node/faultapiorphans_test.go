@@ -25,8 +25,7 @@ func (w *world) runPods(from, to int) {
 	w.pass(5 * time.Second)
 }
 
-// TestFault14OlderViewDeletesNothing: an API server that is behind, of several, shows a
-// past in which most of the pods did not exist.
+// TestFault14OlderViewDeletesNothing: one of several API servers lags behind, and shows a past in which most of the pods did not exist.
 func TestFault14OlderViewDeletesNothing(t *testing.T) {
 	const pods, rounds = 100, 10
 	b := memory.New()
@@ -54,8 +53,7 @@ func TestFault14OlderViewDeletesNothing(t *testing.T) {
 	})
 }
 
-// TestFault18RestoredAPIServerIsNotBelieved: what a restored backup lacks was deleted by
-// nobody. It is held, and new pods run.
+// TestFault18RestoredAPIServerIsNotBelieved: pods that a restored backup lacks were not deleted by anyone. They are held, and new pods run.
 func TestFault18RestoredAPIServerIsNotBelieved(t *testing.T) {
 	const pods = 100
 	b := memory.New()
@@ -78,7 +76,7 @@ func TestFault18RestoredAPIServerIsNotBelieved(t *testing.T) {
 		if got := w.api.Pod("d", "p0").Status.Message; got != "after the backup" {
 			t.Errorf("the message of p0 is %q: what was written after the backup is lost", got)
 		}
-		w.pass(10 * time.Minute) // whoever wanted to save them had the time
+		w.pass(10 * time.Minute) // enough time for users to save them
 		if n := b.Len(); n != 41 {
 			t.Errorf("%d pods are left at the backend in the end, want 41", n)
 		}
@@ -87,8 +85,8 @@ func TestFault18RestoredAPIServerIsNotBelieved(t *testing.T) {
 	})
 }
 
-// TestWriteThatARestoreTookBack: the backup is older than a write of which the watch had
-// said nothing yet, so that nothing tells a client that the API server went back.
+// TestWriteThatARestoreTookBack: the backup is older than a write that the watch had not shown yet, so that a client cannot detect that the
+// API server went back in time.
 func TestWriteThatARestoreTookBack(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -109,9 +107,8 @@ func TestWriteThatARestoreTookBack(t *testing.T) {
 	})
 }
 
-// TestFault51PartitionLongerThanTolerated: pods that were evicted and deleted while
-// nobody could tell us are stopped when we hear of it: few at once, many when the
-// API server has lacked them for as long as the quarantine, because a backup that was restored looks the same.
+// TestFault51PartitionLongerThanTolerated: pods that were evicted and deleted during a network partition are stopped afterwards: a few at
+// once, many only after the quarantine, because a restored backup looks the same.
 func TestFault51PartitionLongerThanTolerated(t *testing.T) {
 	for _, tt := range []struct {
 		evicted int
@@ -153,7 +150,7 @@ func partition(t *testing.T, evicted int, within time.Duration, told string) {
 		if n := len(b.Calls()) - calls; n != 0 {
 			t.Errorf("%d calls changed the backend during the partition, want 0", n)
 		}
-		w.api.Compact() // nobody tells what happened, only what there is
+		w.api.Compact() // the watch cannot report the missed events
 		w.api.Cut()
 		cut.Store(false)
 		took := w.until("the evicted pods are stopped", within, func() bool { return b.Len() == pods-evicted })
@@ -169,10 +166,10 @@ func partition(t *testing.T, evicted int, within time.Duration, told string) {
 	}, onNode, seen.configure)
 }
 
-// TestNewerPodOfTheNameProvesTheDeletion: while an API server that lacks many pods is not believed, a
-// name that was given away again is.
+// TestNewerPodOfTheNameProvesTheDeletion: while an API server that lacks many pods is doubted, a new pod of the same name still proves a
+// deletion.
 func TestNewerPodOfTheNameProvesTheDeletion(t *testing.T) {
-	const pods, again = 20, 5 // many are missing without these
+	const pods, again = 20, 5 // without these, many are missing
 	undated := func(p *corev1.Pod) { p.CreationTimestamp = metav1.Time{} }
 	for name, lossy := range map[string]func(*corev1.Pod){"restart": nil, "backend without times": undated} {
 		t.Run(name, func(t *testing.T) {

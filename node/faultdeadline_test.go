@@ -13,8 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestActiveDeadlineIsKeptWithoutTheAPIServer: a kubelet ends a pod in time also while nobody answers it. Nothing
-// else is done about pods then.
+// TestActiveDeadlineIsKeptWithoutTheAPIServer: like a kubelet, the node stops a pod at its deadline while the API server does not answer.
+// It does nothing else about pods then.
 func TestActiveDeadlineIsKeptWithoutTheAPIServer(t *testing.T) {
 	seconds := int64(90)
 	inTwins(t, func(w *twins) {
@@ -47,8 +47,7 @@ func TestActiveDeadlineIsKeptWithoutTheAPIServer(t *testing.T) {
 	})
 }
 
-// TestActiveDeadlineWaitsForWhoActsForTheNode: a daemon that was frozen, or that knows of another one which acts,
-// leaves the pods alone.
+// TestActiveDeadlineWaitsForWhoActsForTheNode: a daemon that was frozen, or that knows of another acting daemon, leaves the pods alone.
 func TestActiveDeadlineWaitsForWhoActsForTheNode(t *testing.T) {
 	seconds := int64(60)
 	for name, twin := range map[string]bool{"frozen": false, "another acts": true} {
@@ -81,7 +80,7 @@ func TestActiveDeadlineWaitsForWhoActsForTheNode(t *testing.T) {
 	}
 }
 
-// TestActiveDeadlineIsKeptWhileAnUpdateIsRejected: what failed waits for ten minutes, and the deadline does not.
+// TestActiveDeadlineIsKeptWhileAnUpdateIsRejected: the rejected update is retried after ten minutes, but the deadline is kept.
 func TestActiveDeadlineIsKeptWhileAnUpdateIsRejected(t *testing.T) {
 	for name, fault := range map[string]error{"rejected": errdefs.InvalidInput("no such image"), "failed": memory.ErrUnwell} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +109,7 @@ func TestActiveDeadlineIsKeptWhileAnUpdateIsRejected(t *testing.T) {
 	}
 }
 
-// TestStopAfterTheActiveDeadlineIsTriedWithPauses: a deadline that has passed hurries nobody.
+// TestStopAfterTheActiveDeadlineIsTriedWithPauses holds that an expired deadline does not shorten the delays of retries.
 func TestStopAfterTheActiveDeadlineIsTriedWithPauses(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {

@@ -16,15 +16,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// scribe is a provider that writes to its own copy of a pod at every UpdatePod, and
-// reports that: within the call, or after it.
+// scribe is a provider that writes to its own copy of a pod in every UpdatePod, and reports the change during or after the call.
 type scribe struct {
 	memory.Notifying
-	write func(pod *corev1.Pod, n int) // what the n-th update writes
+	write func(pod *corev1.Pod, n int) // the change of the n-th update
 	delay time.Duration
 
 	mu    sync.Mutex
-	given []metadata // guarded by mu; to each UpdatePod
+	given []metadata // guarded by mu; the argument of each UpdatePod
 }
 
 func (s *scribe) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
@@ -44,7 +43,7 @@ func (s *scribe) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// updates returns what was given to each UpdatePod after the first n.
+// updates returns the arguments of the UpdatePod calls after the first n.
 func (s *scribe) updates(n int) []metadata {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,8 +58,8 @@ func setAnnotation(p *corev1.Pod, key, value string) {
 	p.Annotations[key] = value
 }
 
-// TestFault56ProvidersOwnWritesAreNoNews: what the provider itself wrote on a pod comes back
-// from the API server, and is not told to it again; what users change is.
+// TestFault56ProvidersOwnWritesAreNoNews: the provider's own changes of a pod come back from the API server, and are not sent to it again;
+// changes by users are.
 func TestFault56ProvidersOwnWritesAreNoNews(t *testing.T) {
 	const revision = "provider.example/revision"
 	wrote := func(n int) string { return fmt.Sprint("wrote ", n) }
@@ -83,10 +82,9 @@ func TestFault56ProvidersOwnWritesAreNoNews(t *testing.T) {
 				b := memory.New()
 				s := &scribe{write: tt.write, delay: delay}
 				inWorld(t, b, func(w *world) {
-					w.but = []string{"S6"} // the provider writes over what a user wrote to its annotation, once it was told of it
+					w.but = []string{"S6"} // the provider overwrites a user's change of its annotation after it has received it
 					seen, writes := 0, 0
-					// expect lets ten minutes pass after a user's change: the provider was told of it, and of
-					// nothing else more than twice.
+					// expect lets ten minutes pass after a user's change: the provider must receive it, and nothing else more than twice.
 					expect := func(what string, told func(metadata) bool) {
 						w.Helper()
 						w.pass(time.Minute)
@@ -123,9 +121,9 @@ func TestFault56ProvidersOwnWritesAreNoNews(t *testing.T) {
 					writes = len(w.api.Writes("d/p"))
 					relabel("1")
 					relabel("2")
-					relabel("1") // as it was, and as the last report but one says
+					relabel("1") // as before, and as in the last report but one
 					annotate(tt.key, "a user's")
-					annotate(tt.key, wrote(seen-1)) // as the provider had it once
+					annotate(tt.key, wrote(seen-1)) // a value that the provider had before
 					w.api.Change("d", "p", func(p *corev1.Pod) { delete(p.Annotations, "other") })
 					expect("other removed", func(m metadata) bool { _, has := m.annotations["other"]; return !has })
 					w.api.Change("d", "p", func(p *corev1.Pod) { delete(p.Annotations, tt.key) })

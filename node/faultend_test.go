@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// exitCodes returns every exit code of the pod's containers that the API server ever showed.
+// exitCodes returns every exit code of the pod's containers that the API server ever had.
 func (w *world) exitCodes(key string) (codes []int32) {
 	for _, v := range w.api.History(key) {
 		for _, c := range v.Pod.Status.ContainerStatuses {
@@ -25,13 +25,13 @@ func (w *world) exitCodes(key string) (codes []int32) {
 	return codes
 }
 
-// last returns the pod as the API server had it last.
+// last returns the last version of the pod in the API server.
 func (w *world) last(key string) *corev1.Pod {
 	history := w.api.History(key)
 	return history[len(history)-1].Pod
 }
 
-// TestFault62PodThatNeverWasEndsWithoutExitCodes: no container of it can have ended.
+// TestFault62PodThatNeverWasEndsWithoutExitCodes holds that the containers of a pod that never existed have no exit codes.
 func TestFault62PodThatNeverWasEndsWithoutExitCodes(t *testing.T) {
 	invented, pods := 0, 0
 	for name, dark := range map[string][]string{
@@ -71,8 +71,8 @@ func TestFault62PodThatNeverWasEndsWithoutExitCodes(t *testing.T) {
 	faultrow.Record(t, 62, "pods whose CreatePod never succeeds, deleted while one call, some or all of the backend fail for 10 min", "%d exit codes of %d pods", invented, pods)
 }
 
-// TestFault62EndOfAPodInventsNoEndOfAContainer: the provider says that the pod Succeeded or Failed, and that
-// its container runs. The end counts at once; how the container ended is what the backend says, if ever.
+// TestFault62EndOfAPodInventsNoEndOfAContainer: the provider reports the pod as Succeeded or Failed, and its container as running. The end
+// of the pod counts at once; the exit code of the container comes only from the backend.
 func TestFault62EndOfAPodInventsNoEndOfAContainer(t *testing.T) {
 	const code = 7
 	invented, pods := 0, 0
@@ -112,7 +112,8 @@ func TestFault62EndOfAPodInventsNoEndOfAContainer(t *testing.T) {
 	faultrow.Record(t, 62, "a report of Succeeded or Failed with a running container, and of its exit code 10 min later; reported and polled", "%d exit codes but the backend's, of %d pods", invented, pods)
 }
 
-// TestStopThatTellsNothingEndsWhatRan as a kubelet ends it: the backend has confirmed the stop.
+// TestStopThatTellsNothingEndsWhatRan holds that containers without a reported end are ended as by a kubelet, because the backend has
+// confirmed the stop.
 func TestStopThatTellsNothingEndsWhatRan(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {

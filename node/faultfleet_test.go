@@ -19,8 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestFault52RestoredAPIServerUnderManyNodes: nodes that share one watch see the versions of the API server no
-// better than the counts of their pods.
+// TestFault52RestoredAPIServerUnderManyNodes: nodes that share a watch know the versions of the API server no better than the counts of
+// their pods.
 func TestFault52RestoredAPIServerUnderManyNodes(t *testing.T) {
 	const pods, lacking = 100, 60
 	for _, bumped := range []bool{false, true} {
@@ -77,8 +77,8 @@ func TestFault52RestoredAPIServerUnderManyNodes(t *testing.T) {
 	}
 }
 
-// TestOrphansBesideWantedPodsCostNoLists: a backend that has another pod under every name is listed no more often than one that
-// has one under a single name, and many at once are no doubt: the names are taken.
+// TestOrphansBesideWantedPodsCostNoLists: a backend with another pod under every name is listed no more often than a backend with one such
+// pod, and many such pods cast no doubt, because their names are taken by wanted pods.
 func TestOrphansBesideWantedPodsCostNoLists(t *testing.T) {
 	lists := map[int]int{}
 	for _, doubled := range []int{1, 100} {
@@ -100,7 +100,7 @@ func TestOrphansBesideWantedPodsCostNoLists(t *testing.T) {
 	}
 }
 
-// countLists returns a function that says how often GetPods was called since.
+// countLists returns a function that returns the number of GetPods calls since then.
 func countLists(b *memory.Backend) func() int {
 	n := make(chan int, 1)
 	n <- 0

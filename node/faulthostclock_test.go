@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestFault45ClockThatIsSetChangesNoPod: the clock on the wall jumps by an hour; pods with
-// half an hour left to live have half an hour left.
+// TestFault45ClockThatIsSetChangesNoPod: the wall clock jumps by an hour; pods with half an hour until their deadline still have half an
+// hour.
 func TestFault45ClockThatIsSetChangesNoPod(t *testing.T) {
 	for _, jump := range []time.Duration{time.Hour, -time.Hour, 5 * time.Minute} {
 		b := memory.New()

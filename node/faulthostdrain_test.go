@@ -85,7 +85,7 @@ func TestFault50DrainStopsByPriority(t *testing.T) {
 				faultrow.Record(t, 50, fmt.Sprintf("a drain of %d pods of three priorities that take 8 s to stop (%s)", 3*each, name),
 					"%d pods Failed/Terminated with DisruptionTarget in %v; 0 critical pods stopped before the others had ended; 0 objects removed", 3*each, took)
 
-				// The next process leaves them as they are.
+				// The next process leaves the pods as they are.
 				calls := len(b.Calls())
 				w.halt()
 				w.start()
@@ -98,7 +98,7 @@ func TestFault50DrainStopsByPriority(t *testing.T) {
 	}
 }
 
-// TestFault50DrainIsBounded: what hangs is left and named, and costs others nothing.
+// TestFault50DrainIsBounded: hanging stops are left and named in the error, and do not delay others.
 func TestFault50DrainIsBounded(t *testing.T) {
 	b := memory.New()
 	b.Fault = func(ctx context.Context, method, key string) error {
@@ -137,10 +137,10 @@ func TestFault50DrainIsBounded(t *testing.T) {
 	})
 }
 
-// TestFault50DrainRefusesNewPods: what comes meanwhile fails without being started.
+// TestFault50DrainRefusesNewPods: new pods fail without being started.
 func TestFault50DrainRefusesNewPods(t *testing.T) {
 	b := memory.New()
-	b.StopTime = 20 * time.Second // at the moment of a list, which must not overtake the last report
+	b.StopTime = 20 * time.Second // at the time of a list, which must not overtake the last report
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(ranked("old", 0, 30))
@@ -175,8 +175,7 @@ func TestFault50DrainRefusesNewPods(t *testing.T) {
 	})
 }
 
-// TestFault50DrainDuringOutage: a create is under way, and the API server is away for
-// a minute; both end well within the time.
+// TestFault50DrainDuringOutage: a create is running, and the API server is unavailable for a minute; the drain ends well within its time.
 func TestFault50DrainDuringOutage(t *testing.T) {
 	b := memory.New()
 	b.Fault = func(_ context.Context, method, key string) error {
@@ -235,7 +234,7 @@ func TestDrainEndsWithRun(t *testing.T) {
 	})
 }
 
-// TestDrainLeavesThePodsOfAnotherProcess: a process that stands by ends at once, and does nothing to what the other one runs.
+// TestDrainLeavesThePodsOfAnotherProcess: a waiting process returns at once, and does not touch the pods of the other process.
 func TestDrainLeavesThePodsOfAnotherProcess(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -254,6 +253,6 @@ func TestDrainLeavesThePodsOfAnotherProcess(t *testing.T) {
 		w.wantWrites("d/p")
 		w.fence.Renewed(time.Now(), true)
 		w.pass(5 * time.Second)
-		w.wantPhase("p", corev1.PodRunning) // when the other has ended: nothing is refused
+		w.wantPhase("p", corev1.PodRunning) // after the other process has ended: nothing is refused
 	})
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestFault25ForcedAndRecreatedAtOnce: the old instance is gone before the new one
-// comes, although nobody has to wait for that after a deletion by force.
+// TestFault25ForcedAndRecreatedAtOnce: the old instance stops before the new one starts, although a force deletion does not wait for that.
 func TestFault25ForcedAndRecreatedAtOnce(t *testing.T) {
 	const names, rounds = 20, 50
 	b := memory.New()
@@ -71,7 +70,7 @@ func TestFault25ForcedAndRecreatedAtOnce(t *testing.T) {
 	})
 }
 
-// takes is a script by which a method takes its time.
+// takes returns a script that makes a method slow.
 func takes(method string, d time.Duration) func(context.Context, string, string) error {
 	return func(_ context.Context, m, _ string) error {
 		if m == method {
@@ -81,7 +80,7 @@ func takes(method string, d time.Duration) func(context.Context, string, string)
 	}
 }
 
-// TestFault26DeletedWhileItIsCreated: nothing is removed before the backend has confirmed.
+// TestFault26DeletedWhileItIsCreated: the object is not removed before the backend has confirmed the stop.
 func TestFault26DeletedWhileItIsCreated(t *testing.T) {
 	const n = 20
 	b := memory.New()
@@ -96,7 +95,7 @@ func TestFault26DeletedWhileItIsCreated(t *testing.T) {
 		for i := range n {
 			w.api.Delete("d", fmt.Sprint("p", i), 5)
 		}
-		w.pass(20 * time.Second) // the grace period is long over
+		w.pass(20 * time.Second) // long after the grace period
 		early := 0
 		for i := range n {
 			key := fmt.Sprint("d/p", i)
@@ -119,7 +118,7 @@ func TestFault26DeletedWhileItIsCreated(t *testing.T) {
 	})
 }
 
-// TestFault27DeleteKeepsFailing: the stop is asked for until it is confirmed, and the pods are counted meanwhile.
+// TestFault27DeleteKeepsFailing: the stop is requested until it is confirmed, and the pods count as stuck in the meantime.
 func TestFault27DeleteKeepsFailing(t *testing.T) {
 	const n = 5
 	b := memory.New()

@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestFault29BackendDownForLong: tries never end, and end their waiting when the backend is back.
+// TestFault29BackendDownForLong: retries never end, and their delay ends when the backend is available again.
 func TestFault29BackendDownForLong(t *testing.T) {
 	const n, limit = 20, 10 * time.Second
 	for name, kick := range map[string]bool{"a Ping that succeeds": true, "a list that succeeds": false} {
@@ -41,7 +41,7 @@ func TestFault29BackendDownForLong(t *testing.T) {
 				b.Heal()
 				began := time.Now()
 				if kick {
-					w.ctl.Kick() // what the node does when a Ping succeeds after one that did not
+					w.ctl.Kick() // as the node does when a Ping succeeds after a failure
 				}
 				for b.Len() < n && time.Since(began) < 5*time.Minute {
 					w.pass(100 * time.Millisecond)
@@ -56,14 +56,14 @@ func TestFault29BackendDownForLong(t *testing.T) {
 	}
 }
 
-// TestFault30OneTransientError: a Job's pod is not failed by an error that passes.
+// TestFault30OneTransientError: a temporary error does not fail the pod of a Job.
 func TestFault30OneTransientError(t *testing.T) {
 	const n = 50
 	b := memory.New()
 	for i := range n {
 		b.Inject(memory.Fault{Method: memory.Create, Key: fmt.Sprint("d/p", i), Times: 1, Err: fmt.Errorf("429 too many requests")})
 	}
-	inWorld(t, b, func(w *world) { // the harness looks for pods that are Failed without a cause
+	inWorld(t, b, func(w *world) { // the harness finds pods that are Failed without a cause
 		w.start()
 		for i := range n {
 			p := bound(fmt.Sprint("p", i), "")
@@ -91,7 +91,7 @@ func TestFault30OneTransientError(t *testing.T) {
 	})
 }
 
-// TestFault31SlowCreateOfAnOldPod: neither the age of the object nor the length of the call is a failure.
+// TestFault31SlowCreateOfAnOldPod: neither the age of the object nor the duration of the call is a failure.
 func TestFault31SlowCreateOfAnOldPod(t *testing.T) {
 	const n = 20
 	for name, configs := range map[string][]func(*PodControllerConfig){"notifying": nil, "polled": {silent}} {

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// graceful takes down when it was asked for a stop with a grace period of a second.
+// graceful records when it was asked for a stop with a grace period of one second.
 type graceful struct {
 	memory.Notifying
 	mu   sync.Mutex
@@ -30,20 +30,19 @@ func (g *graceful) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return g.Notifying.DeletePod(ctx, pod)
 }
 
-// asked returns how often it was.
+// asked returns the number of these requests.
 func (g *graceful) asked() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.sent)
 }
 
-// TestFault63ShorterGraceIsSentAgain: it is another request, for which the failures of the
-// first one do not count.
+// TestFault63ShorterGraceIsSentAgain: the shorter grace period is a new request, to which the failures of the first one do not apply.
 func TestFault63ShorterGraceIsSentAgain(t *testing.T) {
 	var first, again, gone time.Duration
 	for _, after := range []time.Duration{
 		100 * time.Millisecond, 20 * time.Second, 70 * time.Second, 4 * time.Minute,
-		300*time.Second + 500*time.Millisecond, // in the second in which the longer one ends
+		300*time.Second + 500*time.Millisecond, // in the same second in which the longer one ends
 		6 * time.Minute,
 	} {
 		t.Run(after.String(), func(t *testing.T) {
@@ -74,8 +73,8 @@ func TestFault63ShorterGraceIsSentAgain(t *testing.T) {
 		"sent after at most %v, again after %v; the pod was gone after %v", first, again, gone)
 }
 
-// TestAcknowledgedStopDoesNotCountForTheNext: the backend has accepted a stop with a long
-// grace, and refuses the one with a shorter grace at first.
+// TestAcknowledgedStopDoesNotCountForTheNext: the backend accepts a stop with a long grace period, and first refuses the stop with a
+// shorter one.
 func TestAcknowledgedStopDoesNotCountForTheNext(t *testing.T) {
 	g := &graceful{Notifying: memory.Notifying{Backend: memory.New()}}
 	g.StopTime = 2 * time.Minute

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestFault32FinalizerHoldsThePod: the backend is free at once, and the object is left to its holder.
+// TestFault32FinalizerHoldsThePod: the pod stops at the backend at once, and its object remains for the owner of the finalizer.
 func TestFault32FinalizerHoldsThePod(t *testing.T) {
 	const n, grace = 10, 5
 	b := memory.New()
@@ -44,7 +44,7 @@ func TestFault32FinalizerHoldsThePod(t *testing.T) {
 		before := len(w.api.Writes(""))
 		w.pass(30 * time.Minute)
 		after := len(w.api.Writes("")) - before
-		if most := n * 60; after > most { // one in 30 s for each
+		if most := n * 60; after > most { // one per 30 s for each pod
 			w.Errorf("%d writes in 30 min, want at most %d", after, most)
 		}
 		for i := range n {
@@ -63,7 +63,7 @@ func TestFault32FinalizerHoldsThePod(t *testing.T) {
 	})
 }
 
-// TestFault33BurstOfUpdates: only the newest spec counts.
+// TestFault33BurstOfUpdates: only the newest spec is sent.
 func TestFault33BurstOfUpdates(t *testing.T) {
 	const updates = 500
 	b := memory.New()
@@ -101,7 +101,7 @@ func TestFault33BurstOfUpdates(t *testing.T) {
 	})
 }
 
-// huge is a pod of more than a megabyte.
+// huge returns a pod of more than a megabyte.
 func huge(name string) *corev1.Pod {
 	p := bound(name, "")
 	p.Annotations = map[string]string{"example.com/much": strings.Repeat("a", 256<<10)}
@@ -114,7 +114,7 @@ func huge(name string) *corev1.Pod {
 	return p
 }
 
-// TestFault34HugePodsAreNotCopied: what an event about a pod costs does not grow with its spec.
+// TestFault34HugePodsAreNotCopied: the cost of an event does not grow with the spec of the pod.
 func TestFault34HugePodsAreNotCopied(t *testing.T) {
 	const rounds, limit = 100, 512 << 10
 	b := memory.New()
@@ -145,7 +145,7 @@ func TestFault34HugePodsAreNotCopied(t *testing.T) {
 	})
 }
 
-// TestFault35ManyPodsFinishAtOnce: the statuses arrive as fast as the client's limits let them.
+// TestFault35ManyPodsFinishAtOnce: the statuses are written as fast as the client's limits allow.
 func TestFault35ManyPodsFinishAtOnce(t *testing.T) {
 	const qps = 50
 	n := 500

@@ -16,13 +16,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// effects are what a daemon did to pods.
+// effects returns the entries that are effects on pods.
 func effects(did []string) []string {
 	return slices.DeleteFunc(slices.Clone(did), func(what string) bool { return what == "renew" || what == "list" })
 }
 
-// TestFault03FrozenDaemonLooksFirst freezes a daemon while pods come, go and change, with
-// and without another daemon that takes over meanwhile.
+// TestFault03FrozenDaemonLooksFirst freezes a daemon while pods come, go and change, with and without another daemon that takes over.
 func TestFault03FrozenDaemonLooksFirst(t *testing.T) {
 	rounds := 2
 	if faultrow.Strict() {
@@ -51,7 +50,7 @@ func TestFault03FrozenDaemonLooksFirst(t *testing.T) {
 					if did := effects(w.taken("first")); len(did) > 0 {
 						t.Fatalf("frozen, it did %q", did)
 					}
-					for i := range 8 { // and all is different when it thaws
+					for i := range 8 { // everything has changed when it resumes
 						if w.api.Pod("d", twinPod(i)) != nil {
 							w.api.Delete("d", twinPod(i), 0)
 						}
@@ -82,8 +81,8 @@ func TestFault03FrozenDaemonLooksFirst(t *testing.T) {
 		"0 of %d effects after a thaw before the lease was renewed and the pods were listed; acts again after %v at most", after, slowest)
 }
 
-// A report that was on its way to a daemon when it froze is not lost, and what it
-// says is not told after what is newer, which the daemon never heard of.
+// A report that was being delivered when the daemon froze is not lost, and is not published after newer states, which the daemon never
+// received.
 func TestThawedDaemonTellsNothingOld(t *testing.T) {
 	inTwins(t, func(w *twins) {
 		say := func(word string) {
@@ -102,7 +101,7 @@ func TestThawedDaemonTellsNothingOld(t *testing.T) {
 		if got := w.api.Pod("d", "p0").Status.Message; got != "one" {
 			t.Errorf("after the takeover the pod says %q, want what was reported to the frozen daemon", got)
 		}
-		w.subscribe("first", nil) // what comes now is not even waiting for it
+		w.subscribe("first", nil) // later reports do not even wait for it
 		say("two")
 		w.taken("first")
 		first.heal()
@@ -119,8 +118,8 @@ func TestThawedDaemonTellsNothingOld(t *testing.T) {
 	})
 }
 
-// What was asked before a gap is answered after it, when the daemon may act again: the
-// answer is that of a world in which another daemon has not created the pod yet.
+// An answer that was requested before a gap arrives after it, when the daemon may act again: the answer is from a time when another daemon
+// had not created the pod yet.
 func TestAnswerFromBeforeAGapIsNotActedOn(t *testing.T) {
 	inTwins(t, func(w *twins) {
 		first := w.start("first")
@@ -143,7 +142,7 @@ func TestAnswerFromBeforeAGapIsNotActedOn(t *testing.T) {
 	})
 }
 
-// A daemon whose watch has died without a word does not create what is gone.
+// A daemon whose watch has died silently does not recreate a deleted pod.
 func TestThawedDaemonWithAnOldCache(t *testing.T) {
 	inTwins(t, func(w *twins) {
 		first := w.start("first")

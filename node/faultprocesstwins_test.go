@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// twinChurn lets users and the backend do things to pods.
+// twinChurn makes users and the backend change pods.
 type twinChurn struct {
 	*rand.Rand
 	w    *twins
@@ -46,8 +46,8 @@ func (c *twinChurn) run(d time.Duration) {
 	}
 }
 
-// TestFault05TwinsNeverCreateTwice lets a second daemon of the same node start, and
-// then ends or disturbs the first one, with pods coming and going all the time.
+// TestFault05TwinsNeverCreateTwice starts a second daemon for the same node, and then ends or disturbs the first one, while pods come and
+// go.
 func TestFault05TwinsNeverCreateTwice(t *testing.T) {
 	rounds := 24
 	if faultrow.Strict() {

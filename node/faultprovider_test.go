@@ -88,8 +88,7 @@ type panicsAtStart struct{ NaiveNodeProvider }
 
 func (panicsAtStart) NotifyNodeStatus(context.Context, func(*corev1.Node)) { panic("boom") }
 
-// TestFault07HungCallsHoldUpNobody: ten calls hang, half of them deaf, and there
-// are four workers.
+// TestFault07HungCallsHoldUpNobody: ten calls hang, half of them ignore their context, and there are four workers.
 func TestFault07HungCallsHoldUpNobody(t *testing.T) {
 	const hung, pods = 10, 400
 	b := memory.New()
@@ -116,7 +115,7 @@ func TestFault07HungCallsHoldUpNobody(t *testing.T) {
 		if events != hung {
 			t.Errorf("%d events %s, want %d", events, eventCallHangs, hung)
 		}
-		w.pass(10 * time.Minute) // the deadline ends what is not deaf
+		w.pass(10 * time.Minute) // the timeout ends the calls that respect their context
 		var cancelled int
 		for _, e := range w.events() {
 			if strings.Contains(e, eventCreateFailed) && strings.Contains(e, context.DeadlineExceeded.Error()) {

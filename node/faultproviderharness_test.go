@@ -16,12 +16,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 )
 
-// onNode tells the controller its node's name, so that other nodes' pods can be
-// told from its own.
+// onNode sets the node name of the controller, so that it can recognize the pods of other nodes.
 func onNode(cfg *PodControllerConfig) { cfg.NodeName = "n" }
 
-// until lets time pass until the condition holds, and returns how long that took,
-// to a tenth of a second. It fails the test after atMost.
+// until lets time pass until the condition holds, and returns that time, to a tenth of a second. It fails the test after atMost.
 func (w *world) until(what string, atMost time.Duration, holds func() bool) time.Duration {
 	w.Helper()
 	begin := time.Now()
@@ -34,7 +32,7 @@ func (w *world) until(what string, atMost time.Duration, holds func() bool) time
 	return time.Since(begin)
 }
 
-// create adds pods, evenly over a time.
+// create adds n pods, evenly distributed over a time.
 func (w *world) create(prefix string, n int, over time.Duration) {
 	for i := range n {
 		w.api.Create(bound(fmt.Sprint(prefix, i), types.UID(fmt.Sprint("uid-", prefix, i))))
@@ -52,8 +50,7 @@ func (w *world) allRun(prefix string, n int) bool {
 	return true
 }
 
-// startTimes returns how long after their creation the pods of create started, the
-// shortest first.
+// startTimes returns the times between the creation and the start of the pods, sorted.
 func (w *world) startTimes(prefix string) (took []time.Duration) {
 	h := w.backend.Recorder.History()
 	created := map[types.UID]time.Time{}
@@ -77,7 +74,7 @@ func (w *world) startTimes(prefix string) (took []time.Duration) {
 
 func p99(sorted []time.Duration) time.Duration { return sorted[(len(sorted)*99+99)/100-1] }
 
-// metric is the sum of a metric's values over its labels.
+// metric returns the sum of a metric over all labels.
 func metric(t interface{ Fatal(...any) }, name string) (sum float64) {
 	families, err := metrics.Registry.Gather()
 	if err != nil {

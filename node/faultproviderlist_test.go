@@ -16,8 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestFault36ListsThatLieDestroyNothing: and what really is unwanted goes soon after
-// lists are right again.
+// TestFault36ListsThatLieDestroyNothing holds also that unwanted pods are removed soon after the lists are correct again.
 func TestFault36ListsThatLieDestroyNothing(t *testing.T) {
 	const pods = 20
 	theirs := bound("theirs", "t")
@@ -73,8 +72,8 @@ func TestFault36ListsThatLieDestroyNothing(t *testing.T) {
 		"%d wrongful calls in 14 scenarios; a pod that really was unwanted was gone at most %v after lists were right", wrong, slowest)
 }
 
-// TestFault37SecondInstanceIsRemoved: a second pod is, whatever it is called, but for a second start of a wanted pod, which is told, and what is
-// not ours.
+// TestFault37SecondInstanceIsRemoved: a second pod is removed under any name. A second instance of a wanted pod is only reported, and pods
+// of other nodes are left alone.
 func TestFault37SecondInstanceIsRemoved(t *testing.T) {
 	slowest := time.Duration(0)
 	for name, extra := range map[string]*corev1.Pod{
@@ -100,12 +99,12 @@ func TestFault37SecondInstanceIsRemoved(t *testing.T) {
 					w.pass(time.Minute + time.Second)
 					own := b.Instances("a")
 					b.Extra(extra)
-					if extra.UID == "" { // cannot be told from the pod itself: nothing is touched
+					if extra.UID == "" { // indistinguishable from the pod itself: nothing is touched
 						w.pass(10 * time.Minute)
 						wantCalls(t, b, "create d/p")
 						return
 					}
-					if extra.Name == "p" && extra.UID == "a" { // nobody can tell which of them is to stay
+					if extra.Name == "p" && extra.UID == "a" { // the node cannot decide which of the two to keep
 						w.but = []string{"S1"}
 						w.pass(30 * time.Second)
 						if e := strings.Join(w.events(), "\n"); !strings.Contains(e, eventSecondPod) {
@@ -230,7 +229,7 @@ func TestFault44LossyCopiesCostNoUpdates(t *testing.T) {
 		"%d calls and %d writes in 42 restarts; one UpdatePod for each change of generation or labels", updates, writes)
 }
 
-// TestListsThatFailAreTriedLater: although a pod is missing, which is reason for one at once.
+// TestListsThatFailAreTriedLater holds this although a missing pod requests a list at once.
 func TestListsThatFailAreTriedLater(t *testing.T) {
 	for _, polled := range []bool{false, true} {
 		t.Run(fmt.Sprintf("polled=%v", polled), func(t *testing.T) {
@@ -245,7 +244,7 @@ func TestListsThatFailAreTriedLater(t *testing.T) {
 				w.pass(time.Minute)
 				var lists atomic.Int32
 				b.Script(func(_ context.Context, method, _ string) error {
-					if method == memory.List && lists.Add(1) < 1000 { // the bubble ends also if they never end
+					if method == memory.List && lists.Add(1) < 1000 { // the bubble ends even if the lists never end
 						return memory.ErrUnwell
 					}
 					return nil

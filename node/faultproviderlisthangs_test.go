@@ -15,14 +15,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// deafLists reads the list at once and takes its time to hand it out, whatever becomes
-// of its context.
+// deafLists reads the list at once and returns it later, regardless of its context.
 type deafLists struct {
 	*memory.Backend
 	mu          sync.Mutex
-	takes       []time.Duration // guarded by mu; the next lists
+	takes       []time.Duration // guarded by mu; durations of the next lists
 	calls       int             // guarded by mu
-	under, most int             // guarded by mu; how many calls are under way
+	under, most int             // guarded by mu; number of running calls
 }
 
 func (d *deafLists) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
@@ -45,22 +44,21 @@ func (d *deafLists) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	return pods, err
 }
 
-// next lets the next lists take their time.
+// next sets the durations of the next lists.
 func (d *deafLists) next(takes ...time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.takes = takes
 }
 
-// counts returns how many calls there were, how many are under way, and how many were at most.
+// counts returns the number of calls, of running calls, and the maximum of running calls.
 func (d *deafLists) counts() (calls, under, most int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.calls, d.under, d.most
 }
 
-// TestFault60ListThatHangsEndsNoPolling: the pods are asked for one by one meanwhile, and
-// what the list says in the end is too old to be believed.
+// TestFault60ListThatHangsEndsNoPolling: the pods are polled one by one in the meantime, and the late list is too old to be used.
 func TestFault60ListThatHangsEndsNoPolling(t *testing.T) {
 	const pods, hangs, slow = 20, 3*time.Minute + 3*time.Second, 10 * time.Second
 	b := &deafLists{Backend: memory.New()}
@@ -68,7 +66,7 @@ func TestFault60ListThatHangsEndsNoPolling(t *testing.T) {
 		w.start()
 		w.create("p", pods, time.Second)
 		w.pass(time.Minute)
-		b.next(hangs, slow) // if the first is believed, that shows before the second is there
+		b.next(hangs, slow) // if the first list were used, this would show before the second arrives
 		w.until("a list hangs", time.Minute, func() bool { _, under, _ := b.counts(); return under == 1 })
 		returned := time.Now().Add(hangs)
 		visible := time.Duration(0)
@@ -112,7 +110,7 @@ func TestFault60ListThatHangsEndsNoPolling(t *testing.T) {
 	}, func(cfg *PodControllerConfig) { cfg.Provider, cfg.NodeName = b, "n" })
 }
 
-// TestRunWaitsForAListThatWasGivenUp: also when nobody waits for its answer.
+// TestRunWaitsForAListThatWasGivenUp: Run waits even if nothing waits for the result.
 func TestRunWaitsForAListThatWasGivenUp(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {

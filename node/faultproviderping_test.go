@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// pinged is a node whose health is that of a backend.
+// pinged is a node provider with the health of a backend.
 type pinged struct {
 	*memory.Backend
 	NaiveNodeProvider
@@ -26,8 +26,7 @@ type pinged struct {
 
 func (p pinged) Ping(ctx context.Context) error { return p.Backend.Ping(ctx) }
 
-// becomes returns how long it takes, to a tenth of a second, until the node's Ready
-// condition is this.
+// becomes returns the time, to a tenth of a second, until the node's Ready condition has the status.
 func becomes(t *testing.T, api *nodeAPI, want corev1.ConditionStatus, atMost time.Duration) time.Duration {
 	t.Helper()
 	for took := time.Duration(0); took <= atMost; took += 100 * time.Millisecond {
@@ -51,7 +50,7 @@ func TestFault41HungPingTurnsTheNodeNotReady(t *testing.T) {
 			defer b.Heal()
 			c, _ := startNode(t, pinged{Backend: b}, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40), WithNodePingTimeout(timeout))
 			becomes(t, api, corev1.ConditionTrue, time.Second)
-			time.Sleep(DefaultPingInterval - time.Second) // the second Ping is about to hang
+			time.Sleep(DefaultPingInterval - time.Second) // just before the second Ping, which will hang
 			took := becomes(t, api, corev1.ConditionFalse, 2*timeout+time.Second)
 			notReady = max(notReady, took-time.Second)
 			if took-time.Second > 2*timeout {
@@ -88,8 +87,7 @@ func TestFault42FirstPingsFail(t *testing.T) {
 	})
 }
 
-// TestFault40RetryAfterIsHonoured: a backend that takes half a minute for each pod,
-// fails for one in twenty, and is asked too often.
+// TestFault40RetryAfterIsHonoured: a backend takes half a minute per pod, fails for one pod in twenty, and refuses too many requests.
 func TestFault40RetryAfterIsHonoured(t *testing.T) {
 	const pods, after = 40, 45 * time.Second
 	b := memory.New()
@@ -130,8 +128,7 @@ func TestFault40RetryAfterIsHonoured(t *testing.T) {
 	})
 }
 
-// pausesAfterErrors is the shortest pause between a create that was refused for
-// too many requests, and the next one of that pod.
+// pausesAfterErrors returns the shortest pause between a throttled create and the next create of the same pod.
 func pausesAfterErrors(entries []ledger.Entry) (least time.Duration) {
 	refused := map[string]time.Time{}
 	least = time.Hour

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// waiting is a backend of which one pod, if it has it, stays Pending until it is let go.
+// waiting is a backend in which one pod stays Pending until it is released.
 type waiting struct {
 	*memory.Backend
 	reads atomic.Int64
@@ -38,7 +38,7 @@ func newWaiting(pending corev1.PodStatus) *waiting {
 	return b
 }
 
-// notStarted are the statuses of a pod that is not started yet, as backends tell them.
+// notStarted has the statuses that backends report for a pod that has not started.
 var notStarted = map[string]corev1.PodStatus{
 	"containers wait": {Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{
 		{Name: "c", Image: "i", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}},
@@ -46,8 +46,8 @@ var notStarted = map[string]corev1.PodStatus{
 	"no containers yet": {Phase: corev1.PodPending},
 }
 
-// TestFault59PendingPodCostsNoPolling: one pod that waits for hours does not hurry the
-// polling of all, and is noticed within a poll period when it runs.
+// TestFault59PendingPodCostsNoPolling: one pod that waits for hours does not increase the polling of all pods, and its start is noticed
+// within a poll interval.
 func TestFault59PendingPodCostsNoPolling(t *testing.T) {
 	pods, over := 20, time.Hour
 	if faultrow.Long() {
@@ -87,7 +87,7 @@ func TestFault59PendingPodCostsNoPolling(t *testing.T) {
 	}
 }
 
-// TestPolledPodIsHurried: what the backend was asked for a moment ago is looked at each second.
+// TestPolledPodIsHurried: a pod is polled every second for a while after a request to start or stop it.
 func TestPolledPodIsHurried(t *testing.T) {
 	for name, pending := range notStarted {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestPolledPodIsHurried(t *testing.T) {
 	}
 }
 
-// TestStopThatFailsHurriesNobody: it is asked for again and again, for the same.
+// TestStopThatFailsHurriesNobody: repeated identical stop requests do not count.
 func TestStopThatFailsHurriesNobody(t *testing.T) {
 	b := newWaiting(corev1.PodStatus{})
 	inWorld(t, b.Backend, func(w *world) {

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestFault38EndOutlivesOlderReports: the end is reported, and then what was before
-// it, while the API server takes no write: the end must not be lost.
+// TestFault38EndOutlivesOlderReports: older reports arrive after the end while the API server accepts no writes, and the end must not be
+// lost.
 func TestFault38EndOutlivesOlderReports(t *testing.T) {
 	const pods = 50
 	b := memory.New()
@@ -37,7 +37,7 @@ func TestFault38EndOutlivesOlderReports(t *testing.T) {
 			key := fmt.Sprint("d/p", i)
 			b.Change(key, func(p *corev1.Pod) { p.Status.Message = "busy" })
 			b.Change(key, func(p *corev1.Pod) { p.Status.Message = "busier" })
-			b.Change(key, func(p *corev1.Pod) { *p = *memory.Ended(p, 3) }) // the third: all are told, the end first
+			b.Change(key, func(p *corev1.Pod) { *p = *memory.Ended(p, 3) }) // the third: all are delivered, with the end first
 		}
 		told := time.Since(begin)
 		if told > pods*6*time.Millisecond {
@@ -59,7 +59,7 @@ func TestFault38EndOutlivesOlderReports(t *testing.T) {
 	})
 }
 
-// TestFault38ReportsAboutTheUnknownAndTheDead: nothing is written, and nothing kept.
+// TestFault38ReportsAboutTheUnknownAndTheDead: such reports cause no writes and no state.
 func TestFault38ReportsAboutTheUnknownAndTheDead(t *testing.T) {
 	const pods = 100
 	b := memory.New()
@@ -102,7 +102,7 @@ func TestFault39FlappingStatusCostsOneWriteASecond(t *testing.T) {
 		var slowest time.Duration
 		var waiting string
 		var since time.Time
-		for i := range flaps { // 1,000 a second
+		for i := range flaps { // 1,000 per second
 			b.Change("d/p0", func(p *corev1.Pod) { p.Status.Message = fmt.Sprint("flap ", i) })
 			if i%400 == 0 {
 				waiting, since = fmt.Sprint("p", 1+i/400%others), time.Now()

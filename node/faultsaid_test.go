@@ -20,13 +20,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// recorded is an event that was recorded.
+// recorded is a recorded event.
 type recorded struct {
 	key, reason, message string
 	at                   time.Time
 }
 
-// eventLog is a recorder that keeps events with their pods and times.
+// eventLog is a recorder that stores events with their pods and times.
 type eventLog struct {
 	mu     sync.Mutex
 	events []recorded // guarded by mu
@@ -55,7 +55,7 @@ func (l *eventLog) of(reason string) []recorded {
 	return slices.DeleteFunc(slices.Clone(l.events), func(e recorded) bool { return e.reason != reason })
 }
 
-// writesOf returns when each pod was written or had an event recorded, in order.
+// writesOf returns the times of the writes and events of each pod, in order.
 func (w *world) writesOf(l *eventLog) map[string][]time.Time {
 	at := map[string][]time.Time{}
 	for _, write := range w.api.Writes("") {
@@ -72,7 +72,7 @@ func (w *world) writesOf(l *eventLog) map[string][]time.Time {
 	return at
 }
 
-// most returns how many of the times, which are in order, are in one window of that length.
+// most returns the maximum number of the sorted times in one window of that length.
 func most(times []time.Time, window time.Duration) (n int) {
 	first := 0
 	for i := range times {
@@ -84,7 +84,7 @@ func most(times []time.Time, window time.Duration) (n int) {
 	return n
 }
 
-// TestFault58CreateFailsForHours: what a failure says does not grow with the number of tries.
+// TestFault58CreateFailsForHours: the number of messages about a failure does not grow with the number of tries.
 func TestFault58CreateFailsForHours(t *testing.T) {
 	var request atomic.Int64
 	same := func() error { return errors.New("the quota of the project is used up") }
@@ -137,7 +137,7 @@ func TestFault58CreateFailsForHours(t *testing.T) {
 	}
 }
 
-// TestFault61UpdateAlwaysFails: the pod runs, and its status says so.
+// TestFault61UpdateAlwaysFails: the pod runs, and its status shows that.
 func TestFault61UpdateAlwaysFails(t *testing.T) {
 	var request atomic.Int64
 	for name, fail := range map[string]func() error{

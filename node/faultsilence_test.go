@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// nodeConditions keeps what the controller tells of its node.
+// nodeConditions stores the conditions that the controller sets.
 type nodeConditions struct {
 	mu   sync.Mutex
 	told []corev1.NodeCondition // guarded by mu
@@ -33,7 +33,7 @@ func (n *nodeConditions) configure(cfg *PodControllerConfig) {
 	}
 }
 
-// statuses returns the status of each condition that was told, and the last message.
+// statuses returns the status of each condition that was set, and the last message.
 func (n *nodeConditions) statuses() (statuses, message string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -44,7 +44,7 @@ func (n *nodeConditions) statuses() (statuses, message string) {
 	return strings.TrimSpace(statuses), message
 }
 
-// runWith creates n pods of a restart policy.
+// runWith creates n pods with a restart policy.
 func (w *world) runWith(prefix string, n int, policy corev1.RestartPolicy) {
 	w.Helper()
 	for i := range n {
@@ -55,7 +55,7 @@ func (w *world) runWith(prefix string, n int, policy corev1.RestartPolicy) {
 	w.pass(2 * time.Minute)
 }
 
-// phases returns how many pods of the API server have each phase.
+// phases returns the number of pods in the API server by phase.
 func (w *world) phases(prefix string, n int) map[corev1.PodPhase]int {
 	got := map[corev1.PodPhase]int{}
 	for i := range n {
@@ -64,8 +64,7 @@ func (w *world) phases(prefix string, n int) map[corev1.PodPhase]int {
 	return got
 }
 
-// TestFault53EmptyListsAndErrorsDestroyNothing: GetPods is empty without an error while
-// GetPod fails with an error that says nothing.
+// TestFault53EmptyListsAndErrorsDestroyNothing: GetPods is empty without an error while GetPod fails with an error without a kind.
 func TestFault53EmptyListsAndErrorsDestroyNothing(t *testing.T) {
 	const silence = 2 * time.Minute
 	calls, changed := 0, 0
@@ -106,8 +105,7 @@ func TestFault53EmptyListsAndErrorsDestroyNothing(t *testing.T) {
 		"%d calls of DeletePod and CreatePod, %d pods changed their phase", calls, changed)
 }
 
-// TestPlainErrorsOfAPodThatIsGoneAreBelievedInTheEnd: many providers answer with an error without
-// a kind for a pod that they do not have.
+// TestPlainErrorsOfAPodThatIsGoneAreBelievedInTheEnd: many providers return an error without a kind for a pod that they do not have.
 func TestPlainErrorsOfAPodThatIsGoneAreBelievedInTheEnd(t *testing.T) {
 	for name, others := range map[string]int{"the list is empty": 0, "the list has others": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +136,7 @@ func TestPlainErrorsOfAPodThatIsGoneAreBelievedInTheEnd(t *testing.T) {
 	}
 }
 
-// unfilled is the script of a backend whose cache is not filled yet: it knows no pod.
+// unfilled is the script of a backend whose cache is not filled yet, so that it has no pods.
 func unfilled(b *memory.Backend) {
 	b.Lie(memory.Lie{Empty: true})
 	for _, method := range []string{memory.Get, memory.Status, memory.Update, memory.Delete} {
@@ -146,8 +144,8 @@ func unfilled(b *memory.Backend) {
 	}
 }
 
-// TestFault54BackendWhoseCacheIsNotFilledLosesNothing: after a restart of the daemon the backend knows
-// no pod for a while, and then all of them.
+// TestFault54BackendWhoseCacheIsNotFilledLosesNothing: after a restart of the daemon the backend returns no pods for a while, and then all
+// of them.
 func TestFault54BackendWhoseCacheIsNotFilledLosesNothing(t *testing.T) {
 	const dark = 20 * time.Second
 	calls, changed, cases := 0, 0, 0
@@ -204,8 +202,8 @@ func TestFault54BackendWhoseCacheIsNotFilledLosesNothing(t *testing.T) {
 		"%d calls of DeletePod and CreatePod and %d pods Failed in %d cases; the node's condition PodsMissing was True meanwhile, with one event", calls, changed, cases)
 }
 
-// TestManyPodsThatAreReallyGoneAreGivenUp: the doubt ends when complete lists have said the same for the
-// whole quarantine, and one that failed or a pod that shows again lets it begin anew.
+// TestManyPodsThatAreReallyGoneAreGivenUp: the quarantine ends after complete lists have lacked the pods for its whole period. A failed
+// list, or a pod that reappears, restarts the period.
 func TestManyPodsThatAreReallyGoneAreGivenUp(t *testing.T) {
 	for name, disturb := range map[string]func(w *world){
 		"undisturbed": nil,
@@ -217,7 +215,7 @@ func TestManyPodsThatAreReallyGoneAreGivenUp(t *testing.T) {
 			p := w.api.Pod("d", "p7")
 			w.backend.Extra(p)
 			w.pass(20 * time.Second)
-			w.but = append(w.but, "S1") // it was started behind our back
+			w.but = append(w.but, "S1") // it was started out of band
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +267,7 @@ func TestFailedListLetsADoubtfulPodWaitAnew(t *testing.T) {
 	}, onNode)
 }
 
-// TestQuarantineCanBeSet: who knows better than the default says so.
+// TestQuarantineCanBeSet holds that the configuration overrides the default period.
 func TestQuarantineCanBeSet(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -286,8 +284,8 @@ func TestQuarantineCanBeSet(t *testing.T) {
 	}, onNode, func(cfg *PodControllerConfig) { cfg.MissingPodsQuarantine = time.Minute })
 }
 
-// TestDeletionInDoubtIsNotConfirmedByNotFound: what a backend that lacks most of its pods says of one that
-// is deleted counts no more than what it says of the others.
+// TestDeletionInDoubtIsNotConfirmedByNotFound: if a backend lacks most of its pods, its not-found for a deleted pod is as doubtful as for
+// the others.
 func TestDeletionInDoubtIsNotConfirmedByNotFound(t *testing.T) {
 	const pods = 20
 	b := memory.New()
@@ -339,7 +337,7 @@ func TestFault55PodThatShowsLateIsNotLost(t *testing.T) {
 		"%d CreatePod for the pod, Failed 0", worst)
 }
 
-// TestFault57FinishedPodBesideItsSuccessor: the backend keeps for ever what has ended.
+// TestFault57FinishedPodBesideItsSuccessor: the backend keeps ended pods forever.
 func TestFault57FinishedPodBesideItsSuccessor(t *testing.T) {
 	most := 0
 	for _, endedFirst := range []bool{false, true} {
@@ -386,8 +384,8 @@ func TestFault57FinishedPodBesideItsSuccessor(t *testing.T) {
 		"%d DeletePod for the old UID, the successor untouched", most)
 }
 
-// TestVisibilityTimeoutIsOfTheContract: without a word of the provider, a new pod is lost when the backend
-// has not shown it for as long as the configuration says.
+// TestVisibilityTimeoutIsOfTheContract: if the provider reports nothing, a new pod is lost when the backend has not shown it for the
+// configured time.
 func TestVisibilityTimeoutIsOfTheContract(t *testing.T) {
 	for _, timeout := range []time.Duration{0, 2 * time.Minute} {
 		t.Run(timeout.String(), func(t *testing.T) {
@@ -416,7 +414,7 @@ func TestVisibilityTimeoutIsOfTheContract(t *testing.T) {
 	}
 }
 
-// authority is a provider that says whether its answers are complete.
+// authority is a provider that reports whether its answers are complete.
 type authority struct {
 	memory.Notifying
 	complete *atomic.Bool
@@ -424,8 +422,7 @@ type authority struct {
 
 func (a authority) AnswersForAllPods() bool { return a.complete.Load() }
 
-// TestAuthorityDecidesWhatIsMissing: a provider that knows that its answers are complete needs no quarantine, and one that
-// knows that they are not loses not even a single pod.
+// TestAuthorityDecidesWhatIsMissing: complete answers need no quarantine, and with incomplete answers not even a single pod is lost.
 func TestAuthorityDecidesWhatIsMissing(t *testing.T) {
 	const pods = 20
 	b, complete := memory.New(), &atomic.Bool{}

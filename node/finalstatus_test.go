@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// finalStatus runs a pod whose reports take 100 ms, lets it end in the test, and wants the end that was reported.
+// finalStatus runs a pod whose reports take 100 ms, lets it end in the test, and expects the reported end.
 func finalStatus(t *testing.T, b *memory.Backend, test func(w *world), configs ...func(*PodControllerConfig)) {
 	t.Helper()
 	inWorld(t, b, func(w *world) {
@@ -30,8 +30,8 @@ func finalStatus(t *testing.T, b *memory.Backend, test func(w *world), configs .
 	}, configs...)
 }
 
-// TestLookAtAPodThatHasJustStoppedWaitsForItsLastReport: a backend forgets the pod and then tells how it ended. Who looks in
-// between must not write an end that nobody told.
+// TestLookAtAPodThatHasJustStoppedWaitsForItsLastReport: a backend forgets the pod before it reports the end. A lookup in between must not
+// write an invented end.
 func TestLookAtAPodThatHasJustStoppedWaitsForItsLastReport(t *testing.T) {
 	b := memory.New()
 	b.StopTime = 5 * time.Second
@@ -42,7 +42,7 @@ func TestLookAtAPodThatHasJustStoppedWaitsForItsLastReport(t *testing.T) {
 	})
 }
 
-// TestStopOfAPodThatHasJustEndedWaitsForItsLastReport: the backend, which knows all that it has, forgot the pod before the stop.
+// TestStopOfAPodThatHasJustEndedWaitsForItsLastReport: a backend with complete answers forgot the pod before the stop.
 func TestStopOfAPodThatHasJustEndedWaitsForItsLastReport(t *testing.T) {
 	b, complete := memory.New(), &atomic.Bool{}
 	complete.Store(true)
@@ -54,7 +54,7 @@ func TestStopOfAPodThatHasJustEndedWaitsForItsLastReport(t *testing.T) {
 	}, func(cfg *PodControllerConfig) { cfg.Provider = authority{memory.Notifying{Backend: b}, complete} })
 }
 
-// TestPodThatShowsAgainIsWaitedForAnew: one answer without the pod, long before its end, is not when it went.
+// TestPodThatShowsAgainIsWaitedForAnew: one answer without the pod, long before its end, is not the time at which it vanished.
 func TestPodThatShowsAgainIsWaitedForAnew(t *testing.T) {
 	b := memory.New()
 	b.StopTime = 5 * time.Second
@@ -68,7 +68,7 @@ func TestPodThatShowsAgainIsWaitedForAnew(t *testing.T) {
 	})
 }
 
-// TestSecondStopIsWaitedForAnew: the backend does not know by its name a pod that it lists, and stops it when it is asked again.
+// TestSecondStopIsWaitedForAnew: the backend lists a pod that it does not return by name, and stops it at the second request.
 func TestSecondStopIsWaitedForAnew(t *testing.T) {
 	b := memory.New()
 	b.StopTime = 200 * time.Millisecond

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestSomebodyElsesFailedIsNoStop: PodGC or an eviction may declare a pod
-// failed; while the backend cannot be asked, that is no word of the backend's.
+// TestSomebodyElsesFailedIsNoStop: PodGC or an eviction may mark a pod as failed; while the backend does not answer, this does not confirm
+// a stop.
 func TestSomebodyElsesFailedIsNoStop(t *testing.T) {
 	b := memory.New()
 	b.StopTime = 10 * time.Minute
@@ -40,7 +40,7 @@ func TestSomebodyElsesFailedIsNoStop(t *testing.T) {
 	})
 }
 
-// hoarder is a backend that keeps what has ended, for ever.
+// hoarder is a backend that keeps ended pods forever.
 type hoarder struct {
 	memory.Notifying
 	deletes *atomic.Int32
@@ -93,8 +93,7 @@ func TestBackendThatKeepsFinishedPods(t *testing.T) {
 	}, func(cfg *PodControllerConfig) { cfg.Provider = hoarder{memory.Notifying{Backend: b}, &deletes} })
 }
 
-// TestEndedInTimeAlthoughTheAPIServerIsDown: the deadline of a pod that has
-// ended before it means nothing, however late its status can be written.
+// TestEndedInTimeAlthoughTheAPIServerIsDown: the deadline does not apply to a pod that ended before it, even if its status is written late.
 func TestEndedInTimeAlthoughTheAPIServerIsDown(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -121,8 +120,7 @@ func TestEndedInTimeAlthoughTheAPIServerIsDown(t *testing.T) {
 	})
 }
 
-// TestFinishedPodsCostNothing: a pod that has ended is looked at once more, and
-// not at every resync for as long as its object exists.
+// TestFinishedPodsCostNothing: an ended pod is processed once more, and not at every resync while its object exists.
 func TestFinishedPodsCostNothing(t *testing.T) {
 	for name, forgets := range map[string]bool{"kept": false, "forgotten": true} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +135,7 @@ func TestFinishedPodsCostNothing(t *testing.T) {
 				})
 				p := bound("p", "a")
 				p.Spec.RestartPolicy = corev1.RestartPolicyNever
-				for range 2 { // lives
+				for range 2 { // lives of the daemon
 					w.start()
 					if w.api.Pod("d", "p") == nil {
 						w.api.Create(p)
@@ -153,7 +151,7 @@ func TestFinishedPodsCostNothing(t *testing.T) {
 					if n := gets.Load() - before; n > 0 {
 						t.Errorf("%d calls of GetPod in an hour for a pod that has ended", n)
 					}
-					if !forgets { // and yet one that runs on is noticed
+					if !forgets { // a pod that still runs must be noticed
 						b.Change("d/p", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
 						w.pass(2 * time.Minute)
 						if b.Has("d/p") != nil {
@@ -168,11 +166,11 @@ func TestFinishedPodsCostNothing(t *testing.T) {
 	}
 }
 
-// TestEndThatIsReportedAgainIsNews: after a report that came late, the end in the same words as before is believed at once.
+// TestEndThatIsReportedAgainIsNews: after a late report, a repeated report of the same end counts at once.
 func TestEndThatIsReportedAgainIsNews(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
-		w.but = []string{"S3"} // what is told here is not so
+		w.but = []string{"S3"} // the reports in this test are wrong on purpose
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Second)
@@ -187,7 +185,7 @@ func TestEndThatIsReportedAgainIsNews(t *testing.T) {
 		running := b.Has("d/p").DeepCopy()
 		b.Tell(memory.Ended(running.DeepCopy(), 0))
 		b.Tell(running)
-		w.pass(time.Minute) // the next try to delete it is far away
+		w.pass(time.Minute) // long before the next try to delete it
 		b.Tell(memory.Ended(running.DeepCopy(), 0))
 		w.pass(time.Second)
 		if w.api.Pod("d", "p") != nil {
@@ -197,8 +195,8 @@ func TestEndThatIsReportedAgainIsNews(t *testing.T) {
 	})
 }
 
-// TestRelapsedPodIsRemovedWhenItHasStopped: a pod whose end is reported while it is deleted, and then that it runs, has not stopped. The
-// backend has to stop it first.
+// TestRelapsedPodIsRemovedWhenItHasStopped: the end of a deleted pod is reported, and then that it runs. So it has not stopped, and the
+// backend must stop it first.
 func TestRelapsedPodIsRemovedWhenItHasStopped(t *testing.T) {
 	b := memory.New()
 	var unwell atomic.Bool
@@ -215,7 +213,7 @@ func TestRelapsedPodIsRemovedWhenItHasStopped(t *testing.T) {
 		})
 		w.api.Delete("d", "p", 30)
 		w.pass(time.Second)
-		var down atomic.Bool // until both are told: in between, the end is to be believed
+		var down atomic.Bool // until both are reported, because the end counts in between
 		down.Store(true)
 		w.api.Fault = func(verb, _, _ string) error {
 			if (verb == "patch" || verb == "delete") && down.Load() {

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestPodWithoutUIDIsTheGivenOne tells which pod it is that a backend without UIDs has.
+// TestPodWithoutUIDIsTheGivenOne checks which UID a pod of a backend without UIDs gets.
 func TestPodWithoutUIDIsTheGivenOne(t *testing.T) {
 	const key = "d/p"
 	ended := memory.Ended(bound("p", ""), 1)
@@ -59,7 +59,7 @@ func TestPodWithoutUIDIsTheGivenOne(t *testing.T) {
 	}
 }
 
-// deletedUIDs is a provider that notes the UIDs of the pods that it is told to delete.
+// deletedUIDs is a provider that records the UIDs of the pods in DeletePod.
 type deletedUIDs struct {
 	*memory.Backend
 	uids []types.UID
@@ -70,8 +70,7 @@ func (d *deletedUIDs) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return d.Backend.DeletePod(ctx, pod)
 }
 
-// TestProviderSeesNoUIDThatTheNodeMadeUp lets a backend without UIDs have one pod that this process gave to it
-// and one that it did not.
+// TestProviderSeesNoUIDThatTheNodeMadeUp: a backend without UIDs has one pod that this process created, and one that it did not.
 func TestProviderSeesNoUIDThatTheNodeMadeUp(t *testing.T) {
 	b := memory.New()
 	b.KeepsNoUID = true
@@ -83,7 +82,7 @@ func TestProviderSeesNoUIDThatTheNodeMadeUp(t *testing.T) {
 		w.api.Delete("d", "p", 0)
 		w.pass(10 * time.Second)
 		b.Run(bound("q", "x"))
-		w.but = []string{"S7"} // the API server never had it
+		w.but = []string{"S7"} // the API server never had the pod
 		w.pass(time.Minute)
 		if !slices.Equal(provider.uids, []types.UID{"a", ""}) || b.Len() != 0 {
 			t.Errorf("DeletePod was called for the UIDs %q, and %d pods are left, want a, none, and no pod", provider.uids, b.Len())

@@ -27,7 +27,7 @@ func TestOneCallPerPod(t *testing.T) {
 		}
 		return nil
 	}
-	inWorld(t, b, func(w *world) { // the harness looks for overlaps
+	inWorld(t, b, func(w *world) { // the harness detects overlaps
 		w.start()
 		for i := range 10 {
 			w.api.Create(bound(fmt.Sprint("p", i), ""))
@@ -95,8 +95,7 @@ func TestStateNotEvents(t *testing.T) {
 		w.api.Create(bound("kept", "a"))
 		w.api.Create(bound("lost", "b"))
 		w.pass(time.Second)
-		// The deletion of one pod and the creation of another happen in a gap of
-		// the watch: a tombstone and a list are all that is seen of them.
+		// One pod is deleted and another is created in a gap of the watch: the controller sees only a tombstone and a list.
 		w.api.Vanish("d", "lost")
 		w.api.Compact()
 		w.api.Create(bound("new", "c"))
@@ -127,7 +126,7 @@ func TestSameNameIsAnotherPod(t *testing.T) {
 				w.pass(time.Second)
 				old := b.Has("d/p")
 				old.UID = "old"
-				w.api.Delete("d", "p", 0) // by force: gone at once
+				w.api.Delete("d", "p", 0) // force-deleted: gone at once
 				w.api.Create(bound("p", "new"))
 				w.pass(4 * time.Second)
 				if b.Count("create d/p") != 1 {
@@ -135,7 +134,7 @@ func TestSameNameIsAnotherPod(t *testing.T) {
 				}
 				w.pass(10 * time.Second)
 				wantCalls(t, b, "create d/p", "delete d/p", "create d/p")
-				b.Tell(memory.Ended(old, 1)) // a late word about the old one
+				b.Tell(memory.Ended(old, 1)) // a late report about the old pod
 				w.pass(time.Second)
 				w.wantPhase("p", corev1.PodRunning)
 				if got := w.api.Pod("d", "p").UID; got != "new" {
@@ -232,7 +231,7 @@ func TestNeverGiveUpRestartsAtOnceWhenHealthy(t *testing.T) {
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
-		w.pass(2*time.Minute + 20*time.Second) // 10 failures; the next try is most of a minute away
+		w.pass(2*time.Minute + 20*time.Second) // 10 failures; the next try is almost a minute away
 		before := b.Count("create d/p")
 		w.ctl.Kick()
 		w.pass(time.Millisecond)
@@ -267,7 +266,7 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 				}
 				return nil
 			})
-			w.api.Change("d", "p0", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "j" }) // it has to be asked for
+			w.api.Change("d", "p0", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "j" }) // the node must ask for its status
 			w.pass(10 * time.Minute)
 			if calls := b.Calls(); len(calls) != 20 {
 				t.Errorf("calls are %q, want 20 creates", calls)
@@ -307,7 +306,7 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 		inWorld(t, b, func(w *world) {
 			w.start()
 			w.pass(time.Hour)
-			b.Mute() // nobody tells of it: it has to be found
+			b.Mute() // no reports: the relist must find it
 			b.Run(bound("orphan", "s"))
 			w.pass(9 * time.Second)
 			wantCalls(t, b)
@@ -338,13 +337,13 @@ func TestRunReturnsClean(t *testing.T) {
 	b.Fault = func(ctx context.Context, method, key string) error {
 		if key == "d/hung" && method == "create" {
 			<-ctx.Done()
-			time.Sleep(3 * time.Second) // it cleans up
+			time.Sleep(3 * time.Second) // time for the provider to clean up
 			returned.Store(true)
 			return ctx.Err()
 		}
 		return nil
 	}
-	inWorld(t, b, func(w *world) { // a goroutine that is left would deadlock the bubble
+	inWorld(t, b, func(w *world) { // a leaked goroutine would deadlock the bubble
 		w.start()
 		for i := range 50 {
 			w.api.Create(bound(fmt.Sprint("p", i), ""))

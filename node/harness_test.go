@@ -34,25 +34,24 @@ type world struct {
 	ctl      *PodController
 	configs  []func(*PodControllerConfig)
 	wall     func() time.Time // nil: the clock of the bubble
-	fence    *lease.Fence     // nil: there is no lease guard
-	logger   log.Logger       // nil: nothing is logged
+	fence    *lease.Fence     // nil: no lease guard
+	logger   log.Logger       // nil: no log
 	but      []string         // invariants that the test breaks on purpose
 
 	stop context.CancelFunc
 	done chan error
 }
 
-// inWorld runs a test in a bubble. A goroutine that outlives Run fails it, and so
-// does what breaks an invariant, by what happened in the API server and at the
-// backend.
+// inWorld runs a test in a bubble. The test fails if a goroutine outlives Run, or if the histories of the API server and the backend break
+// an invariant.
 func inWorld(t *testing.T, b *memory.Backend, test func(w *world), configs ...func(*PodControllerConfig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, api: memapi.New(), backend: b, recorder: record.NewFakeRecorder(1 << 14), objects: fake.NewClientset(), configs: configs}
 		w.api.Witness = witness(b.Recorder)
-		defer func() { b.Heal(); w.halt() }() // also if the test is given up
+		defer func() { b.Heal(); w.halt() }() // also if the test fails early
 		test(w)
-		history := b.Recorder.History() // before the end: what comes with it has no time to settle
+		history := b.Recorder.History() // before the end, whose effects have no time to settle
 		b.Heal()
 		w.halt()
 		for _, fault := range b.Faults() {
@@ -64,8 +63,7 @@ func inWorld(t *testing.T, b *memory.Backend, test func(w *world), configs ...fu
 	})
 }
 
-// witness takes down what happens in the API server. What the test does there is
-// other people's work.
+// witness records the changes in the API server. Changes by the test count as changes by other clients.
 func witness(r *ledger.Recorder) func(memapi.Version) {
 	last := map[types.UID]*corev1.Pod{}
 	return func(v memapi.Version) {
@@ -82,7 +80,7 @@ func witness(r *ledger.Recorder) func(memapi.Version) {
 	}
 }
 
-// start begins a life of the daemon.
+// start starts the daemon.
 func (w *world) start() {
 	w.Helper()
 	w.launch()
@@ -90,7 +88,7 @@ func (w *world) start() {
 	synctest.Wait()
 }
 
-// launch is start for a daemon that may never be ready.
+// launch is start for a daemon that may never become ready.
 func (w *world) launch() {
 	w.Helper()
 	ctx, cancel := context.WithCancel(log.WithLogger(w.Context(), w.logger))
@@ -120,7 +118,7 @@ func (w *world) launch() {
 	go func() { w.done <- ctl.Run(ctx, 4) }()
 }
 
-// halt ends a life of the daemon and waits for it.
+// halt stops the daemon and waits for its end.
 func (w *world) halt() {
 	w.Helper()
 	if w.stop == nil {
@@ -133,19 +131,19 @@ func (w *world) halt() {
 	}
 }
 
-// drain drains the node, for good.
+// drain drains the node permanently.
 func (w *world) drain(ctx context.Context, groups ...DrainGroup) error {
 	w.backend.Recorder.Drain()
 	return w.ctl.Drain(ctx, groups...)
 }
 
-// pass lets time pass.
+// pass advances the time.
 func (w *world) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// bound is a pod as the scheduler leaves it.
+// bound returns a pod as the scheduler leaves it.
 func bound(name string, uid types.UID) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: name, UID: uid},
@@ -153,7 +151,7 @@ func bound(name string, uid types.UID) *corev1.Pod {
 	}
 }
 
-// phase is the phase of a pod in the API server, "" if there is none.
+// phase returns the phase of a pod in the API server, or "" without a pod.
 func (w *world) phase(name string) corev1.PodPhase {
 	if p := w.api.Pod("d", name); p != nil {
 		return p.Status.Phase
@@ -185,7 +183,7 @@ func (w *world) wantWrites(key string, want ...string) {
 	}
 }
 
-// events returns the events so far and forgets them.
+// events returns the events since the last call.
 func (w *world) events() (out []string) {
 	for {
 		select {
@@ -197,7 +195,7 @@ func (w *world) events() (out []string) {
 	}
 }
 
-// silent makes the provider one that does not report.
+// silent replaces the provider by one that does not report.
 func silent(cfg *PodControllerConfig) { cfg.Provider = cfg.Provider.(memory.Notifying).Backend }
 
 // wantCalls fails the test unless exactly these mutating calls were made.

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestOneThatHasLeftHidesNoOrphan: by its name the backend tells of the pod that has left, and a pod that nobody knows of runs beside it.
-// The list has both, and the one that runs is stopped as any orphan.
+// TestOneThatHasLeftHidesNoOrphan: GetPod returns the pod that has left, and an unknown pod runs beside it. The list has both, and the
+// running pod is stopped like any orphan.
 func TestOneThatHasLeftHidesNoOrphan(t *testing.T) {
 	b := memory.New()
 	b.KeepsEnded, b.EndedFirst = true, true
@@ -38,8 +38,8 @@ func TestOneThatHasLeftHidesNoOrphan(t *testing.T) {
 	})
 }
 
-// TestKeptPodsCostNoListsAtRest: a backend lists for long what has ended, and pods of the same names came and went twice, as those of a
-// StatefulSet that was restarted and scaled down.
+// TestKeptPodsCostNoListsAtRest: a backend lists ended pods for a long time, and pods of the same names were created and deleted twice, as
+// for a StatefulSet that was restarted and scaled down.
 func TestKeptPodsCostNoListsAtRest(t *testing.T) {
 	const names, generations = 20, 3
 	b := memory.New()

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// reachedAt makes the node one with these internal IPs, and a name and an external IP besides.
+// reachedAt gives the node these internal IPs, and also a name and an external IP.
 func reachedAt(ips ...string) func(*PodControllerConfig) {
 	addresses := []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeExternalIP, Address: "198.51.100.1"}}
 	for _, ip := range ips {
@@ -32,7 +32,7 @@ func wantsHostIPs(name string) *corev1.Pod {
 	return pod
 }
 
-// hostIPsGiven returns the variables that the backend was given, "<-" where they were left to it.
+// hostIPsGiven returns the variables that the backend received, "<-" for variables left to it.
 func hostIPsGiven(b *memory.Backend, key string) (given []string) {
 	for _, v := range b.Has(key).Spec.Containers[0].Env {
 		if v.ValueFrom != nil {
@@ -43,12 +43,12 @@ func hostIPsGiven(b *memory.Backend, key string) (given []string) {
 	return given
 }
 
-// TestHostIPIsThatOfTheNode: a provider that says nothing of a host has the node for one, as with a kubelet.
+// TestHostIPIsThatOfTheNode: if a provider reports no host IP, the node's IP is used, as with a kubelet.
 func TestHostIPIsThatOfTheNode(t *testing.T) {
 	for name, tt := range map[string]struct {
 		node []string
-		want string // of hostIP; "<-": left to the provider
-		all  string // of hostIPs
+		want string // value of hostIP; "<-": left to the provider
+		all  string // value of hostIPs
 	}{
 		"one":               {[]string{"192.0.2.7"}, "192.0.2.7", "192.0.2.7"},
 		"two families":      {[]string{"2001:db8::7", "192.0.2.7"}, "2001:db8::7", "2001:db8::7,192.0.2.7"},
@@ -80,8 +80,7 @@ func TestHostIPIsThatOfTheNode(t *testing.T) {
 	}
 }
 
-// TestHostIPOfTheProviderCounts: the provider knows on which machine a pod is, and what it has told stays, also when it
-// leaves it out later.
+// TestHostIPOfTheProviderCounts: the provider's host IP is used, and is kept if later reports omit it.
 func TestHostIPOfTheProviderCounts(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -108,8 +107,8 @@ func TestHostIPOfTheProviderCounts(t *testing.T) {
 	}, reachedAt("192.0.2.7"))
 }
 
-// TestHostIPOfAPodStays: the node has another address after a restart, as one in a pod of its own has. Nobody tells
-// the containers, so what they were told is still what is published, and nothing is written.
+// TestHostIPOfAPodStays: after a restart the node has another address. The containers still have the old address in their environment, so
+// it remains published, and nothing is written.
 func TestHostIPOfAPodStays(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {

@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestCallThatReturnsInTheLastMomentIsNotSaidToHang: the notice is due as the call returns, and comes after what is noted of the call.
+// TestCallThatReturnsInTheLastMomentIsNotSaidToHang: the notice is due when the call returns, and runs after the result was recorded.
 func TestCallThatReturnsInTheLastMomentIsNotSaidToHang(t *testing.T) {
 	inWorld(t, memory.New(), func(w *world) {
 		w.start()
@@ -20,7 +20,7 @@ func TestCallThatReturnsInTheLastMomentIsNotSaidToHang(t *testing.T) {
 		states.changeOrBegin("d/p", func(st *podState) { st.sent.UID = "a" })
 		err := w.ctl.worker.callAboutPod(w.Context(), "d/p", bound("p", "a"), "CreatePod", func(context.Context) error {
 			<-time.After(hungCall - time.Nanosecond)
-			states.mu.Lock() // the notice waits for it
+			states.mu.Lock() // the notice waits for this lock
 			<-time.After(time.Nanosecond)
 			return nil
 		})

@@ -12,8 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestUsersLabelsSurviveOldReports: a report shows the labels that the backend
-// had when it was made, which users may have changed since.
+// TestUsersLabelsSurviveOldReports: a report has labels from the time when it was made; users may have changed them since.
 func TestUsersLabelsSurviveOldReports(t *testing.T) {
 	relabel := func(w *world, value string) {
 		w.api.Change("d", "p", func(p *corev1.Pod) { p.Labels = map[string]string{"user": value} })
@@ -50,8 +49,8 @@ func TestUsersLabelsSurviveOldReports(t *testing.T) {
 	}
 }
 
-// TestOlderCopyAfterARestart is about a report that was under way while the daemon restarted: the
-// backend itself has a newer copy of the pod, so the labels in the report are history.
+// TestOlderCopyAfterARestart: a report was being delivered while the daemon restarted. The backend already has a newer copy of the pod, so
+// the labels in the report are outdated.
 func TestOlderCopyAfterARestart(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -77,8 +76,7 @@ func TestOlderCopyAfterARestart(t *testing.T) {
 	})
 }
 
-// TestConditionsThatTheProviderDropsAreItsOwn: it repeats those of others at
-// times, and then no longer.
+// TestConditionsThatTheProviderDropsAreItsOwn: the provider repeats the conditions of other writers, and later omits them.
 func TestConditionsThatTheProviderDropsAreItsOwn(t *testing.T) {
 	b := memory.New()
 	conditions := func(types ...corev1.PodConditionType) {

@@ -46,7 +46,7 @@ func TestLeaseOwnerFollows(t *testing.T) {
 		if _, err := api.others.CoordinationV1().Leases(lease.Namespace).Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		// The next renewal finds out about the change by a conflict.
+		// The next renewal detects the change by a conflict.
 		once := true
 		api.setFault(func(_ context.Context, request string) error {
 			if request == "update lease" && once {
@@ -64,9 +64,8 @@ func TestLeaseOwnerFollows(t *testing.T) {
 	})
 }
 
-// The lease was renewed by a clock that was an hour ahead: of this machine before
-// it was set right, or of another one. The control plane takes only a later time
-// for a renewal.
+// The lease was renewed by a clock that is an hour ahead, of this machine before it was corrected or of another machine. The control plane
+// accepts only a later time as a renewal.
 func TestLeaseTimeNeverGoesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newNodeAPI(t)
@@ -174,8 +173,8 @@ func TestLeaseIsRenewedSoonAfterAnOutage(t *testing.T) {
 	})
 }
 
-// TestRefusedRenewalIsSentAgain: with 429 nothing happened to the lease, so it is not read first,
-// which in a storm of refusals would have to succeed as well.
+// TestRefusedRenewalIsSentAgain: after a 429 the lease is unchanged, so it is not read first. During many refusals the read might fail as
+// well.
 func TestRefusedRenewalIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newNodeAPI(t)
@@ -186,7 +185,7 @@ func TestRefusedRenewalIsSentAgain(t *testing.T) {
 			}
 			return nil
 		})
-		api.taken("") // from now on
+		api.taken("") // count from now on
 		time.Sleep(time.Minute)
 		api.setFault(nil)
 		time.Sleep(10 * time.Second)

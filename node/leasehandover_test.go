@@ -9,8 +9,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestLeaseIsKeptWhileACallGoesOn: a process ends while the provider creates a pod, and ignores that it ends. The next process must not meet the call, so it
-// waits until the lease is old.
+// TestLeaseIsKeptWhileACallGoesOn: a process stops while a CreatePod ignores its context. The next process must not overlap with the call,
+// so it waits until the lease is old.
 func TestLeaseIsKeptWhileACallGoesOn(t *testing.T) {
 	inTwins(t, func(w *twins) {
 		w.backend.Inject(memory.Fault{Method: memory.Create, Delay: 8 * time.Second, Deaf: true, Times: 1})

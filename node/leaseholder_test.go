@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
 )
 
-// TestRenewalsAreNoNewsForTheNode: who writes the Node object hears of a change of hands only.
+// TestRenewalsAreNoNewsForTheNode: the node reconciler is notified only when the holder changes.
 func TestRenewalsAreNoNewsForTheNode(t *testing.T) {
 	h := newLeaseHolder(lease.Mark{ID: "self"}, nil, nil)
 	h.tellHeld(newLatest[bool]())
@@ -25,8 +25,8 @@ func TestRenewalsAreNoNewsForTheNode(t *testing.T) {
 	}
 }
 
-// TestLeaseThatIsGoneWasAnothersUnlessItWasOursJustNow: who else is there waits, and takes a lease that is old. So what is known of the pods stays true
-// only if the last renewal is fresh.
+// TestLeaseThatIsGoneWasAnothersUnlessItWasOursJustNow: another process waits, and takes an old lease. So the state of the pods is still
+// valid only if the last renewal is recent.
 func TestLeaseThatIsGoneWasAnothersUnlessItWasOursJustNow(t *testing.T) {
 	for age, anew := range map[time.Duration]bool{0: false, lease.MaxAge - time.Second: false, lease.MaxAge: true, time.Hour: true} {
 		synctest.Test(t, func(t *testing.T) {

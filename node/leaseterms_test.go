@@ -14,8 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestPodsThatComeWhileALeaseTermBeginsAreCreated: the pods that were read past the cache do
-// not have them, and the cache does.
+// TestPodsThatComeWhileALeaseTermBeginsAreCreated: the live read lacks these pods, and the cache has them.
 func TestPodsThatComeWhileALeaseTermBeginsAreCreated(t *testing.T) {
 	inTwins(t, func(w *twins) {
 		w.listTakes = 2 * time.Second
@@ -30,8 +29,8 @@ func TestPodsThatComeWhileALeaseTermBeginsAreCreated(t *testing.T) {
 	})
 }
 
-// TestStatusWaitsWhileTheCacheIsBehind: another process has acted for the node, and what it wrote is not in the cache yet. What the backend reports then
-// is not written over that.
+// TestStatusWaitsWhileTheCacheIsBehind: another process has acted for the node, and the cache does not have its writes yet. Reports of the
+// backend must not overwrite these writes.
 func TestStatusWaitsWhileTheCacheIsBehind(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -54,7 +53,7 @@ func TestStatusWaitsWhileTheCacheIsBehind(t *testing.T) {
 			t.Errorf("while the cache is behind, it writes %+v", writes)
 		}
 		f.Renewed(time.Now(), false)
-		w.api.Cut() // a new watch tells what was missed
+		w.api.Cut() // a new watch delivers the missed events
 		w.pass(8 * time.Second)
 		if got := w.api.Pod("d", "p").Status.Message; got != "new" {
 			t.Errorf("message is %q when the cache has caught up, want what the backend reports", got)

@@ -10,9 +10,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// TestMain silences the Kubernetes libraries, and takes away how they wait after an
-// error for one millisecond since the last: the clock of a bubble is
-// decades behind that of the process, and that millisecond never ends.
+// TestMain silences the Kubernetes libraries, and disables their wait of one millisecond after an error: the clock of a bubble is decades
+// behind that of the process, so this wait would never end.
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.New(nil))
 	utilruntime.ErrorHandlers = nil

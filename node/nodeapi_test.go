@@ -29,9 +29,8 @@ const testNodeName = "virtual-1"
 
 var errAPIDown = errors.New("connection refused")
 
-// nodeAPI is an API server in memory for one node and its lease. Requests of
-// the controller go through nodes and leases, where they are recorded and can
-// fail; requests of others go through the clientset and are neither.
+// nodeAPI is an API server in memory for one node and its lease. Requests of the controller go through nodes and leases, where they are
+// recorded and can fail; requests of other clients go through the clientset.
 type nodeAPI struct {
 	t      *testing.T
 	others *fake.Clientset
@@ -40,8 +39,8 @@ type nodeAPI struct {
 
 	mu       sync.Mutex
 	requests []string                                        // guarded by mu: "patch node/status {...}"
-	fault    func(ctx context.Context, request string) error // guarded by mu; nil means none
-	strip    func(*corev1.Node)                              // set before use: drops what this server does not know
+	fault    func(ctx context.Context, request string) error // guarded by mu; nil: no faults
+	strip    func(*corev1.Node)                              // set before use: removes fields that this server does not support
 }
 
 func newNodeAPI(t *testing.T, objects ...runtime.Object) *nodeAPI {

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// TestOwnConditions: they stay whatever the provider reports, and go when they are cleared, also by the
-// daemon that comes next.
+// TestOwnConditions: the conditions do not depend on the provider's reports. They are removed when they are cleared, and by the next
+// daemon.
 func TestOwnConditions(t *testing.T) {
 	const pending, other = corev1.NodeConditionType("CertificatePending"), corev1.NodeConditionType("Other")
 	condition := func(kind corev1.NodeConditionType, message string) corev1.NodeCondition {

@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// statusRefused is a fault: the status cannot be written.
+// statusRefused is a fault: status writes fail.
 func statusRefused(_ context.Context, request string) error {
 	if strings.HasPrefix(request, "patch node/status") {
 		return errAPIDown
@@ -64,8 +64,7 @@ func TestStatusErrorHandler(t *testing.T) {
 	}
 }
 
-// The handler belongs to the program. Its bug must not end the upkeep of the node
-// while the lease goes on to say that all is well.
+// The handler belongs to the program. Its bug must not end the updates of the node while the lease is still renewed.
 func TestPanicInErrorHandlerIsARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newNodeAPI(t)
@@ -85,8 +84,7 @@ func TestPanicInErrorHandlerIsARefusal(t *testing.T) {
 	})
 }
 
-// A bug that nobody catches must end the process, not hide behind goroutines
-// that Run waits for.
+// An uncaught panic must end the process, and must not wait for the goroutines of Run.
 func TestPanicInRunIsNotHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newNodeAPI(t)

@@ -119,9 +119,8 @@ func TestDriftIsRepaired(t *testing.T) {
 	})
 }
 
-// TestChangeDuringAWriteIsRepaired has another writer change the node between the moment
-// when a patch is made and the one when it is applied. The answer shows a difference that
-// was not sent, and is no sign that the API server does not take it.
+// TestChangeDuringAWriteIsRepaired makes another writer change the node between the creation and the application of a patch. The response
+// has a difference that was not sent, so the API server has not ignored anything.
 func TestChangeDuringAWriteIsRepaired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newNodeAPI(t)

@@ -25,7 +25,7 @@ func takeEvents(r *record.FakeRecorder) (events []string) {
 	}
 }
 
-// TestNodeHasOneEventForEachChange: it starts, is ready, and is not ready while its provider does not answer.
+// TestNodeHasOneEventForEachChange: the node starts, becomes ready, and becomes not ready while its provider does not answer.
 func TestNodeHasOneEventForEachChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, recorder, provider := newNodeAPI(t), record.NewFakeRecorder(1000), &pingScript{}
@@ -53,7 +53,8 @@ func TestNodeHasOneEventForEachChange(t *testing.T) {
 	})
 }
 
-// TestWaitingProcessSaysStandbyOnce: the process that it waits for is named, and it starts when that has ended.
+// TestWaitingProcessSaysStandbyOnce holds that the event names the other process, and that the node starts when the other process has
+// ended.
 func TestWaitingProcessSaysStandbyOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := record.NewFakeRecorder(10)

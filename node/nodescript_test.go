@@ -13,13 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pingScript is a NodeProvider whose Ping does what the test says.
+// pingScript is a NodeProvider with a scripted Ping.
 type pingScript struct {
 	mu     sync.Mutex
 	script func(context.Context) error // guarded by mu; nil succeeds
 	calls  int                         // guarded by mu
 	active int                         // guarded by mu
-	most   int                         // guarded by mu: the most calls at one time
+	most   int                         // guarded by mu: the maximum of simultaneous calls
 	notify func(*corev1.Node)          // guarded by mu
 }
 
@@ -53,7 +53,7 @@ func (p *pingScript) set(script func(context.Context) error) {
 	p.script = script
 }
 
-// atOnce returns the most Pings that ever ran at one time.
+// atOnce returns the maximum number of simultaneous Pings.
 func (p *pingScript) atOnce() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,8 +86,8 @@ func testNode() *corev1.Node {
 	}
 }
 
-// startNode runs a controller until the test ends, and checks that Run returns
-// nil then. It belongs into a bubble, which fails when a goroutine stays.
+// startNode runs a controller until the test ends, and checks that Run returns nil then. Call it in a bubble, which fails if a goroutine is
+// leaked.
 func startNode(t *testing.T, p NodeProvider, node *corev1.Node, api *nodeAPI, opts ...NodeControllerOpt) (c *NodeController, stop func()) {
 	t.Helper()
 	c, err := NewNodeController(p, node, api.nodes, opts...)

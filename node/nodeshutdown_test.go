@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestShutDownNodeIsNotReady: whatever the provider says, and the lease is renewed on.
+// TestShutDownNodeIsNotReady holds this for every status of the provider, while the lease is still renewed.
 func TestShutDownNodeIsNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, p := newNodeAPI(t), &pingScript{}

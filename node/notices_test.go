@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestFailuresAreSaidSeldom: one failure a minute, and when it is said.
+// TestFailuresAreSaidSeldom: a failure occurs every minute, and is reported only at these times.
 func TestFailuresAreSaidSeldom(t *testing.T) {
 	for name, test := range map[string]struct {
 		text func(minute int) string
@@ -61,7 +61,7 @@ func TestSuccessEndsWhatIsSaid(t *testing.T) {
 	}, log.use)
 }
 
-// TestFailedStopIsSaidAtOnce: why the pod could not start is another matter.
+// TestFailedStopIsSaidAtOnce: an earlier failure of the create does not delay the report.
 func TestFailedStopIsSaidAtOnce(t *testing.T) {
 	b, log := memory.New(), &eventLog{}
 	b.Inject(memory.Fault{Method: memory.Create, Err: memory.ErrUnwell})
@@ -78,7 +78,7 @@ func TestFailedStopIsSaidAtOnce(t *testing.T) {
 	}, log.use)
 }
 
-// TestDeletionDoesNotWaitForAFailedUpdate: nor does what the backend says of the pod.
+// TestDeletionDoesNotWaitForAFailedUpdate: neither do statuses from the backend.
 func TestDeletionDoesNotWaitForAFailedUpdate(t *testing.T) {
 	b := memory.New()
 	b.Inject(memory.Fault{Method: memory.Update, Err: memory.ErrUnwell})
@@ -101,7 +101,7 @@ func TestDeletionDoesNotWaitForAFailedUpdate(t *testing.T) {
 	})
 }
 
-// TestPodIsWatchedWhileItsUpdateFails: it was changed while no daemon ran, and the backend does not take the change.
+// TestPodIsWatchedWhileItsUpdateFails: the pod was changed while no daemon ran, and the backend refuses the change.
 func TestPodIsWatchedWhileItsUpdateFails(t *testing.T) {
 	for name, configs := range map[string][]func(*PodControllerConfig){"notifying": nil, "polled": {silent}} {
 		t.Run(name, func(t *testing.T) {
@@ -128,11 +128,11 @@ func TestPodIsWatchedWhileItsUpdateFails(t *testing.T) {
 	}
 }
 
-// TestRefusedWritesAreSaidSeldom: the API server has reasons of its own, and may number them.
+// TestRefusedWritesAreSaidSeldom: the API server may put a different number into each refusal.
 func TestRefusedWritesAreSaidSeldom(t *testing.T) {
 	b, log := memory.New(), &eventLog{}
 	inWorld(t, b, func(w *world) {
-		w.but = []string{"S5"} // no status is taken
+		w.but = []string{"S5"} // no status is accepted
 		refused := 0
 		w.api.Fault = func(verb, _, _ string) error {
 			if verb != "patch" {
@@ -151,7 +151,7 @@ func TestRefusedWritesAreSaidSeldom(t *testing.T) {
 	}, log.use)
 }
 
-// TestMissingObjectsAreSaidSeldom: each try looks for them again.
+// TestMissingObjectsAreSaidSeldom: each try reads the objects again.
 func TestMissingObjectsAreSaidSeldom(t *testing.T) {
 	for name, optional := range map[string]bool{"optional": true, "mandatory": false} {
 		t.Run(name, func(t *testing.T) {
@@ -177,11 +177,11 @@ func TestMissingObjectsAreSaidSeldom(t *testing.T) {
 	}
 }
 
-// TestFailedRemovalOfASecondPodIsSaidSeldom: each list finds it again.
+// TestFailedRemovalOfASecondPodIsSaidSeldom: each list contains the second pod again.
 func TestFailedRemovalOfASecondPodIsSaidSeldom(t *testing.T) {
 	b, log := memory.New(), &eventLog{}
 	inWorld(t, b, func(w *world) {
-		w.but = []string{"S1"} // it stays
+		w.but = []string{"S1"} // the second instance remains
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Second)
@@ -198,7 +198,7 @@ func TestFailedRemovalOfASecondPodIsSaidSeldom(t *testing.T) {
 	}, log.use)
 }
 
-// TestHungCallsAreSaidSeldom: each hangs at another time.
+// TestHungCallsAreSaidSeldom: each call hangs for a different time.
 func TestHungCallsAreSaidSeldom(t *testing.T) {
 	b, log := memory.New(), &eventLog{}
 	inWorld(t, b, func(w *world) {
@@ -218,7 +218,7 @@ func TestHungCallsAreSaidSeldom(t *testing.T) {
 	}, log.use, func(cfg *PodControllerConfig) { cfg.ProviderCallTimeout = 40 * time.Second })
 }
 
-// TestHungCallThatReturnedIsNotShown: what it returned is, also if that was said not long ago.
+// TestHungCallThatReturnedIsNotShown: the result of the call is shown, even if it was reported recently.
 func TestHungCallThatReturnedIsNotShown(t *testing.T) {
 	b := memory.New()
 	b.Inject(memory.Fault{Method: memory.Create, Hang: true})
@@ -242,7 +242,7 @@ func TestHungCallThatReturnedIsNotShown(t *testing.T) {
 	}, func(cfg *PodControllerConfig) { cfg.ProviderCallTimeout = 40 * time.Second })
 }
 
-// TestRepeatedStopIsSaidOnce: the backend says that it does not have a pod which it shows, so its stop is asked for again and again.
+// TestRepeatedStopIsSaidOnce: DeletePod returns not-found for a pod that the backend shows, so the stop is requested repeatedly.
 func TestRepeatedStopIsSaidOnce(t *testing.T) {
 	b := memory.New()
 	b.Inject(memory.Fault{Method: memory.Delete, Err: errdefs.NotFound("no such pod")})

@@ -18,8 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestChangeIsObservedWhateverTheProviderTells: most providers tell nothing of a change that they have made, and some
-// cannot be asked.
+// TestChangeIsObservedWhateverTheProviderTells: most providers do not report a completed change, and some do not answer.
 func TestChangeIsObservedWhateverTheProviderTells(t *testing.T) {
 	other := func(context.Context, string, string) (*corev1.PodStatus, error) {
 		return &corev1.PodStatus{Phase: corev1.PodPending, Message: "lags behind"}, nil
@@ -70,11 +69,11 @@ func TestChangeIsObservedWhateverTheProviderTells(t *testing.T) {
 	}
 }
 
-// answers counts how often it is asked for the status of a pod, and may answer with another one than it reports.
+// answers counts its GetPodStatus calls, and may return another status than it reports.
 type answers struct {
 	memory.Notifying
 	asked  *int
-	status func(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) // nil: what the backend has
+	status func(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) // nil: the status of the backend
 }
 
 func (p answers) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
@@ -85,7 +84,7 @@ func (p answers) GetPodStatus(ctx context.Context, namespace, name string) (*cor
 	return p.Notifying.GetPodStatus(ctx, namespace, name)
 }
 
-// TestReportOfTheNewGenerationNeedsNoQuestion: a backend may tell of a change before UpdatePod returns.
+// TestReportOfTheNewGenerationNeedsNoQuestion: a backend may report a change before UpdatePod returns.
 func TestReportOfTheNewGenerationNeedsNoQuestion(t *testing.T) {
 	b := memory.New()
 	asked := 0
@@ -111,7 +110,7 @@ func (p tellsAtOnce) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// TestChangeIsObservedAfterARestart: the daemon ended between UpdatePod and the answer.
+// TestChangeIsObservedAfterARestart: the daemon ended between UpdatePod and the response.
 func TestChangeIsObservedAfterARestart(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -134,7 +133,7 @@ func TestChangeIsObservedAfterARestart(t *testing.T) {
 	})
 }
 
-// TestChangeOfAPodThatSharesItsNameIsObserved: by its name the backend may tell of another pod, so it is not asked.
+// TestChangeOfAPodThatSharesItsNameIsObserved: the backend may return another pod of the name, so it is not asked.
 func TestChangeOfAPodThatSharesItsNameIsObserved(t *testing.T) {
 	b := memory.New()
 	b.KeepsEnded = true
@@ -158,8 +157,8 @@ func TestChangeOfAPodThatSharesItsNameIsObserved(t *testing.T) {
 	})
 }
 
-// TestReportOvertakesTheFirstAnswer: the pod was changed while no daemon ran, and is reported while the provider is asked
-// for it. The report does not say what it is about.
+// TestReportOvertakesTheFirstAnswer: the pod was changed while no daemon ran, and is reported during the first request for its status. The
+// report has no generation.
 func TestReportOvertakesTheFirstAnswer(t *testing.T) {
 	b := memory.New()
 	b.Lossy = func(p *corev1.Pod) { p.Generation = 0 }
@@ -180,8 +179,8 @@ func TestReportOvertakesTheFirstAnswer(t *testing.T) {
 	})
 }
 
-// TestServerWithoutObservedGenerationIsNotWrittenToAgain: an API server whose feature gate is off counts generations, and keeps none of those
-// that are observed.
+// TestServerWithoutObservedGenerationIsNotWrittenToAgain: an API server with the feature gate off counts generations, but does not store
+// observed generations.
 func TestServerWithoutObservedGenerationIsNotWrittenToAgain(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {

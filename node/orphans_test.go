@@ -18,8 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestQuarantineBeginsAnewForAPodThatCameBack: what looked like an orphan and
-// then was wanted is one no longer.
+// TestQuarantineBeginsAnewForAPodThatCameBack: a pod that looked like an orphan and is wanted again is no longer an orphan.
 func TestQuarantineBeginsAnewForAPodThatCameBack(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -53,7 +52,7 @@ func TestQuarantineBeginsAnewForAPodThatCameBack(t *testing.T) {
 	})
 }
 
-// runTwenty runs the pods p0 to p19, and returns the revision at which there were five.
+// runTwenty runs the pods p0 to p19, and returns the revision with five pods.
 func (w *world) runTwenty() (revision int64) {
 	for i := range 20 {
 		w.api.Create(bound(fmt.Sprint("p", i), ""))
@@ -66,13 +65,13 @@ func (w *world) runTwenty() (revision int64) {
 	return revision
 }
 
-// loseMost restores the API server from a backup of when there were five pods.
+// loseMost restores the API server from a backup with five pods.
 func (w *world) loseMost(revision int64) {
 	w.api.Restore(revision)
 	w.pass(time.Second)
 }
 
-// TestAPanicIsNoAnswer: only a GetPod that answers makes a list count.
+// TestAPanicIsNoAnswer: a list counts only if GetPod has answered.
 func TestAPanicIsNoAnswer(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -93,7 +92,7 @@ func TestAPanicIsNoAnswer(t *testing.T) {
 	}, func(cfg *PodControllerConfig) { cfg.Provider = emptyLists{memory.Notifying{Backend: b}} })
 }
 
-// TestSyncErrorWithTheOldPodShowsInTheNewOne: it is why the new one waits.
+// TestSyncErrorWithTheOldPodShowsInTheNewOne: the old pod is the reason why the new one waits.
 func TestSyncErrorWithTheOldPodShowsInTheNewOne(t *testing.T) {
 	b := memory.New()
 	b.Fault = memory.FailFirst("delete", 1000)
@@ -110,8 +109,7 @@ func TestSyncErrorWithTheOldPodShowsInTheNewOne(t *testing.T) {
 	})
 }
 
-// TestOldPodsConfigMapIsLetGo: a pod of the same name replaces the one that
-// named a ConfigMap, without a moment in between.
+// TestOldPodsConfigMapIsLetGo: a pod of the same name immediately replaces the pod that refers to the ConfigMap.
 func TestOldPodsConfigMapIsLetGo(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -157,8 +155,7 @@ func TestOldPodsConfigMapIsLetGo(t *testing.T) {
 	})
 }
 
-// TestForcedDeletionAsksAgainWithLessTimeAtMost: the mark and the removal come one after the
-// other, and the backend takes its time.
+// TestForcedDeletionAsksAgainWithLessTimeAtMost: the deletion timestamp and the removal follow each other, and the backend is slow.
 func TestForcedDeletionAsksAgainWithLessTimeAtMost(t *testing.T) {
 	b := memory.New()
 	b.StopTime = 5 * time.Second

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// logBuffer keeps the lines of a log.
+// logBuffer stores log lines.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer // guarded by mu
@@ -33,7 +33,7 @@ func (l *logBuffer) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// take returns the text so far, and forgets it.
+// take returns the text since the last call.
 func (l *logBuffer) take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +64,7 @@ func (w *world) wantLines(lines *logBuffer, when string, want ...string) {
 	}
 }
 
-// end makes the backend end a pod, three seconds after it began.
+// end makes the backend end a pod, three seconds after its start.
 func (w *world) end(name string, code int32, phase corev1.PodPhase, reason string) {
 	w.backend.Change("d/"+name, func(p *corev1.Pod) {
 		p.Status.Phase = phase
@@ -107,7 +107,7 @@ func TestLogHasOneLineForEachPartOfALife(t *testing.T) {
 	})
 }
 
-// TestLogSaysWhyThePodFailed: the provider rejects one pod, another is over its deadline, and the provider loses a third.
+// TestLogSaysWhyThePodFailed: one pod is rejected, another exceeds its deadline, and the backend loses a third.
 func TestLogSaysWhyThePodFailed(t *testing.T) {
 	b := memory.New()
 	b.Script(func(_ context.Context, method, key string) error {

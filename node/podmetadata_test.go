@@ -15,14 +15,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestProvidersWritesEndInAnyOrder: a provider writes an annotation at every UpdatePod, and its
-// report, the write to the API server, what the watch shows and the answer overtake each other.
+// TestProvidersWritesEndInAnyOrder: a provider writes an annotation in every UpdatePod; its report, the write to the API server, the watch
+// event and the response overtake each other.
 func TestProvidersWritesEndInAnyOrder(t *testing.T) {
 	const own = "provider.example/revision"
 	for _, tt := range []struct {
 		name                           string
 		before, after, update, reports time.Duration
-		lost                           int // answers to writes
+		lost                           int // number of lost responses to writes
 	}{
 		{name: "the watch is before the answer", after: 2 * time.Second},
 		{name: "the watch is before the answer, the report before the end of the call", after: 2 * time.Second, update: time.Second},
@@ -66,7 +66,7 @@ func TestProvidersWritesEndInAnyOrder(t *testing.T) {
 					func(p *corev1.Pod) { delete(p.Annotations, own) },
 				} {
 					seen := len(s.updates(0))
-					var want *corev1.Pod // as the user left it: the provider's write may follow at once
+					var want *corev1.Pod // the user's version: the provider's write may follow at once
 					w.api.Change("d", "p", func(p *corev1.Pod) {
 						change(p)
 						want = p.DeepCopy()
@@ -88,7 +88,7 @@ func TestProvidersWritesEndInAnyOrder(t *testing.T) {
 	}
 }
 
-// slowPatches lets every patch take so long before its effect.
+// slowPatches delays the effect of every patch.
 func slowPatches(delay time.Duration) func(verb, namespace, name string) error {
 	return func(verb, _, _ string) error {
 		if verb == "patch" && delay > 0 {
@@ -98,7 +98,7 @@ func slowPatches(delay time.Duration) func(verb, namespace, name string) error {
 	}
 }
 
-// losePatches loses the answers to the first n patches, and lets the others come late.
+// losePatches loses the responses to the first n patches, and delays the others.
 func losePatches(n int, delay time.Duration) func(verb, namespace, name string) error {
 	var answers atomic.Int32
 	return func(verb, _, _ string) error {
@@ -115,8 +115,8 @@ func losePatches(n int, delay time.Duration) func(verb, namespace, name string) 
 	}
 }
 
-// TestUpdateKeepsWhatTheProviderChanged: what it changed and nobody could write yet is in the pod that it is
-// given with a user's change.
+// TestUpdateKeepsWhatTheProviderChanged: the provider's changes that could not be written yet are in the pod that it receives with a user's
+// change.
 func TestUpdateKeepsWhatTheProviderChanged(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -136,7 +136,7 @@ func TestUpdateKeepsWhatTheProviderChanged(t *testing.T) {
 	})
 }
 
-// TestCacheBehindTheWriteIsNoChange: the cache does not show yet what was written for the provider.
+// TestCacheBehindTheWriteIsNoChange: the cache does not show the provider's written change yet.
 func TestCacheBehindTheWriteIsNoChange(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -157,7 +157,7 @@ func TestCacheBehindTheWriteIsNoChange(t *testing.T) {
 	})
 }
 
-// TestProviderMayTakeItsWordBack: a value that it had before is as good as a new one.
+// TestProviderMayTakeItsWordBack: the provider may set an earlier value again.
 func TestProviderMayTakeItsWordBack(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -182,7 +182,7 @@ func TestProviderMayTakeItsWordBack(t *testing.T) {
 	})
 }
 
-// TestFailedUpdateIsTriedAgain: whatever the provider reports meanwhile, which may have kept the pod before it failed.
+// TestFailedUpdateIsTriedAgain holds this regardless of reports, because the provider may have stored the pod before it failed.
 func TestFailedUpdateIsTriedAgain(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -198,8 +198,7 @@ func TestFailedUpdateIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestUsersMayWriteWhatTheProviderWrote: also the value that it had before, and also if the API server
-// never answered to the provider's write.
+// TestUsersMayWriteWhatTheProviderWrote holds this also for an earlier value, and if the provider's write had no response.
 func TestUsersMayWriteWhatTheProviderWrote(t *testing.T) {
 	for name, lost := range map[string]int{"answered": 0, "not answered": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +225,7 @@ func TestUsersMayWriteWhatTheProviderWrote(t *testing.T) {
 	}
 }
 
-// TestUpdateFromACacheThatIsBehind: it is given what the API server was seen to have, not the older pod in the cache.
+// TestUpdateFromACacheThatIsBehind: the provider receives the newest pod from the API server, not the older pod in the cache.
 func TestUpdateFromACacheThatIsBehind(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// stepwise is a provider that starts containers one by one: it notes what it is given.
+// stepwise is a provider that starts containers one by one, and records its inputs.
 type stepwise struct {
 	memory.Notifying
 	got *stepwiseGot
@@ -26,9 +26,9 @@ type stepwise struct {
 type stepwiseGot struct {
 	mu      sync.Mutex
 	objects PodObjects                                                     // guarded by mu
-	pods    map[string]*corev1.Pod                                         // guarded by mu: by the method that was called last with it
-	asked   func(ctx context.Context, objects PodObjects, pod *corev1.Pod) // within CreatePod; nil asks nothing
-	run     func(ctx context.Context) error                                // nil waits for the end
+	pods    map[string]*corev1.Pod                                         // guarded by mu; the last pod by method
+	asked   func(ctx context.Context, objects PodObjects, pod *corev1.Pod) // called in CreatePod; may be nil
+	run     func(ctx context.Context) error                                // nil waits for the end of ctx
 }
 
 func (s stepwise) UsePodObjects(o PodObjects) {
@@ -44,7 +44,7 @@ func (s stepwise) note(method string, pod *corev1.Pod) PodObjects {
 	return s.got.objects
 }
 
-// pod is that of the last call of method, which is forgotten.
+// pod returns the pod of the last call of method, and forgets it.
 func (g *stepwiseGot) pod(method string) *corev1.Pod {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,13 +73,13 @@ func (s stepwise) RunInBackground(ctx context.Context) error {
 	return nil
 }
 
-// startsOneByOne makes the provider one that starts containers one by one.
+// startsOneByOne replaces the provider by a stepwise provider.
 func startsOneByOne(got *stepwiseGot) func(*PodControllerConfig) {
 	got.pods = map[string]*corev1.Pod{}
 	return func(cfg *PodControllerConfig) { cfg.Provider = stepwise{cfg.Provider.(memory.Notifying), got} }
 }
 
-// wanting is a pod whose environment has something to resolve.
+// wanting returns a pod whose environment must be resolved.
 func wanting() *corev1.Pod {
 	pod := bound("p", "1")
 	c := &pod.Spec.Containers[0]
@@ -109,7 +109,7 @@ func unresolved(t *testing.T, when string, pod *corev1.Pod) {
 	}
 }
 
-// TestPodObjectsUserGetsPodsAsTheyAre: also after a restart, when it is told of each pod again.
+// TestPodObjectsUserGetsPodsAsTheyAre holds this also after a restart, when it receives each pod again.
 func TestPodObjectsUserGetsPodsAsTheyAre(t *testing.T) {
 	b, got := memory.New(), &stepwiseGot{}
 	inWorld(t, b, func(w *world) {
@@ -132,8 +132,7 @@ func TestPodObjectsUserGetsPodsAsTheyAre(t *testing.T) {
 	}, startsOneByOne(got))
 }
 
-// TestPodObjectsResolvesOneContainer: what another container lacks does not matter, and the addresses are those of
-// the pod that is given.
+// TestPodObjectsResolvesOneContainer: a missing object of another container does not matter, and the addresses come from the argument.
 func TestPodObjectsResolvesOneContainer(t *testing.T) {
 	b, got := memory.New(), &stepwiseGot{}
 	var c, first *corev1.Container
@@ -166,7 +165,7 @@ func TestPodObjectsResolvesOneContainer(t *testing.T) {
 	}
 }
 
-// TestWorkInTheBackgroundThatEndsFailsRun: with its error, or for having ended.
+// TestWorkInTheBackgroundThatEndsFailsRun: Run returns its error, or an error because it ended early.
 func TestWorkInTheBackgroundThatEndsFailsRun(t *testing.T) {
 	broken := errors.New("the socket is gone")
 	for name, tt := range map[string]struct {

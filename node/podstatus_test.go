@@ -114,7 +114,7 @@ func TestStatusWriteIsRetried(t *testing.T) {
 	})
 }
 
-// TestForbiddenLabelIsSentRarely: the answer to a label that the API server refuses is known for a while, whatever else is to be written.
+// TestForbiddenLabelIsSentRarely: a refused label is not sent again for a while, even with other writes.
 func TestForbiddenLabelIsSentRarely(t *testing.T) {
 	b := memory.New()
 	var sent atomic.Int32

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestWorkSaysWhatPodsWaitFor goes through the life of a pod, and its obstacles.
+// TestWorkSaysWhatPodsWaitFor goes through the lifecycle of a pod and its obstacles.
 func TestWorkSaysWhatPodsWaitFor(t *testing.T) {
 	b := memory.New()
 	b.Inject(memory.Fault{Method: memory.Create, Err: errors.New("dark")})

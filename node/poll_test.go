@@ -59,7 +59,7 @@ func TestProviderWhoseListHasNoStatusIsPolledOneByOne(t *testing.T) {
 	}, func(cfg *PodControllerConfig) { cfg.Provider = bareLists{b} })
 }
 
-// bareLists is a provider whose GetPods says which pods there are and no more.
+// bareLists is a provider whose GetPods returns pods without a status.
 type bareLists struct{ PodLifecycleHandler }
 
 func (b bareLists) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
@@ -91,8 +91,7 @@ func TestGetPodErrorWithoutAKind(t *testing.T) {
 	})
 }
 
-// asGiven is a backend that keeps an updated pod as it was given, status and
-// all, and knows how the pod is only when asked for its status.
+// asGiven is a backend that stores an updated pod as given, including its status, and has the real status only in GetPodStatus.
 type asGiven struct {
 	*memory.Backend
 	mu    sync.Mutex
@@ -118,8 +117,8 @@ func (a *asGiven) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	return pods, err
 }
 
-// TestUpdateCarriesTheProvidersOwnStatus: what a backend keeps as given is its
-// own final status, and its list repeating it is not believed over GetPodStatus.
+// TestUpdateCarriesTheProvidersOwnStatus: the stored status is the provider's own last status, and GetPodStatus takes precedence over a
+// list that repeats it.
 func TestUpdateCarriesTheProvidersOwnStatus(t *testing.T) {
 	b := memory.New()
 	provider := &asGiven{Backend: b, given: map[string]*corev1.Pod{}}

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestProviderThatListsNothingLosesOnePodAsFast: some providers list no pods at all, and answer for each by name.
+// TestProviderThatListsNothingLosesOnePodAsFast: some providers never list pods, and answer only for single pods.
 func TestProviderThatListsNothingLosesOnePodAsFast(t *testing.T) {
 	const pods = 20
 	b, seen := memory.New(), &nodeConditions{}
@@ -34,7 +34,7 @@ func TestProviderThatListsNothingLosesOnePodAsFast(t *testing.T) {
 	}, onNode, seen.configure, func(cfg *PodControllerConfig) { cfg.Provider = emptyLists{memory.Notifying{Backend: b}} })
 }
 
-// TestPresenceInAListIsBelieved: GetPod does not find a pod by its name that GetPods has.
+// TestPresenceInAListIsBelieved: GetPods contains a pod that GetPod does not find.
 func TestPresenceInAListIsBelieved(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -55,7 +55,7 @@ func TestPresenceInAListIsBelieved(t *testing.T) {
 	}, onNode)
 }
 
-// TestOlderPodOfTheNameProvesNothing: a restored backup brings back the predecessors of many pods.
+// TestOlderPodOfTheNameProvesNothing: a restored backup contains the predecessors of many pods again.
 func TestOlderPodOfTheNameProvesNothing(t *testing.T) {
 	const pods = 20
 	for _, restart := range []bool{false, true} {
@@ -90,8 +90,8 @@ func TestOlderPodOfTheNameProvesNothing(t *testing.T) {
 	}
 }
 
-// TestNotFoundAfterARestartWaitsForTheOthers: the first pod that a daemon looks at after a restart is one that was deleted
-// meanwhile, and the backend's cache is not filled.
+// TestNotFoundAfterARestartWaitsForTheOthers: the first pod that a restarted daemon processes was deleted in the meantime, and the
+// backend's cache is not filled.
 func TestNotFoundAfterARestartWaitsForTheOthers(t *testing.T) {
 	const pods = 20
 	b := memory.New()
@@ -113,7 +113,7 @@ func TestNotFoundAfterARestartWaitsForTheOthers(t *testing.T) {
 	}, onNode)
 }
 
-// TestPodSeenAgainIsToldWhatChanged: a change came while the backend did not show the pod, and the cache was behind when it did.
+// TestPodSeenAgainIsToldWhatChanged: the pod was changed while the backend did not show it, and the cache was outdated when it reappeared.
 func TestPodSeenAgainIsToldWhatChanged(t *testing.T) {
 	b := memory.New()
 	b.ShowsAfter = 5 * time.Second
@@ -131,7 +131,7 @@ func TestPodSeenAgainIsToldWhatChanged(t *testing.T) {
 	}, onNode)
 }
 
-// TestPodsThatCameSinceTheLastListCount: a few orphans of many pods that were all created since a list are not many.
+// TestPodsThatCameSinceTheLastListCount: a few orphans are not many if many pods were created since the last list.
 func TestPodsThatCameSinceTheLastListCount(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -161,8 +161,8 @@ func TestPodThatShowedIsMissingAnew(t *testing.T) {
 	}, onNode)
 }
 
-// TestLossIsConfirmedByAListOfAfterwards: pods that came since the last list count when one is given up, so that the
-// only one that is left of several is not lost at a backend that shows nothing.
+// TestLossIsConfirmedByAListOfAfterwards: pods created since the last list count too, so that the last of several pods is not lost at a
+// backend that returns nothing.
 func TestLossIsConfirmedByAListOfAfterwards(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -182,7 +182,7 @@ func TestLossIsConfirmedByAListOfAfterwards(t *testing.T) {
 	}, onNode)
 }
 
-// TestOrphanUnderTheNameOfAFailedPodIsStopped: the predecessor shows when nothing is left to do for its successor.
+// TestOrphanUnderTheNameOfAFailedPodIsStopped: the predecessor reappears when its successor needs no more work.
 func TestOrphanUnderTheNameOfAFailedPodIsStopped(t *testing.T) {
 	b := memory.New()
 	b.ShowsAfter = 5 * time.Second
@@ -203,7 +203,7 @@ func TestOrphanUnderTheNameOfAFailedPodIsStopped(t *testing.T) {
 	}, onNode)
 }
 
-// TestNameOfAnEndedPodIsNoAnswer: GetPod tells of the ended pod of the name, and lists are empty for a while.
+// TestNameOfAnEndedPodIsNoAnswer: GetPod returns the ended pod of the name, and lists are empty for a while.
 func TestNameOfAnEndedPodIsNoAnswer(t *testing.T) {
 	b := memory.New()
 	b.KeepsEnded, b.EndedFirst = true, true
@@ -225,7 +225,7 @@ func TestNameOfAnEndedPodIsNoAnswer(t *testing.T) {
 	}, onNode)
 }
 
-// TestListThatShowsAPodEndsItsAbsence: between two answers that deny the pod a list has it, so each is the first one.
+// TestListThatShowsAPodEndsItsAbsence: a list contains the pod between two answers without it, so each of these is the first.
 func TestListThatShowsAPodEndsItsAbsence(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -259,8 +259,7 @@ func TestPodsThatStoppedWhileNobodyLookedAreNoDoubt(t *testing.T) {
 	}, onNode)
 }
 
-// TestReportEndsAnAbsence: a new pod is hidden, reported between two lists, and denied again for a shorter time than a
-// loss takes.
+// TestReportEndsAnAbsence: a new pod is hidden, reported between two lists, and then missing again for a shorter time than a loss takes.
 func TestReportEndsAnAbsence(t *testing.T) {
 	b := memory.New()
 	b.ShowsAfter = 50 * time.Second

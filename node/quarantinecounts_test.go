@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestDoubtOutlastsPodsThatUsersDelete: the backend does not show most pods, and users delete most of these. What that said of the backend stays true
-// for the one that they still want.
+// TestDoubtOutlastsPodsThatUsersDelete: the backend does not show most pods, and users delete most of these. The doubt about the backend
+// still protects the remaining pod.
 func TestDoubtOutlastsPodsThatUsersDelete(t *testing.T) {
 	for name, grace := range map[string]int64{"by force": 0, "with a grace period": 30} {
 		t.Run(name, func(t *testing.T) {
@@ -42,8 +42,8 @@ func TestDoubtOutlastsPodsThatUsersDelete(t *testing.T) {
 	}
 }
 
-// TestDoubtOutlastsLostPodsThatUsersRemove: the backend lost most pods, and answers to the stop of each that it has none. It is asked for the lists and the
-// stops at the same time.
+// TestDoubtOutlastsLostPodsThatUsersRemove: the backend lost most pods, and DeletePod returns not-found for each. Lists and stops are
+// requested at the same time.
 func TestDoubtOutlastsLostPodsThatUsersRemove(t *testing.T) {
 	for range 10 {
 		b := memory.New()
@@ -64,7 +64,7 @@ func TestDoubtOutlastsLostPodsThatUsersRemove(t *testing.T) {
 	}
 }
 
-// TestLostPodsOfManyNewOnesAreNoDoubt: since these pods came no list is answered, and a few of them are lost.
+// TestLostPodsOfManyNewOnesAreNoDoubt: no list succeeds since the creation of these pods, and a few of them are lost.
 func TestLostPodsOfManyNewOnesAreNoDoubt(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -84,7 +84,7 @@ func TestLostPodsOfManyNewOnesAreNoDoubt(t *testing.T) {
 	}, onNode, silent)
 }
 
-// TestNewLeaseTermBeginsQuarantineAnew: another process acted for the node, so that which pods were missing before says nothing.
+// TestNewLeaseTermBeginsQuarantineAnew: another process acted for the node, so earlier absences prove nothing.
 func TestNewLeaseTermBeginsQuarantineAnew(t *testing.T) {
 	for name, lose := range map[string]func(w *world, i int){
 		"at the backend":    func(w *world, i int) { w.backend.Lose(fmt.Sprint("d/p", i)) },

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// running counts the pods that run at the backend.
+// running returns the number of pods that run at the backend.
 func running(b *memory.Backend, prefix string, n int) (count int) {
 	for i := range n {
 		if p := b.Has(fmt.Sprint("d/", prefix, i)); p != nil && p.Status.Phase == corev1.PodRunning {
@@ -27,7 +27,7 @@ func running(b *memory.Backend, prefix string, n int) (count int) {
 	return count
 }
 
-// TestEndedPodsDoNotDiluteTheOrphans: what the backend keeps of finished pods says nothing about those that run.
+// TestEndedPodsDoNotDiluteTheOrphans: ended pods that the backend keeps prove nothing about running pods.
 func TestEndedPodsDoNotDiluteTheOrphans(t *testing.T) {
 	b := memory.New()
 	b.KeepsEnded = true
@@ -53,7 +53,7 @@ func TestEndedPodsDoNotDiluteTheOrphans(t *testing.T) {
 	}, onNode)
 }
 
-// TestDeletionsInTheDarkAreNotConfirmed: all pods, or one, are deleted while the backend knows none of them.
+// TestDeletionsInTheDarkAreNotConfirmed: all pods, or one, are deleted while the backend returns none of them.
 func TestDeletionsInTheDarkAreNotConfirmed(t *testing.T) {
 	for _, polled := range []bool{false, true} {
 		for _, n := range []int{1, 100} {
@@ -83,7 +83,7 @@ func TestDeletionsInTheDarkAreNotConfirmed(t *testing.T) {
 	}
 }
 
-// TestSilenceConfirmsNoAcknowledgedStop: a backend that takes its time for a stop goes dark in it.
+// TestSilenceConfirmsNoAcknowledgedStop: a backend becomes unavailable during a slow stop.
 func TestSilenceConfirmsNoAcknowledgedStop(t *testing.T) {
 	b := memory.New()
 	b.StopTime = 25 * time.Second
@@ -104,7 +104,7 @@ func TestSilenceConfirmsNoAcknowledgedStop(t *testing.T) {
 	}, onNode)
 }
 
-// TestFailedLookupShowsNothing: one time-out makes no pod that was shown of a new one that is hidden.
+// TestFailedLookupShowsNothing: a timeout does not count as showing a hidden new pod.
 func TestFailedLookupShowsNothing(t *testing.T) {
 	b := memory.New()
 	b.ShowsAfter = 20 * time.Second
@@ -155,7 +155,7 @@ func TestNewPodsDoNotLetADoubtBeginAnew(t *testing.T) {
 	}, onNode, silent, seen.configure)
 }
 
-// TestNotFoundCountsOnlyWithAList: a backend that cannot list its pods does not know them by name either.
+// TestNotFoundCountsOnlyWithAList: a backend that cannot list its pods may not find them by name either.
 func TestNotFoundCountsOnlyWithAList(t *testing.T) {
 	for _, polled := range []bool{false, true} {
 		t.Run(fmt.Sprintf("polled=%v", polled), func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestNotFoundCountsOnlyWithAList(t *testing.T) {
 	}
 }
 
-// TestAuthorityIsAskedBeforeTheAnswer: an answer that was on its way when the cache was filled is from before.
+// TestAuthorityIsAskedBeforeTheAnswer: an answer that was requested before the cache was filled is incomplete.
 func TestAuthorityIsAskedBeforeTheAnswer(t *testing.T) {
 	for filledAfter := 13 * time.Second; filledAfter < 15*time.Second; filledAfter += 390 * time.Millisecond {
 		b, complete := memory.New(), &atomic.Bool{}
@@ -199,7 +199,7 @@ func TestAuthorityIsAskedBeforeTheAnswer(t *testing.T) {
 				if method != memory.Get && method != memory.Status || complete.Load() {
 					return nil
 				}
-				<-time.After(100 * time.Millisecond) // the answer is on its way
+				<-time.After(100 * time.Millisecond) // the answer is delayed
 				return errdefs.NotFound("no such pod")
 			})
 			b.Lie(memory.Lie{Empty: true, For: filledAfter})
@@ -237,7 +237,7 @@ func TestWhatWasDecidedIsDecidedPodByPod(t *testing.T) {
 	}, onNode)
 }
 
-// TestMissingPodThatWentIsForgotten: what was noted while its pod went is not counted for ever.
+// TestMissingPodThatWentIsForgotten: a pod that was recorded as missing while it was deleted does not count forever.
 func TestMissingPodThatWentIsForgotten(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -253,7 +253,7 @@ func TestMissingPodThatWentIsForgotten(t *testing.T) {
 	}, onNode)
 }
 
-// TestRelistBeginsWhenTheLeaseTurnsOutToBeForbidden: nobody tells the relist that the node is ours after all.
+// TestRelistBeginsWhenTheLeaseTurnsOutToBeForbidden: the relist starts without a notification that this process acts for the node.
 func TestRelistBeginsWhenTheLeaseTurnsOutToBeForbidden(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -268,7 +268,7 @@ func TestRelistBeginsWhenTheLeaseTurnsOutToBeForbidden(t *testing.T) {
 	}, onNode)
 }
 
-// TestLostPodIsNotHeldByPodsThatNobodyWants: users delete all that was missing, a list fails now and then, and later a single pod is lost.
+// TestLostPodIsNotHeldByPodsThatNobodyWants: users delete all missing pods, a list fails sometimes, and later a single pod is lost.
 func TestLostPodIsNotHeldByPodsThatNobodyWants(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -279,7 +279,7 @@ func TestLostPodIsNotHeldByPodsThatNobodyWants(t *testing.T) {
 		}
 		w.pass(30 * time.Second) // most of the pods are missing
 		for i := range 3 {
-			w.api.Delete("d", fmt.Sprint("p", i), 0) // nobody wants them any more
+			w.api.Delete("d", fmt.Sprint("p", i), 0) // these pods are no longer wanted
 		}
 		w.runWith("new", 1, corev1.RestartPolicyNever)
 		w.pass(2 * time.Minute)
@@ -292,8 +292,8 @@ func TestLostPodIsNotHeldByPodsThatNobodyWants(t *testing.T) {
 	}, onNode)
 }
 
-// TestDeletedPodGoesThoughListsNeverWork: a backend answers for each pod by its name only. A pod that it never had goes soon, and another one when
-// it has been denied for the whole quarantine.
+// TestDeletedPodGoesThoughListsNeverWork: a backend answers only for single pods. A pod that it never had is removed soon, any other pod
+// after it was missing for the whole quarantine.
 func TestDeletedPodGoesThoughListsNeverWork(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -323,16 +323,16 @@ func TestDeletedPodGoesThoughListsNeverWork(t *testing.T) {
 	}
 }
 
-// TestADoubtOutlastsWhatIsNotWantedAnyMore holds the rules of what leaves in a doubt, at seconds after it began with pods a and b, of which the
-// side shows none.
+// TestADoubtOutlastsWhatIsNotWantedAnyMore checks the rules for pods that leave a quarantine, at the given seconds after it began with pods
+// a and b, which the side both lacks.
 func TestADoubtOutlastsWhatIsNotWantedAnyMore(t *testing.T) {
 	const period = time.Minute
 	begin := time.Now()
 	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
 	for name, tt := range map[string]struct {
 		does func(ctx context.Context, q *quarantine)
-		at   int  // when it is looked at
-		held bool // nothing may be done about a
+		at   int  // when the pod is processed
+		held bool // the node must not act on pod a
 	}{
 		"both left":            {func(_ context.Context, q *quarantine) { q.releaseUnwanted("a", at(1)); q.releaseUnwanted("b", at(1)) }, 10, true},
 		"both were dealt with": {func(_ context.Context, q *quarantine) { q.forgetPod("a"); q.forgetPod("b") }, 10, false},
@@ -373,7 +373,7 @@ func TestADoubtOutlastsWhatIsNotWantedAnyMore(t *testing.T) {
 			for _, key := range []string{"c", "d", "e", "f"} {
 				q.noteMissing(key, at(62), true, false)
 			}
-			q.reviewCount(ctx, at(64)) // another doubt
+			q.reviewCount(ctx, at(64)) // another doubt begins
 			for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
 				if key < "c" {
 					q.releaseUnwanted(key, at(65))

@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// withSecret returns a pod that has the values in its environment, by a Secret that it makes.
+// withSecret returns a pod with the values in its environment, from a Secret that it creates.
 func (w *world) withSecret(name string, uid types.UID, values ...string) *corev1.Pod {
 	w.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "s"}, Data: map[string][]byte{}}
@@ -35,7 +35,7 @@ func (w *world) withSecret(name string, uid types.UID, values ...string) *corev1
 	return pod
 }
 
-// TestSecurityD2WhatAProviderSaysIsRedactedAndCut has a provider say the value of a Secret, a token and a megabyte.
+// TestSecurityD2WhatAProviderSaysIsRedactedAndCut makes a provider return the value of a Secret, a token and a megabyte of text.
 func TestSecurityD2WhatAProviderSaysIsRedactedAndCut(t *testing.T) {
 	const canary = "c4n4ry value"
 	said := fmt.Sprintf("cannot start with %s or %s at https://me:c4n4ry@host; %s", canary, base64.StdEncoding.EncodeToString([]byte(canary)), strings.Repeat("x", 128<<10))
@@ -83,8 +83,8 @@ func TestSecurityD2WhatAProviderSaysIsRedactedAndCut(t *testing.T) {
 	}
 }
 
-// TestSettingsInASecretLeaveMessagesReadable: a Secret also holds what is no secret, and a message without
-// "http" and "prod" tells nobody what is wrong.
+// TestSettingsInASecretLeaveMessagesReadable: a Secret may contain values that are not secret, and removing "http" and "prod" would make
+// messages unreadable.
 func TestSettingsInASecretLeaveMessagesReadable(t *testing.T) {
 	const readable = "dial http://prod.example:8080 (verbose=true): connection refused"
 	b := memory.New()
@@ -109,8 +109,7 @@ func TestSettingsInASecretLeaveMessagesReadable(t *testing.T) {
 	})
 }
 
-// TestSecurityD2WhatAnOlderPodHadIsStillRedacted: its successor is there, and the backend, which still
-// has it, says its secret when it is to stop it.
+// TestSecurityD2WhatAnOlderPodHadIsStillRedacted: the backend still has the older pod, and its DeletePod returns the secret of that pod.
 func TestSecurityD2WhatAnOlderPodHadIsStillRedacted(t *testing.T) {
 	const canary = "c4n4ry value"
 	b := memory.New()

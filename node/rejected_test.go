@@ -21,7 +21,7 @@ import (
 
 const noSuchSize = "the region has no machine with 900 GiB"
 
-// rejecting is a backend that takes no pod as it stands.
+// rejecting returns a backend that rejects every pod.
 func rejecting() *memory.Backend {
 	b := memory.New()
 	b.Inject(memory.Fault{Method: memory.Create, Err: errdefs.InvalidInput(noSuchSize)})
@@ -76,13 +76,13 @@ func TestInvalidInputFailsThePod(t *testing.T) {
 				w.api.Delete("d", "p", -1)
 				w.pass(time.Second)
 				w.wantPhase("p", "")
-				wantCalls(t, b, "create d/p") // nothing was made, so nothing is stopped
+				wantCalls(t, b, "create d/p") // nothing was created, so nothing is stopped
 			}, log.use)
 		})
 	}
 }
 
-// TestInvalidInputLetsOthersWait: a ReplicaSet would make a new pod for each that fails, for ever.
+// TestInvalidInputLetsOthersWait: a ReplicaSet would create a new pod for each failed pod, forever.
 func TestInvalidInputLetsOthersWait(t *testing.T) {
 	b, log := rejecting(), &eventLog{}
 	inWorld(t, b, func(w *world) {
@@ -136,7 +136,7 @@ func TestRejectedPodIsDeletedWithoutAStop(t *testing.T) {
 	})
 }
 
-// TestRejectionAfterAnErrorMakesSure: the first CreatePod may have made something.
+// TestRejectionAfterAnErrorMakesSure: the first CreatePod may have created something.
 func TestRejectionAfterAnErrorMakesSure(t *testing.T) {
 	b := memory.New()
 	b.Inject(memory.Fault{Method: memory.Create, Times: 1, Err: memory.ErrUnwell})
@@ -150,7 +150,7 @@ func TestRejectionAfterAnErrorMakesSure(t *testing.T) {
 	})
 }
 
-// TestUsersDecideOnRetriesOfRejectedPods: 10 minutes is the default's delay only.
+// TestUsersDecideOnRetriesOfRejectedPods: the delay of 10 minutes is only the default.
 func TestUsersDecideOnRetriesOfRejectedPods(t *testing.T) {
 	second := time.Second
 	for name, configure := range map[string]func(*PodControllerConfig){
@@ -177,7 +177,7 @@ func TestUsersDecideOnRetriesOfRejectedPods(t *testing.T) {
 	}
 }
 
-// TestStopIsNeverRejected: what the provider says of a stop does not make it wait for minutes.
+// TestStopIsNeverRejected: an invalid-input error of a stop does not delay the retry for minutes.
 func TestStopIsNeverRejected(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {

@@ -12,8 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestReplacedContainerIsShownAfterOneReport: a backend tells once of the end of a container that the policy of the pod does not restart, and
-// once of the instance in its place. The API server refuses one write for both, and no third report comes.
+// TestReplacedContainerIsShownAfterOneReport: a backend reports the end of a container that the pod's policy does not restart, and then its
+// replacement, each once. The API server refuses one write with both, and there is no third report.
 func TestReplacedContainerIsShownAfterOneReport(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {

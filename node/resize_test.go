@@ -22,8 +22,8 @@ func pendingResize(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// TestResizeThatTheBackendCannotDoIsInfeasible: it is said at once, and for as long as somebody wants it. The backend is
-// told of other changes, with the resources that the pod has.
+// TestResizeThatTheBackendCannotDoIsInfeasible: this is shown at once, while the resize is requested. The backend receives other changes
+// with the actual resources of the pod.
 func TestResizeThatTheBackendCannotDoIsInfeasible(t *testing.T) {
 	b := memory.New()
 	ask := func(w *world, cpu string) {
@@ -57,7 +57,7 @@ func TestResizeThatTheBackendCannotDoIsInfeasible(t *testing.T) {
 		}
 		ask(w, "200m")
 		w.halt()
-		w.start() // it does not know what the pod was made with
+		w.start() // it does not know the resources at the creation of the pod
 		w.pass(time.Minute)
 		if c := pendingResize(w.api.Pod("d", "p")); c == nil {
 			t.Error("the condition is gone after a restart")
@@ -65,7 +65,7 @@ func TestResizeThatTheBackendCannotDoIsInfeasible(t *testing.T) {
 	}, declares(capability.All().Lacks("none", capability.InPlaceResize)))
 }
 
-// TestResizeOfABackendThatCanIsLeftToIt: also where nobody knows whether it can.
+// TestResizeOfABackendThatCanIsLeftToIt holds this also if it is unknown whether the backend can resize.
 func TestResizeOfABackendThatCanIsLeftToIt(t *testing.T) {
 	for name, config := range map[string]func(*PodControllerConfig){
 		"declares it": declares(capability.All()), "declares nothing": func(*PodControllerConfig) {},

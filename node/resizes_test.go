@@ -19,13 +19,12 @@ const (
 	resizeTakes  = 3 * time.Second
 )
 
-// resizing notes a change of resources and returns. Its status tells of the resize once that has begun, and GetPodStatus
-// waits for that.
+// resizing records a change of resources and returns. Its status shows the resize once it has begun, and GetPodStatus waits for that.
 type resizing struct {
 	memory.Notifying
 	begun chan struct{} // closed when the resize has begun
-	early func()        // called between the return of UpdatePod and the begin of the resize
-	late  time.Duration // how long after the answer of GetPodStatus the report of the same comes
+	early func()        // called between the return of UpdatePod and the start of the resize
+	late  time.Duration // delay of the report after the answer of GetPodStatus
 }
 
 func (r *resizing) UpdatePod(_ context.Context, pod *corev1.Pod) error {
@@ -78,18 +77,18 @@ func resized(p *corev1.Pod) bool {
 	return has != nil && equality.Semantic.DeepEqual(*has, p.Spec.Containers[0].Resources)
 }
 
-// TestResizeIsNotObservedBeforeTheStatusTellsOfIt: who waits for the generation, and then for the end of the condition, must
-// not take the resize for done while it has not begun.
+// TestResizeIsNotObservedBeforeTheStatusTellsOfIt: a client that waits for the generation, and then for the end of the condition, must not
+// consider the resize done before it has begun.
 func TestResizeIsNotObservedBeforeTheStatusTellsOfIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		early   func(b *memory.Backend)
 		late    time.Duration
-		numbers func(*corev1.Pod) // what the backend does to the generation of what it reports
+		numbers func(*corev1.Pod) // changes the generation in the backend's reports
 		silent  bool
 	}{
 		"nothing is told before":           {},
 		"the report comes after an answer": {late: 500 * time.Millisecond},
-		// It was on its way when UpdatePod returned, and it is news.
+		// It was being delivered when UpdatePod returned, and has a new status.
 		"a report of before comes after": {early: func(b *memory.Backend) {
 			b.Change("d/p", func(p *corev1.Pod) { p.Status.Message = "before" })
 		}, late: 500 * time.Millisecond},
@@ -134,5 +133,5 @@ func TestResizeIsNotObservedBeforeTheStatusTellsOfIt(t *testing.T) {
 	}
 }
 
-// polled is a provider without abilities.
+// polled is a provider without optional abilities.
 type polled struct{ PodLifecycleHandler }

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// starter is a provider that starts containers one by one, and notes the phase it is told of.
+// starter is a provider that starts containers one by one, and records the phase that it receives.
 type starter struct {
 	memory.Notifying
 	phase *atomic.Value
@@ -28,7 +28,7 @@ func (s starter) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	return s.Notifying.UpdatePod(ctx, pod)
 }
 
-// TestRestartTellsAProviderWithoutMemoryWhatItHadReported: which of its containers had started, for example.
+// TestRestartTellsAProviderWithoutMemoryWhatItHadReported: the status shows, for example, which containers had started.
 func TestRestartTellsAProviderWithoutMemoryWhatItHadReported(t *testing.T) {
 	var phase atomic.Value
 	b := memory.New()
@@ -47,8 +47,8 @@ func TestRestartTellsAProviderWithoutMemoryWhatItHadReported(t *testing.T) {
 	}, func(cfg *PodControllerConfig) { cfg.Provider = starter{cfg.Provider.(memory.Notifying), &phase} })
 }
 
-// TestRestartWithNothingChangedTellsOfNoUpdate: a provider without memory is told its pods again at a restart, and of an update the pod
-// tells only when there was one.
+// TestRestartWithNothingChangedTellsOfNoUpdate: a provider without memory receives its pods again after a restart, but the pod has an
+// update event only after a change.
 func TestRestartWithNothingChangedTellsOfNoUpdate(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*corev1.Pod)

@@ -19,11 +19,10 @@ import (
 
 // What random schedules found about pods of one name, as tests.
 
-// TestLateCreateCountsForItsOwnPod lets a pod be replaced while its CreatePod is under
-// way: that it was accepted says nothing about the next one.
+// TestLateCreateCountsForItsOwnPod replaces a pod while its CreatePod is running: its acceptance does not apply to the next pod.
 func TestLateCreateCountsForItsOwnPod(t *testing.T) {
 	b := memory.New()
-	b.KeepsNoUID = true // else the mistake shows at the backend
+	b.KeepsNoUID = true // otherwise the backend would detect the mistake
 	b.Inject(memory.Fault{Method: memory.Create, Delay: 8 * time.Second, Times: 2})
 	inWorld(t, b, func(w *world) {
 		w.start()
@@ -40,8 +39,8 @@ func TestLateCreateCountsForItsOwnPod(t *testing.T) {
 	})
 }
 
-// TestPollIsAboutThePodThatWasAccepted replaces a pod at a backend that does not
-// report: the status of the name is still the old pod's when the new one is met.
+// TestPollIsAboutThePodThatWasAccepted replaces a pod at a backend that does not report: when the new pod is first processed, the status of
+// the name still belongs to the old pod.
 func TestPollIsAboutThePodThatWasAccepted(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -61,8 +60,8 @@ func TestPollIsAboutThePodThatWasAccepted(t *testing.T) {
 	}, silent)
 }
 
-// TestFinalStatusWithoutUIDAfterRestart deletes a pod while the daemon is down: what the
-// backend says last is about the pod that it had, also if it keeps no UID.
+// TestFinalStatusWithoutUIDAfterRestart deletes a pod while the daemon is down: the last status belongs to this pod, even if the backend
+// keeps no UIDs.
 func TestFinalStatusWithoutUIDAfterRestart(t *testing.T) {
 	b := memory.New()
 	b.KeepsNoUID, b.ExitCode = true, 3
@@ -91,14 +90,14 @@ func exitCode(pod *corev1.Pod) int32 {
 	return -1
 }
 
-// never is a pod whose containers are not started again.
+// never returns the pod with the restart policy Never.
 func never(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	return pod
 }
 
-// TestDeletedPodDoesNotWaitForAnOlderOne deletes a pod that was never started, because
-// the backend still stops the one that had its name before.
+// TestDeletedPodDoesNotWaitForAnOlderOne deletes a pod that never started, because the backend is still stopping the previous pod of the
+// name.
 func TestDeletedPodDoesNotWaitForAnOlderOne(t *testing.T) {
 	b := memory.New()
 	b.StopTime = 5 * time.Minute
@@ -124,8 +123,7 @@ func TestDeletedPodDoesNotWaitForAnOlderOne(t *testing.T) {
 	})
 }
 
-// TestDeletedWhileTheBackendIsAsked force-deletes a pod while its GetPod takes long: it
-// is not started any more.
+// TestDeletedWhileTheBackendIsAsked force-deletes a pod during a slow GetPod: it is not started.
 func TestDeletedWhileTheBackendIsAsked(t *testing.T) {
 	b := memory.New()
 	b.Inject(memory.Fault{Method: memory.Get, Delay: 5 * time.Second, Times: 1})
@@ -139,8 +137,8 @@ func TestDeletedWhileTheBackendIsAsked(t *testing.T) {
 	})
 }
 
-// TestAnotherPodOfTheNameIsAskedOnceToStop: it takes its time, and neither the lists that still have it nor a look by the name, which the backend
-// answers with the wrong one of the two, are reasons to ask again.
+// TestAnotherPodOfTheNameIsAskedOnceToStop: its stop is slow. Neither lists that still contain it nor a GetPod that returns the wrong one
+// of the two cause another stop request.
 func TestAnotherPodOfTheNameIsAskedOnceToStop(t *testing.T) {
 	b := memory.New()
 	b.StopTime = 20 * time.Second
@@ -158,7 +156,7 @@ func TestAnotherPodOfTheNameIsAskedOnceToStop(t *testing.T) {
 	}, onNode, func(c *PodControllerConfig) { c.Provider = namesOthers{c.Provider.(memory.Notifying)} })
 }
 
-// namesOthers answers with the pod that it lists last under the name.
+// namesOthers returns the last listed pod of the name from GetPod.
 type namesOthers struct{ memory.Notifying }
 
 func (n namesOthers) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
@@ -174,14 +172,14 @@ func (n namesOthers) GetPod(ctx context.Context, namespace, name string) (*corev
 	return nil, errdefs.NotFound("no such pod")
 }
 
-// TestFurtherInstancesAreToldOnceAndStopWithThePod: the backend started a pod twice, and nobody can tell which instance is to stay.
+// TestFurtherInstancesAreToldOnceAndStopWithThePod: the backend started a pod twice, and the node cannot decide which instance to keep.
 func TestFurtherInstancesAreToldOnceAndStopWithThePod(t *testing.T) {
 	for name, configs := range map[string][]func(*PodControllerConfig){"reported": {onNode}, "polled": {onNode, silent}, "reported and kept": {onNode}} {
 		t.Run(name, func(t *testing.T) {
 			b, log := memory.New(), &eventLog{}
 			b.KeepsEnded = name == "reported and kept"
 			inWorld(t, b, func(w *world) {
-				w.but = []string{"S1"} // that is the fault
+				w.but = []string{"S1"} // the injected fault
 				w.start()
 				w.api.Create(bound("p", "a"))
 				w.pass(time.Minute)
@@ -205,8 +203,7 @@ func TestFurtherInstancesAreToldOnceAndStopWithThePod(t *testing.T) {
 	}
 }
 
-// TestTwoMorePodsOfANameBothStop: each has its time, although the backend keeps the one that has stopped and tells of the wanted one, which has
-// ended, when it is asked by the name.
+// TestTwoMorePodsOfANameBothStop: both are stopped, although the backend keeps the stopped one, and GetPod returns the ended wanted pod.
 func TestTwoMorePodsOfANameBothStop(t *testing.T) {
 	b := memory.New()
 	b.KeepsEnded, b.EndedFirst = true, true
@@ -225,14 +222,14 @@ func TestTwoMorePodsOfANameBothStop(t *testing.T) {
 				t.Errorf("%v of pod %s run at the backend, want none", ran, uid)
 			}
 		}
-		w.api.Delete("d", "p", 1) // now the backend has three pods that nobody wants, and all have been told
+		w.api.Delete("d", "p", 1) // now the backend has three unwanted pods, and all were asked to stop
 		w.pass(3 * time.Minute)
 		wantCalls(t, b, "create d/p", "delete d/p", "delete d/p", "delete d/p")
 	}, onNode, silent)
 }
 
-// TestWhatHasLeftIsToldToStopOnce: a backend that keeps what has ended has each pod that ever had the name, and each time that nothing has the name any
-// more it shows them all.
+// TestWhatHasLeftIsToldToStopOnce: a backend that keeps ended pods has every pod that ever had the name, and shows all of them whenever the
+// name is unused.
 func TestWhatHasLeftIsToldToStopOnce(t *testing.T) {
 	for name, endedFirst := range map[string]bool{"finds the one that runs": false, "finds the oldest": true} {
 		t.Run(name, func(t *testing.T) {
@@ -254,7 +251,7 @@ func TestWhatHasLeftIsToldToStopOnce(t *testing.T) {
 	}
 }
 
-// TestWhatTheBackendForgetsIsForgotten: a backend keeps what has ended for a while, and a name may be used for years.
+// TestWhatTheBackendForgetsIsForgotten: a backend keeps ended pods for a while, and a name may be used for years.
 func TestWhatTheBackendForgetsIsForgotten(t *testing.T) {
 	b := memory.New()
 	b.KeepsEnded = true
@@ -273,7 +270,7 @@ func TestWhatTheBackendForgetsIsForgotten(t *testing.T) {
 	}, onNode, func(c *PodControllerConfig) { c.Provider = forgets{c.Provider.(memory.Notifying), "a"} })
 }
 
-// forgets is a backend that has forgotten a pod which ended.
+// forgets is a backend that has forgotten an ended pod.
 type forgets struct {
 	memory.Notifying
 	uid types.UID
@@ -302,7 +299,7 @@ func TestOrphanBesideAnEndedPodStops(t *testing.T) {
 	}, onNode)
 }
 
-// TestOlderPodStopsWhileListsFail checks a wanted pod whose name an older pod has: GetPod alone shows which pod must stop first.
+// TestOlderPodStopsWhileListsFail checks a wanted pod whose name an older pod has: only GetPod shows the older pod, which must stop first.
 func TestOlderPodStopsWhileListsFail(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -318,7 +315,7 @@ func TestOlderPodStopsWhileListsFail(t *testing.T) {
 	}, onNode)
 }
 
-// TestEachSecondInstanceIsTold checks that a second instance is told again when a list had one instance meanwhile.
+// TestEachSecondInstanceIsTold checks that a second instance is reported again after a list with only one instance.
 func TestEachSecondInstanceIsTold(t *testing.T) {
 	b, log, second := memory.New(), &eventLog{}, &atomic.Bool{}
 	inWorld(t, b, func(w *world) {

@@ -25,7 +25,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-// members keeps the leases of the members of a group as an API server does.
+// members stores the leases of the members of a group as an API server does.
 type members struct {
 	mu       sync.Mutex
 	revision int                              // guarded by mu
@@ -33,16 +33,16 @@ type members struct {
 	dark     map[string]bool                  // guarded by mu: members whose requests for these leases fail
 }
 
-// disturb lets the requests of a member for these leases fail, and no others.
+// disturb makes only the requests of a member for these leases fail.
 func (m *members) disturb(member string, dark bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dark[member] = dark
 }
 
-// memberLeases is a client for them behind a link.
+// memberLeases is a client for the leases of the members behind a link.
 type memberLeases struct {
-	coordclientset.LeaseInterface // nil: the verbs that are not used
+	coordclientset.LeaseInterface // nil: other verbs are not used
 	link                          *link
 	all                           *members
 }
@@ -131,21 +131,21 @@ func (l memberLeases) Delete(ctx context.Context, name string, _ metav1.DeleteOp
 	return nil
 }
 
-// share lets daemons that start from now on be members of one group.
+// share makes daemons that start from now on members of one group.
 func (w *twins) share() *members {
 	w.group = &members{leases: map[string]*coordinationv1.Lease{}, dark: map[string]bool{}}
 	return w.group
 }
 
-// join makes the daemon a member, until its end. It returns the option for its node.
+// join makes the daemon a member until its end. It returns the option for its node.
 func (d *daemon) join(ctx context.Context, running *sync.WaitGroup) NodeControllerOpt {
 	group := replicas.New(memberLeases{link: d.link, all: d.w.group}, "g", d.name, d.name)
 	running.Go(func() { _ = group.Run(ctx) })
 	return WithNodeLeaseGroup(group)
 }
 
-// TestFault05MembersNeverActTogether has a second member of a group wait for the node of the first, which is ended or disturbed: also so that only the
-// leases of the members are out of its reach, and it comes back at any moment around that at which it counts as gone.
+// TestFault05MembersNeverActTogether makes a second member of a group wait for the node of the first, which is ended or disturbed. In some
+// cases the first member cannot reach only the leases of the members, and recovers around the time when it counts as gone.
 func TestFault05MembersNeverActTogether(t *testing.T) {
 	rounds := 40
 	if faultrow.Strict() {

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// simActions are what can happen. Those that come first are the simplest.
+// simActions are the possible actions, the simplest first.
 var simActions = []struct {
 	name  string
 	often int
@@ -74,7 +74,7 @@ var simActions = []struct {
 	{"lists lie", 4, func(w *simWorld, s simStep) { w.lie(s) }},
 	{"reports are odd", 2, func(w *simWorld, s simStep) {
 		how := memory.Reports{Copies: s.Pod}
-		if !w.plan.KeepsNoUID { // else a late word is one on whatever has the name then
+		if !w.plan.KeepsNoUID { // otherwise a late report would apply to the current pod of the name
 			how.Delay, how.Reverse = time.Duration(s.Arg%3)*700*time.Millisecond, s.Arg/3*2
 		}
 		w.backend.Reports(how)
@@ -107,7 +107,7 @@ func (w *simWorld) addSecond(s simStep) {
 	w.backend.Extra(second)
 }
 
-// simVerbs and simMethods are what an Arg chooses.
+// simVerbs and simMethods are the values that an Arg selects.
 var (
 	simVerbs   = [simArgs]string{"patch", "delete", "get", "list", "watch", "patch"}
 	simMethods = [simArgs]string{memory.Create, memory.Delete, memory.Update, memory.Get, memory.Status, memory.List}
@@ -115,10 +115,9 @@ var (
 
 func (s simStep) pod() string { return fmt.Sprint("p", s.Pod) }
 
-// create creates a pod, unless there is one. It has a label: of a copy without any, a
-// restart concludes that the backend keeps none. After a restart nobody can tell a
-// pod of the same name from the one that a backend without UIDs has still, nor
-// after that backend has denied the older one when it was asked for it.
+// create creates a pod, unless it exists. The pod has a label, because a restarted daemon concludes from a copy without labels that the
+// backend keeps none. After a restart, and after a not-found for the older pod, a backend without UIDs cannot distinguish a new pod of the
+// same name from the older one.
 func (w *simWorld) create(s simStep) {
 	nameless := w.plan.KeepsNoUID && (w.plan.restarts() || w.plan.Lies == allLie && w.plan.StopTime == 0)
 	if w.api.Pod("d", s.pod()) != nil || nameless && w.mayHave(s.pod()) {
@@ -134,7 +133,7 @@ func (w *simWorld) create(s simStep) {
 	w.api.Create(p)
 }
 
-// mayHave reports whether the backend has a pod of the name, or may get the last one still, whose creation is on its way.
+// mayHave reports whether the backend has a pod of the name, or may still receive the last one, whose creation is running.
 func (w *simWorld) mayHave(name string) bool {
 	last, ended := w.last[name], false
 	for _, e := range w.backend.Ledger() {
@@ -143,7 +142,7 @@ func (w *simWorld) mayHave(name string) bool {
 	return w.backend.Has("d/"+name) != nil || last != "" && !ended
 }
 
-// user does something to a pod, if there is one.
+// user changes a pod as a user, if it exists.
 func (w *simWorld) user(s simStep, do func()) {
 	if w.api.Pod("d", s.pod()) != nil {
 		do()
@@ -156,7 +155,7 @@ func changing(change func(p *corev1.Pod, s simStep)) func(*simWorld, simStep) {
 	}
 }
 
-// withCondition sets the condition of another writer.
+// withCondition sets a condition of another writer.
 func withCondition(conditions []corev1.PodCondition, value int) []corev1.PodCondition {
 	gate := corev1.PodCondition{Type: "example.com/gate", Status: corev1.ConditionTrue, Reason: fmt.Sprint("R", value)}
 	for i := range conditions {
@@ -168,15 +167,14 @@ func withCondition(conditions []corev1.PodCondition, value int) []corev1.PodCond
 	return append(conditions, gate)
 }
 
-// atBackend changes an instance that runs.
+// atBackend changes a running instance.
 func (w *simWorld) atBackend(s simStep, change func(*corev1.Pod)) {
 	if p := w.backend.Has("d/" + s.pod()); p != nil && p.Status.Phase == corev1.PodRunning {
 		w.backend.Change("d/"+s.pod(), change)
 	}
 }
 
-// inject lets calls of a method go wrong. Where only lists lie, reads of a pod that fail
-// say nothing about it: otherwise the list would decide.
+// inject makes calls of a method fail. If only lists lie, failed reads of a pod have no kind, because otherwise the list would decide.
 func (w *simWorld) inject(s simStep, f memory.Fault) {
 	f.Method, f.Times = simMethods[s.Arg], 1+s.Pod
 	reads := f.Method == memory.Get || f.Method == memory.Status

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// TestKnownSchedules runs schedules that broke something once, shrunk, by what was wrong.
+// TestKnownSchedules runs reduced schedules that once broke something, by their problem.
 func TestKnownSchedules(t *testing.T) {
 	for name, plan := range map[string]simSchedule{
-		// The list of before the orphan's stop had it beside the wanted pod.
+		// The list from before the orphan's stop contained it beside the wanted pod.
 		"an orphan is stopped a second time, as it is in an old list": {Lies: allLie, Steps: []simStep{
 			{"create", 1, 0, 0},
 			{"create", 2, 0, 300 * time.Millisecond},
@@ -22,31 +22,31 @@ func TestKnownSchedules(t *testing.T) {
 			{"delete", 1, 4, 1 * time.Second},
 			{"provider hangs", 1, 3, 45 * time.Second},
 		}},
-		// A list of before the stop told of the orphan only, whose stop by its name was that of the wanted pod.
+		// A list from before the stop contained only the orphan, and the stop by name hit the wanted pod.
 		"a wanted pod is stopped in the place of an orphan of its name": {Lies: listsLie, StopTime: time.Second, ShowsAfter: 45 * time.Second, Steps: []simStep{
 			{"create", 1, 0, 300 * time.Millisecond},
 			{"recreate", 1, 0, 45 * time.Second},
 			{"lists lie", 1, 5, 45 * time.Second},
 		}},
-		// It was known to have finished, so its report was no sign that it runs.
+		// The pod was known to have finished, so its report did not show that it runs.
 		"a pod that has finished is told to stop at every answer": {ShowsAfter: 5 * time.Second, Steps: []simStep{
 			{"create", 0, 0, 0},
 			{"provider's answers are lost", 0, 1, 300 * time.Millisecond},
 			{"delete", 0, 1, 0},
 		}},
-		// It may have been created before the restart, and the first NotFound was a lie.
+		// The pod may have been created before the restart, and the first NotFound was a lie.
 		"a pod of before a restart is removed at the second NotFound": {Lies: allLie, ShowsAfter: 5 * time.Second, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"restart without a cache", 2, 0, 0},
 			{"delete", 0, 1, 300 * time.Millisecond},
 		}},
-		// And the backend hides it for longer.
+		// And the backend hides the pod for longer.
 		"a pod of before a restart is removed before it can show": {Lies: allLie, ShowsAfter: 20 * time.Second, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"restart without a cache", 2, 0, 0},
 			{"delete", 0, 1, 300 * time.Millisecond},
 		}},
-		// Nobody knew with which labels it had been created before the restart.
+		// It was unknown with which labels the pod was created before the restart.
 		"the last report of a pod of before a restart takes a label back": {Lies: allLie, Steps: []simStep{
 			{"create", 2, 0, 300 * time.Millisecond},
 			{"restart without a cache", 0, 0, 0},
@@ -58,7 +58,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"restart without a cache", 2, 0, 0},
 			{"delete", 0, 1, 300 * time.Millisecond},
 		}},
-		// CreatePod handed it over, and the report of before the restart came later.
+		// CreatePod received the label, and the report from before the restart arrived later.
 		"a late report of before a restart takes a label back": {Lies: allLie, Steps: []simStep{
 			{"create", 0, 0, 0},
 			{"reports are odd", 0, 1, 0},
@@ -66,7 +66,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"restart without a cache", 0, 0, 0},
 			{"label", 0, 0, 300 * time.Millisecond},
 		}},
-		// Polled by its name while CreatePod hung: the status was that of the predecessor.
+		// The pod was polled by name while CreatePod hung: the status was that of its predecessor.
 		"a hidden pod has the end of its predecessor": {Silent: true, KeepsEnded: true, ShowsAfter: 20 * time.Second, Steps: []simStep{
 			{"create", 1, 0, 300 * time.Millisecond},
 			{"delete", 1, 1, 0},
@@ -74,7 +74,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"recreate", 1, 0, 0},
 			{"create", 0, 0, 45 * time.Second},
 		}},
-		// By the name of the one that failed, the backend tells of one that had ended before.
+		// GetPod returned an earlier ended pod for the name of the failed pod.
 		"an orphan runs beside a failed pod and an ended one": {KeepsEnded: true, EndedFirst: true, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"create", 1, 0, 0},
@@ -82,7 +82,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"provider fails", 2, 0, 0},
 			{"recreate", 1, 1, 0},
 		}},
-		// The doubt about all ended when a pod came that no list had lacked yet.
+		// The doubt about all pods ended when a pod was created that no list had lacked yet.
 		"a pod in doubt is removed when another one comes": {Lies: allLie, Steps: []simStep{
 			{"create", 1, 0, 0},
 			{"create", 2, 0, 300 * time.Millisecond},
@@ -90,7 +90,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"delete", 1, 1, 0},
 		}},
-		// The time in which it was hidden counted when it was denied later.
+		// The time in which the pod was hidden counted when it was missing later.
 		"a pod that was reported is missing from its creation on": {Lies: allLie, ShowsAfter: 45 * time.Second, SaysPending: true, Steps: []simStep{
 			{"create", 0, 0, 0},
 			{"create", 1, 2, 0},
@@ -99,14 +99,14 @@ func TestKnownSchedules(t *testing.T) {
 			{"lists lie", 2, 1, 0},
 			{"start", 2, 1, 45 * time.Second},
 		}},
-		// The report has no UID, and the pod's status did not say that it had been created before the restart.
+		// The report had no UID, and the pod's status did not show that it was created before the restart.
 		"the end of a pod of before a restart is lost": {Lies: allLie, KeepsNoUID: true, Steps: []simStep{
 			{"create", 0, 0, 0},
 			{"crash with a later effect", 0, 0, 300 * time.Millisecond},
 			{"delete", 0, 1, 0},
 			{"restart without a cache", 0, 0, 300 * time.Millisecond},
 		}},
-		// The answer to its creation was lost, and by its name it was taken for the one that had left.
+		// The response to its create was lost, and by name it was mistaken for the pod that had left.
 		"a pod is stopped in the place of the one before it": {KeepsNoUID: true, StopTime: time.Second, Steps: []simStep{
 			{"create", 1, 0, 300 * time.Millisecond},
 			{"delete", 1, 0, 0},
@@ -114,13 +114,13 @@ func TestKnownSchedules(t *testing.T) {
 			{"provider's answers are lost", 0, 0, 0},
 			{"create", 1, 0, 0},
 		}},
-		// The answer to its stop was lost, and no list told that it had gone.
+		// The response to its stop was lost, and no list showed that it was gone.
 		"the second stop of an orphan ends the wanted pod": {ShowsAfter: 5 * time.Second, Steps: []simStep{
 			{"create", 2, 0, 300 * time.Millisecond},
 			{"recreate", 2, 0, 0},
 			{"provider's answers are lost", 0, 1, 45 * time.Second},
 		}},
-		// It was reported before the API server could be read, and again nobody told which of the pods of the name it was about.
+		// The end was reported before the API server could be read, and again without a UID.
 		"the end of a pod before the caches are filled is lost": {StopTime: time.Second, Steps: []simStep{
 			{"create", 2, 0, 300 * time.Millisecond},
 			{"delete", 2, 1, 0},
@@ -136,14 +136,14 @@ func TestKnownSchedules(t *testing.T) {
 			{"start", 0, 0, 0},
 			{"end", 2, 0, 0},
 		}},
-		// The daemon crashed with that, and the next one saw no sign of it.
+		// The daemon crashed during the create, and the next daemon saw no sign of it.
 		"a pod that was created anew is hidden at first, and created again": {ShowsAfter: 45 * time.Second, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"create", 0, 0, 45 * time.Second},
 			{"crash with a later effect", 0, 0, 0},
 			{"lose", 0, 0, 45 * time.Second},
 		}},
-		// GetPod said nothing, and an old list told of the pod before.
+		// GetPod failed, and an old list contained the previous pod.
 		"what an old list has is stopped, and with it the pod that has its name": {Lies: listsLie, PlainErrors: true, ShowsAfter: 5 * time.Second, Steps: []simStep{
 			{"create", 0, 0, time.Second},
 			{"create", 0, 0, 11 * time.Second},
@@ -151,7 +151,8 @@ func TestKnownSchedules(t *testing.T) {
 			{"lists lie", 1, 4, 0},
 			{"recreate", 0, 0, 2500 * time.Millisecond},
 		}},
-		// Three had its name: one that had left and was shown, one that ran and was not, and the wanted one, which had stopped and was still held.
+		// Three pods had the name: a visible one that had left, a hidden one that ran, and the wanted one, which had stopped and was held
+		// by a finalizer.
 		"what runs beside a pod that has stopped and is held is left alone": {KeepsEnded: true, EndedFirst: true, ShowsAfter: 45 * time.Second, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"delete", 0, 0, 0},
@@ -164,14 +165,14 @@ func TestKnownSchedules(t *testing.T) {
 			{"create", 1, 1, 0},
 			{"recreate", 0, 0, 0},
 		}},
-		// The one that had left had no UID either.
+		// The pod that had left had no UID either.
 		"what has left is taken for the next pod of its name": {KeepsNoUID: true, StopTime: time.Second, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"delete", 0, 1, 0},
 			{"end", 0, 0, 0},
 			{"create", 0, 1, 0},
 		}},
-		// Its creation had no answer, GetPod told of the one that had left, and the list of none at all.
+		// The create had no response, GetPod returned the pod that had left, and the list was empty.
 		"a pod is created twice, as a list that lies does not have it": {Lies: listsLie, KeepsEnded: true, EndedFirst: true, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"provider's answers are lost", 0, 0, 0},
@@ -180,7 +181,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"lists lie", 1, 0, 0},
 			{"create", 0, 0, 300 * time.Millisecond},
 		}},
-		// It had stopped, and an old list told that it ran, without a UID.
+		// It had stopped, and an old list contained it as running, without a UID.
 		"what an old list has is taken for the next pod of its name": {KeepsNoUID: true, Lies: allLie, PlainErrors: true, SaysPending: true, Steps: []simStep{
 			{"create", 0, 3, 0},
 			{"lag", 1, 1, time.Millisecond},
@@ -191,14 +192,14 @@ func TestKnownSchedules(t *testing.T) {
 			{"lists lie", 0, 5, 2500 * time.Millisecond},
 			{"create", 0, 1, time.Millisecond},
 		}},
-		// It was deleted by force before the backend showed it, and ended while the next one was polled by their name.
+		// It was force-deleted before the backend showed it, and ended while the next pod of the name was polled.
 		"the answer of a slow poll is about the pod before": {Silent: true, KeepsEnded: true, ShowsAfter: 20 * time.Second, Steps: []simStep{
 			{"create", 2, 0, 2500 * time.Millisecond},
 			{"provider is slow", 1, 4, 0},
 			{"delete by force", 2, 5, 11 * time.Second},
 			{"create", 2, 1, 45 * time.Second},
 		}},
-		// The daemon of before the restart had stopped that one, which was kept and the only one to be shown.
+		// The daemon before the restart had stopped the previous pod, which was kept and was the only visible one.
 		"a pod is polled as ended, as the one before it has": {Silent: true, KeepsEnded: true, Lies: allLie, ShowsAfter: 5 * time.Second, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"provider is slow", 1, 0, 0},
@@ -207,7 +208,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"restart without a cache", 1, 1, 1 * time.Second},
 			{"create", 2, 3, 1 * time.Second},
 		}},
-		// It was reported while a slow list, which was a lie, was under way.
+		// It was reported during a slow list, which was a lie.
 		"a pod of before a restart is created again, although it is reported": {NodeName: true, Lies: listsLie, PlainErrors: true, ShowsAfter: 20 * time.Second, Steps: []simStep{
 			{"create", 0, 1, 45 * time.Second},
 			{"create", 2, 5, 11 * time.Second},
@@ -216,7 +217,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"start", 1, 5, 0},
 			{"provider is slow", 2, 5, 45 * time.Second},
 		}},
-		// The list was of before the restart, and GetPodStatus failed.
+		// The list was from before the restart, and GetPodStatus failed.
 		"a status of before a restart is lost, as an old list has another one": {Lies: listsLie, Steps: []simStep{
 			{"create", 1, 1, time.Second},
 			{"stop", 0, 0, 0},
@@ -225,7 +226,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"provider fails", 2, 4, 0},
 			{"start", 0, 1, 2500 * time.Millisecond},
 		}},
-		// It ended while no daemon was there, and was denied to the next one, which stopped it: no daemon could know how.
+		// It ended while no daemon ran, and the next daemon, which stopped it, did not find it: no daemon could know how it ended.
 		"the end of a deleted pod is denied since the restart": {Lies: allLie, KeepsEnded: true, Steps: []simStep{
 			{"create", 2, 0, 300 * time.Millisecond},
 			{"stop", 0, 0, 0},
@@ -233,7 +234,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"delete", 2, 1, 0},
 			{"restart without a cache", 0, 0, 1 * time.Second},
 		}},
-		// The answer to the first create was lost, the one of the changed pod was rejected, and then the first showed.
+		// The response to the first create was lost, the create of the changed pod was rejected, and then the first pod appeared.
 		"a pod of before a change is taken for the changed one": {ShowsAfter: 45 * time.Second, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"provider's answers are lost", 0, 0, 0},
@@ -241,7 +242,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"create", 1, 0, 0},
 			{"image", 1, 0, 0},
 		}},
-		// GetPodStatus told of the one that had ended, and GetPod failed in a way that says nothing.
+		// GetPodStatus returned the status of the ended pod, and GetPod failed with an error without a kind.
 		"the end of another pod is believed, as nobody says whose it is": {KeepsEnded: true, EndedFirst: true, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"delete", 0, 0, 0},
@@ -250,7 +251,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"provider fails", 0, 3, 0},
 			{"start", 0, 0, 300 * time.Millisecond},
 		}},
-		// Its daemon crashed with its creation, GetPod told of the one that had left, and the list of none at all.
+		// The daemon crashed during the create, GetPod returned the pod that had left, and the list was empty.
 		"a pod of before a restart is created again, as a list that lies does not have it": {Lies: listsLie, KeepsEnded: true, EndedFirst: true, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"delete", 0, 1, 300 * time.Millisecond},
@@ -259,7 +260,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"lists lie", 2, 0, 0},
 			{"start", 0, 0, 300 * time.Millisecond},
 		}},
-		// The list was of before the status, and GetPodStatus was slow.
+		// The list was from before the status, and GetPodStatus was slow.
 		"a status of before a restart is taken back, as an old list has another one": {Lies: listsLie, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"lists lie", 2, 4, 0},
@@ -268,7 +269,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"stop", 0, 0, 0},
 			{"start", 0, 0, 45 * time.Second},
 		}},
-		// Of two pods in doubt one was deleted and one recreated, and what was new was too new to be shown.
+		// One of two pods in doubt was deleted and one recreated, and the new one was too new to be visible.
 		"a doubt ends as the pods that it began with are not wanted any more": {Lies: allLie, Steps: []simStep{
 			{"create", 0, 1, 0},
 			{"create", 1, 0, 300 * time.Millisecond},
@@ -277,7 +278,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"recreate", 1, 0, 0},
 			{"delete by default", 0, 0, 11 * time.Second},
 		}},
-		// It was asked to stop, and the list of all that was to tell whether it is alone under its name had nothing.
+		// It was asked to stop, and the list that should show whether it is alone under its name was empty.
 		"a pod that has left is remembered for ever, as an empty list lacks it": {Lies: allLie, StopTime: time.Second, Steps: []simStep{
 			{"lists lie", 0, 0, 0},
 			{"create", 0, 0, 300 * time.Millisecond},
@@ -285,14 +286,14 @@ func TestKnownSchedules(t *testing.T) {
 			{"end", 2, 0, 0},
 			{"delete", 2, 0, 0},
 		}},
-		// DeletePod did not find it, and two lists in a row were of before it was lost.
+		// DeletePod did not find it, and two consecutive lists were from before its loss.
 		"a pod that is gone is told to stop by each old list that has it": {Lies: listsLie, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"lists lie", 1, 5, 0},
 			{"lose", 0, 0, 0},
 			{"delete", 0, 1, 11 * time.Second},
 		}},
-		// By its name the backend told of one that was created earlier and shown late, and the list was empty.
+		// GetPod returned another pod of the name that was created earlier and became visible late, and the list was empty.
 		"a pod that stops is removed, as another one has its name": {Lies: allLie, StopTime: time.Second, ShowsAfter: 5 * time.Second, Steps: []simStep{
 			{"create", 0, 0, 3500 * time.Millisecond},
 			{"delete", 0, 0, 1 * time.Second},
@@ -300,14 +301,14 @@ func TestKnownSchedules(t *testing.T) {
 			{"lists lie", 0, 0, 1 * time.Millisecond},
 			{"delete by default", 0, 0, 2500 * time.Millisecond},
 		}},
-		// Two old lists had it as running beside the next one, and when that was deleted nobody remembered its stop.
+		// Two old lists contained it as running beside the next pod, and after the deletion of that pod its stop was forgotten.
 		"what has ended is told to stop a third time": {Lies: listsLie, KeepsEnded: true, Steps: []simStep{
 			{"create", 1, 0, 300 * time.Millisecond},
 			{"lists lie", 2, 4, 0},
 			{"recreate", 1, 0, 45 * time.Second},
 			{"delete", 1, 0, 0},
 		}},
-		// By its name the backend told of an ended pod, and its lists were empty for longer than the stop took.
+		// GetPod returned an ended pod of the name, and lists were empty for longer than the stop took.
 		"an acknowledged stop counts, as an ended pod hides the one that stops": {Silent: true, Lies: allLie, StopTime: time.Second, KeepsEnded: true, EndedFirst: true, Steps: []simStep{
 			{"recreate", 0, 2, 45 * time.Second},
 			{"create", 2, 0, 0},
@@ -317,7 +318,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"delete by default", 2, 4, 0},
 			{"lists lie", 1, 3, 45 * time.Second},
 		}},
-		// No list came for a minute, and the node believed its copy from before the stop.
+		// There was no list for a minute, and the node used its copy from before the stop.
 		"an ended pod is told to stop again without a list": {Silent: true, KeepsEnded: true, PlainErrors: true, ShowsAfter: 5 * time.Second, SaysPending: true, Steps: []simStep{
 			{"create", 0, 0, time.Second},
 			{"create", 0, 3, 0},
@@ -339,7 +340,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"create", 2, 0, time.Second},
 			{"restart without a cache", 0, 4, 45 * time.Second},
 		}},
-		// Empty lists made the node forget that it had told the pod to stop.
+		// Empty lists made the node forget its stop request.
 		"an ended pod is told to stop again after each empty list": {Lies: allLie, StopTime: time.Second, KeepsEnded: true, Steps: []simStep{
 			{"create", 0, 0, 11 * time.Second},
 			{"create", 2, 0, 0},
@@ -349,7 +350,7 @@ func TestKnownSchedules(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for range 20 { // what happens at the same moment happens in any order
+			for range 20 { // simultaneous events may happen in any order
 				for _, problem := range simulate(t, plan) {
 					t.Fatal(problem)
 				}

@@ -16,18 +16,17 @@ import (
 const (
 	// simQuarantine is MissingPodsQuarantine.
 	simQuarantine = time.Minute
-	// shortLie is shorter than the evidence that the loss of one pod takes: if both the list
-	// and the read of a pod deny it for longer, it is lost.
+	// shortLie is shorter than the time after which a pod counts as lost if both the list and the read lack it.
 	shortLie = 8 * time.Second
-	// truthBetween is how long nothing lies after a lie, so that the controller can find out:
-	// what is denied whenever it looks is lost.
+	// truthBetween is the time without lies after a lie, so that the controller can see the truth: a pod that is missing in every answer is
+	// lost.
 	truthBetween = time.Minute
 )
 
-// lie lets lists lie, and reads of pods with them if all may lie.
+// lie makes lists lie, and also reads of pods if all may lie.
 //
-// A provider that only answers has no other word than its lists: an old status counts until the
-// next, so its lists are never stale.
+// A provider that does not report has no source other than its lists, and an old status counts until the next list. So its lists are never
+// stale.
 func (w *simWorld) lie(s simStep) {
 	l := memory.Lie{Empty: s.Arg%3 == 0, Page: s.Arg % 3, Stale: s.Arg >= 3 && !w.plan.Silent}
 	switch w.plan.Lies {
@@ -40,8 +39,7 @@ func (w *simWorld) lie(s simStep) {
 			return
 		}
 		if w.plan.StopTime > 0 {
-			// What was told to stop and is nowhere to be seen has stopped, by the contract: only
-			// the list that has nothing at all is known to be none.
+			// By the contract, a pod that was asked to stop and is in no answer has stopped; only an empty list is recognized as doubtful.
 			l = memory.Lie{Empty: true}
 		}
 		l.Reads = s.Pod > 0 && w.plan.StopTime == 0
@@ -49,7 +47,7 @@ func (w *simWorld) lie(s simStep) {
 	}
 }
 
-// listed notes of which pods a list says that they run although they do not run any more.
+// listed records the pods that a list shows as running although they have ended.
 func (w *simWorld) listed(pods []*corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,8 +63,8 @@ func (w *simWorld) listed(pods []*corev1.Pod) {
 	}
 }
 
-// showsJustNow reports whether the backend has shown a pod for the first time only now, or will soon. A lie would hide it for longer than a
-// pod may be hidden: who has not looked in between has no reason to think that it was ever there.
+// showsJustNow reports whether a pod has just become visible for the first time, or will soon. A lie would hide it for longer than allowed,
+// and a controller that has not asked in between cannot know that it existed.
 func (w *simWorld) showsJustNow() bool {
 	if w.plan.ShowsAfter == 0 {
 		return false
@@ -85,8 +83,7 @@ func (w *simWorld) visibleWithin() time.Duration {
 	return max(30*time.Second, w.plan.ShowsAfter+10*time.Second)
 }
 
-// restartBlind restarts the daemon with a provider whose cache is not filled: it has no pods for a
-// while, whatever is asked.
+// restartBlind restarts the daemon with a provider whose cache is not filled: for a while every answer lacks all pods.
 func (w *simWorld) restartBlind(s simStep) {
 	if w.plan.Lies != allLie || w.plan.StopTime > 0 {
 		return
@@ -96,7 +93,7 @@ func (w *simWorld) restartBlind(s simStep) {
 	w.start()
 }
 
-// deny begins a lie, which is short but for one that all of several pods are gone.
+// deny starts a lie. The lie is short unless it denies several pods at once.
 func (w *simWorld) deny(l memory.Lie, s simStep) {
 	l.For = shortLie
 	if w.blind = l.Empty && w.several(); w.blind {
@@ -110,7 +107,7 @@ func (w *simWorld) deny(l memory.Lie, s simStep) {
 	w.backend.Lie(l)
 }
 
-// see ends a lie about all of several pods that has become one about a single pod.
+// see ends a lie about several pods that has become a lie about a single pod.
 func (w *simWorld) see() {
 	if w.blind && !w.several() {
 		w.backend.Truth()
@@ -118,7 +115,7 @@ func (w *simWorld) see() {
 	}
 }
 
-// several reports whether more than one pod is known to run on both sides.
+// several reports whether more than one pod runs on both sides.
 func (w *simWorld) several() bool {
 	n := 0
 	for i := range simPods {

@@ -12,17 +12,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRandomSchedules lets users, faults, crashes and restarts do what they like for
-// a while, and judges what happened. Plain go test takes a hundred schedules, always
-// the same; thousands of new ones come with -rapid.checks. One that fails is shrunk and
-// printed; -rapid.seed and -rapid.failfile run it again.
+// TestRandomSchedules lets users, faults, crashes and restarts act at random for a while, and judges the histories. Plain go test runs a
+// hundred fixed schedules; -rapid.checks runs thousands of new ones. A failed schedule is reduced and printed; -rapid.seed and
+// -rapid.failfile run it again.
 func TestRandomSchedules(t *testing.T) {
 	drawn := false
 	flag.Visit(func(f *flag.Flag) { drawn = drawn || strings.HasPrefix(f.Name, "rapid.") })
 	if !drawn {
 		setFlag(t, "rapid.seed", "1")
 	}
-	// One processor: a schedule that failed is to fail again.
+	// One processor, so that a failed schedule fails again.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	failed := false
 	rapid.Check(t, func(rt *rapid.T) {
@@ -39,7 +38,7 @@ func TestRandomSchedules(t *testing.T) {
 		for _, problem := range problems {
 			rt.Log(problem)
 		}
-		// What is broken, without when and where: that is what shrinking must keep.
+		// The kind of problem without time and place, which shrinking must keep.
 		kind, _, _ := strings.Cut(problems[0], ":")
 		rt.Fatalf("%s is broken", kind)
 	})
@@ -60,7 +59,7 @@ func setFlag(t *testing.T, name, value string) {
 	})
 }
 
-// simulate runs a schedule in a bubble of its own and returns what went wrong.
+// simulate runs a schedule in its own bubble and returns the problems.
 func simulate(t *testing.T, plan simSchedule) (problems []string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSimWorld(t.Context(), plan)

@@ -12,8 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestLiveReadSavesAPodWithoutUID: a backend that keeps no UIDs has a pod that the cache
-// lacks. Whatever pod of that name the API server has, it may be this one.
+// TestLiveReadSavesAPodWithoutUID: a backend that keeps no UIDs has a pod that the cache lacks. It may be the pod of that name in the API
+// server.
 func TestLiveReadSavesAPodWithoutUID(t *testing.T) {
 	b := memory.New()
 	b.KeepsNoUID = true
@@ -32,8 +32,8 @@ func TestLiveReadSavesAPodWithoutUID(t *testing.T) {
 	})
 }
 
-// TestOwnAnswerCountsWhileTheCacheIsBehind: a status that goes back to what the cache still
-// shows is written, and one that was written is not written again.
+// TestOwnAnswerCountsWhileTheCacheIsBehind: a status that returns to the cached value is written, and a written status is not written
+// again.
 func TestOwnAnswerCountsWhileTheCacheIsBehind(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -58,8 +58,8 @@ func TestOwnAnswerCountsWhileTheCacheIsBehind(t *testing.T) {
 	})
 }
 
-// TestRemovalIsNotSentAgainAtEveryEcho: of the writes before it, which reach the cache when
-// the removal was sent already. It is sent again when the pod stays.
+// TestRemovalIsNotSentAgainAtEveryEcho: earlier writes reach the cache after the removal was sent. The removal is repeated if the pod
+// remains.
 func TestRemovalIsNotSentAgainAtEveryEcho(t *testing.T) {
 	b := memory.New()
 	b.StopTime = 5 * time.Second
@@ -70,14 +70,14 @@ func TestRemovalIsNotSentAgainAtEveryEcho(t *testing.T) {
 		w.api.Delete("d", "p", 30)
 		w.pass(time.Second)
 		w.api.Lag(w.api.Revision(), false)
-		w.pass(7 * time.Second) // it stops
+		w.pass(7 * time.Second) // the pod stops
 		if w.api.Pod("d", "p") != nil {
 			t.Fatal("the pod is not removed")
 		}
 		for _, v := range w.api.History("d/p") {
 			if v.Pod.DeletionTimestamp != nil && v.Kind != "DELETED" {
 				w.api.Lag(v.Revision, false)
-				w.pass(3 * time.Second) // a new watch tells of it
+				w.pass(3 * time.Second) // a new watch shows it
 			}
 		}
 		if n := w.removals("p"); n != 1 {
@@ -91,7 +91,7 @@ func TestRemovalIsNotSentAgainAtEveryEcho(t *testing.T) {
 	})
 }
 
-// removals is how often the removal of a pod was sent.
+// removals returns the number of removal requests for a pod.
 func (w *world) removals(name string) (n int) {
 	for _, write := range w.api.Writes("d/" + name) {
 		if write.Verb == "delete" {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestStateIsWrittenByItsOwner: a writer changes its own part of a podState; the rest, which it has as all, is to be read. And nobody
-// but these files changes a whole state.
+// TestStateIsWrittenByItsOwner holds that a writer changes only its own part of a podState and only reads the rest through all. Only these
+// files change a whole state.
 func TestStateIsWrittenByItsOwner(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -57,7 +57,7 @@ func TestStateIsWrittenByItsOwner(t *testing.T) {
 	}
 }
 
-// throughAll reports whether the expression leads through the field all.
+// throughAll reports whether the expression uses the field all.
 func throughAll(e ast.Expr) bool {
 	for {
 		switch x := e.(type) {

@@ -14,8 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// replaying tells what it has while it is asked for it, which takes a second, and keeps what has
-// ended.
+// replaying delivers its reports during a request, which takes a second, and keeps ended pods.
 type replaying struct{ memory.Notifying }
 
 func (r replaying) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
@@ -38,8 +37,8 @@ func replays(cfg *PodControllerConfig) {
 	cfg.Provider = replaying{cfg.Provider.(memory.Notifying)}
 }
 
-// TestEndedWhileDownAndDeletedTellsItsEnd: how a pod ended is told before its object goes,
-// also when only the daemon before a restart was told.
+// TestEndedWhileDownAndDeletedTellsItsEnd: the end of a pod is written before its object is removed, even if only the previous daemon
+// received the report.
 func TestEndedWhileDownAndDeletedTellsItsEnd(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -70,13 +69,12 @@ func TestEndedWhileDownAndDeletedTellsItsEnd(t *testing.T) {
 	}, replays)
 }
 
-// quiet never tells anything.
+// quiet never reports anything.
 type quiet struct{ replaying }
 
 func (quiet) NotifyPods(context.Context, func(*corev1.Pod)) {}
 
-// TestLabelsChangedWhileDownSurviveTheFirstReport: what the backend tells at first is what it was
-// given before the restart.
+// TestLabelsChangedWhileDownSurviveTheFirstReport: the first report of the backend has the labels from before the restart.
 func TestLabelsChangedWhileDownSurviveTheFirstReport(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {

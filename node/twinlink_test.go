@@ -24,23 +24,23 @@ import (
 
 var errCut = errors.New("connection reset by peer")
 
-// link is what a daemon has of the world outside: all its requests pass it.
+// link is the connection of a daemon to the outside: all its requests pass through it.
 type link struct {
 	name string
-	w    *twins // what reaches the world is noted there
+	w    *twins // records the effects on the world
 
 	mu     sync.Mutex
-	slow   time.Duration // guarded by mu: how long an answer of the backend is on its way
-	dead   bool          // guarded by mu: killed, nothing has an effect any more
-	cut    chan struct{} // guarded by mu: closed when the way to the API server is back; nil: it is there
-	frozen chan struct{} // guarded by mu: closed when the process runs again; nil: it does
+	slow   time.Duration // guarded by mu: delay of the backend's answers
+	dead   bool          // guarded by mu: the daemon was killed, and has no more effects
+	cut    chan struct{} // guarded by mu: closed when the API server is reachable again; nil: reachable
+	frozen chan struct{} // guarded by mu: closed when the process resumes; nil: running
 }
 
 func (l *link) freeze() { l.mu.Lock(); defer l.mu.Unlock(); l.frozen = make(chan struct{}) }
 func (l *link) part()   { l.mu.Lock(); defer l.mu.Unlock(); l.cut = make(chan struct{}) }
 func (l *link) kill()   { l.mu.Lock(); defer l.mu.Unlock(); l.dead = true }
 
-// heal ends freeze and part.
+// heal ends a freeze and a partition.
 func (l *link) heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,12 +58,12 @@ func (l *link) state() (dead bool, cut, frozen chan struct{}) {
 	return l.dead, l.cut, l.frozen
 }
 
-// arrive waits until an answer of the backend reaches the process, which runs then.
+// arrive waits until an answer of the backend reaches the running process.
 func (l *link) arrive() {
 	l.mu.Lock()
 	slow := l.slow
 	l.mu.Unlock()
-	if slow > 0 { // a timer that is due at once has crashed the runtime of Go 1.26, with the race detector in a bubble
+	if slow > 0 { // a timer that is due at once crashes the runtime of Go 1.26 with the race detector in a bubble
 		<-time.After(slow)
 	}
 	l.resume()
@@ -76,8 +76,8 @@ func (l *link) resume() {
 	}
 }
 
-// request waits until a request reaches the API server. What a process was about to
-// send when it was frozen is lost, and so is what it sends while the way is cut.
+// request waits until a request reaches the API server. Requests are lost if they were about to be sent when the process froze, or during a
+// partition.
 func (l *link) request(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (p linkedPods) Delete(ctx context.Context, name string, o metav1.DeleteOpti
 	return p.PodInterface.Delete(ctx, name, o)
 }
 
-// Watch holds events back while the process is frozen or the way is cut.
+// Watch delays events while the process is frozen or partitioned.
 func (p linkedPods) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	if err := p.link.request(ctx); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (p linkedPods) Watch(ctx context.Context, o metav1.ListOptions) (watch.Inte
 	}), nil
 }
 
-// leaseServer keeps the leases of one node as an API server does.
+// leaseServer stores the leases of one node as an API server does.
 type leaseServer struct {
 	mu       sync.Mutex
 	revision int                   // guarded by mu
@@ -195,14 +195,14 @@ func (s *leaseServer) put(lease *coordinationv1.Lease, create bool) (*coordinati
 	s.revision++
 	s.lease = lease.DeepCopy()
 	s.lease.ResourceVersion = strconv.Itoa(s.revision)
-	if s.lease.Spec.RenewTime != nil { // as it comes back from JSON
+	if s.lease.Spec.RenewTime != nil { // as decoded from JSON
 		t := metav1.NewMicroTime(s.lease.Spec.RenewTime.Truncate(1000))
 		s.lease.Spec.RenewTime = &t
 	}
 	return s.lease.DeepCopy(), nil
 }
 
-// change edits the lease as somebody else would; nil deletes it.
+// change edits the lease as another client; nil deletes it.
 func (s *leaseServer) change(edit func(*coordinationv1.Lease)) {
 	lease, err := s.get()
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *leaseServer) change(edit func(*coordinationv1.Lease)) {
 
 // linkedLeases is a client for leases behind a link.
 type linkedLeases struct {
-	coordclientset.LeaseInterface // nil: the verbs that are not used
+	coordclientset.LeaseInterface // nil: other verbs are not used
 	link                          *link
 }
 
@@ -240,13 +240,13 @@ func (l linkedLeases) Create(ctx context.Context, lease *coordinationv1.Lease, _
 	return l.put(lease, true)
 }
 
-// Update fails the test if it leaves a lease that changed without a later renewal: with the feature gate NodeControllerLeaseCircuitBreaker the
-// control plane never finds a node dead whose lease is like that.
+// Update fails the test if it changes a lease without a later renewal time: with the feature gate NodeControllerLeaseCircuitBreaker, the
+// control plane never marks a node with such a lease as unreachable.
 func (l linkedLeases) Update(ctx context.Context, lease *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
 	if err := l.link.request(ctx); err != nil {
 		return nil, err
 	}
-	before, _ := l.link.w.leases.get() // an error means that put fails, too
+	before, _ := l.link.w.leases.get() // an error means that put fails too
 	got, err := l.put(lease, false)
 	if err == nil && before != nil && !before.Spec.RenewTime.Before(got.Spec.RenewTime) {
 		l.link.w.Errorf("%s changes the lease without a later renewal: it was renewed at %s before, and at %s now, with the annotations %v",
@@ -263,13 +263,13 @@ func (l linkedLeases) put(sent *coordinationv1.Lease, create bool) (*coordinatio
 	return got, err
 }
 
-// linkedProvider is one daemon's way to a backend that several share.
+// linkedProvider is one daemon's access to a shared backend.
 type linkedProvider struct {
 	memory *memory.Backend
 	link   *link
 }
 
-// NotifyPods tells the daemon in order; a frozen one hears it all when it runs again.
+// NotifyPods delivers reports in order; a frozen daemon receives them when it resumes.
 func (p *linkedProvider) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
 	news := make(chan *corev1.Pod, 1<<12)
 	p.link.w.subscribe(p.link.name, func(pod *corev1.Pod) { news <- pod })
@@ -287,7 +287,7 @@ func (p *linkedProvider) NotifyPods(ctx context.Context, notify func(*corev1.Pod
 	}()
 }
 
-// mutate lets a request take effect at the backend, whatever becomes of the daemon.
+// mutate makes a request take effect at the backend, even if the daemon ends.
 func (p *linkedProvider) mutate(verb string, pod *corev1.Pod, call func(context.Context, *corev1.Pod) error) error {
 	dead, _, frozen := p.link.state()
 	if dead {
@@ -314,7 +314,7 @@ func (p *linkedProvider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	return p.mutate("delete", pod, p.memory.DeletePod)
 }
 
-// What is read reaches the daemon when it runs, and may be old then.
+// Answers reach the daemon when it runs, and may be old then.
 
 func (p *linkedProvider) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	defer p.link.arrive()

@@ -29,22 +29,21 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// twins are daemons for one node: they share an API server and a backend, and
-// each has a link of its own to both.
+// twins are daemons for one node: they share an API server and a backend, each through its own link.
 type twins struct {
 	*testing.T
 	api     *memapi.API
 	nodes   *fake.Clientset
 	leases  *leaseServer
 	backend *memory.Backend
-	group   *members // nil: daemons are in no group
+	group   *members // nil: no group
 
-	listTakes time.Duration // how long the answer is on its way with the pods past the cache; set before start
+	listTakes time.Duration // delay of the live list of pods; set before start
 
 	mu      sync.Mutex
-	told    map[string]func(*corev1.Pod) // guarded by mu: who is told of changes at the backend
+	told    map[string]func(*corev1.Pod) // guarded by mu: receivers of changes at the backend
 	creates map[types.UID]int            // guarded by mu
-	notes   []string                     // guarded by mu: what each daemon did, in order
+	notes   []string                     // guarded by mu: the effects of each daemon, in order
 }
 
 // inTwins runs a test in a bubble.
@@ -82,7 +81,7 @@ func (w *twins) subscribe(daemon string, notify func(*corev1.Pod)) {
 	}
 }
 
-// tell tells every daemon of a change.
+// tell sends a change to every daemon.
 func (w *twins) tell(pod *corev1.Pod) {
 	w.mu.Lock()
 	told := slices.Collect(maps.Values(w.told))
@@ -107,15 +106,15 @@ func (w *twins) created(uid types.UID) {
 	w.creates[uid]++
 }
 
-// note remembers what a daemon did: renew its lease, list pods past the cache, patch
-// or remove a pod; mutates has the calls of the provider.
+// note records an effect of a daemon: a lease renewal, a live list of pods, or a patch or removal of a pod. mutate records the calls of the
+// provider.
 func (w *twins) note(daemon, what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notes = append(w.notes, daemon+": "+what)
 }
 
-// taken returns what a daemon did since the last call.
+// taken returns the effects of a daemon since the last call.
 func (w *twins) taken(daemon string) (did []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,7 +132,7 @@ func (w *twins) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// daemon is one process: both controllers of a node.
+// daemon is one process with both controllers of a node.
 type daemon struct {
 	*link
 	pods *PodController
@@ -141,7 +140,7 @@ type daemon struct {
 	stop func()
 }
 
-// start begins the life of a daemon. Its name may have been another's before.
+// start starts a daemon. An earlier daemon may have had the same name.
 func (w *twins) start(name string) *daemon {
 	w.Helper()
 	d := &daemon{link: &link{name: name, w: w}}
@@ -186,7 +185,7 @@ func (w *twins) start(name string) *daemon {
 	return d
 }
 
-// crash ends the daemon without a chance to do anything.
+// crash ends the daemon abruptly.
 func (d *daemon) crash() {
 	d.kill()
 	d.heal()
@@ -199,7 +198,7 @@ func (d *daemon) acts() bool {
 	return err == nil
 }
 
-// awaitActing waits until the daemon may act, and returns how long that took.
+// awaitActing waits until the daemon may act, and returns that time.
 func (d *daemon) awaitActing(longest time.Duration) time.Duration {
 	d.w.Helper()
 	begin := time.Now()

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// restricted is a pod that a namespace with the restricted Pod Security Standard admits.
+// restricted returns a pod that the Pod Security Standard restricted admits.
 func restricted() *corev1.Pod {
 	pod, no := bound("p", "1"), false
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
@@ -26,13 +26,13 @@ func restricted() *corev1.Pod {
 	return pod
 }
 
-// told returns the events about what a pod runs without.
+// told returns the events about features that a pod runs without.
 func (w *world) told() []string {
 	return slices.DeleteFunc(w.events(), func(e string) bool { return !strings.Contains(e, eventUnenforced) })
 }
 
-// TestUnenforcedPodRunsAndSaysSoOnce: the backend never sees the fields, and the pod has one event, however often its create fails, it changes or the
-// node restarts.
+// TestUnenforcedPodRunsAndSaysSoOnce: the backend never receives the fields, and the pod has one event, regardless of failed creates,
+// changes and restarts.
 func TestUnenforcedPodRunsAndSaysSoOnce(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -67,7 +67,7 @@ func TestUnenforcedPodRunsAndSaysSoOnce(t *testing.T) {
 	}, declares(capability.Only().Accept(capability.OwnMachine()...)))
 }
 
-// TestOperatorDecidesWhatIsUnenforced: what the operator accepts takes the place of what the provider does.
+// TestOperatorDecidesWhatIsUnenforced: the operator's list replaces the provider's.
 func TestOperatorDecidesWhatIsUnenforced(t *testing.T) {
 	for name, accept := range map[string][]capability.Feature{"none": {}, "some": {capability.Seccomp}} {
 		b := memory.New()
@@ -84,7 +84,7 @@ func TestOperatorDecidesWhatIsUnenforced(t *testing.T) {
 	}
 }
 
-// keepsStopped is a provider that notes the pods that it is to stop.
+// keepsStopped is a provider that records the pods in DeletePod.
 type keepsStopped struct {
 	declaring
 	stopped *[]*corev1.Pod
@@ -95,7 +95,8 @@ func (k keepsStopped) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return k.declaring.DeletePod(ctx, pod)
 }
 
-// TestStopIsGivenThePodWithoutWhatItLacks: a provider that keeps the pod as the stop gives it does not begin to probe it, also after a restart.
+// TestStopIsGivenThePodWithoutWhatItLacks: a provider that stores the pod from the stop request does not begin to probe it, also after a
+// restart.
 func TestStopIsGivenThePodWithoutWhatItLacks(t *testing.T) {
 	b := memory.New()
 	var stopped []*corev1.Pod

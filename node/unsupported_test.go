@@ -21,12 +21,12 @@ type declaring struct {
 
 func (d declaring) Capabilities() capability.Declaration { return d.declared }
 
-// declares makes the provider one that declares d.
+// declares makes the provider declare d.
 func declares(d capability.Declaration) func(*PodControllerConfig) {
 	return func(cfg *PodControllerConfig) { cfg.Provider = declaring{cfg.Provider.(memory.Notifying), d} }
 }
 
-// demanding is a pod that asks for two features.
+// demanding returns a pod that requests two features.
 func demanding() *corev1.Pod {
 	pod := bound("p", "1")
 	pod.Spec.HostNetwork = true
@@ -34,8 +34,7 @@ func demanding() *corev1.Pod {
 	return pod
 }
 
-// TestSecurityF3UnsupportedPodWaitsAndSaysWhy: the backend never sees the pod, which names every field at once, in one
-// event.
+// TestSecurityF3UnsupportedPodWaitsAndSaysWhy: the backend never receives the pod, and one event names every unsupported field.
 func TestSecurityF3UnsupportedPodWaitsAndSaysWhy(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -64,7 +63,7 @@ func TestSecurityF3UnsupportedPodWaitsAndSaysWhy(t *testing.T) {
 func TestUnsupportedPodFailsIfAsked(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
-		w.but = []string{"S8"} // the history does not know what the provider declared
+		w.but = []string{"S8"} // the history does not contain the declaration
 		w.start()
 		w.api.Create(demanding())
 		w.pass(time.Minute)
@@ -75,7 +74,7 @@ func TestUnsupportedPodFailsIfAsked(t *testing.T) {
 	}, declares(capability.Only(capability.HostNetwork)), func(cfg *PodControllerConfig) { cfg.FailUnsupported = true })
 }
 
-// TestUnsupportedEphemeralContainerIsRefusedAlone: the pod goes on.
+// TestUnsupportedEphemeralContainerIsRefusedAlone: the pod continues.
 func TestUnsupportedEphemeralContainerIsRefusedAlone(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {

@@ -29,7 +29,7 @@ func failing(method string, err error) *memory.Backend {
 	return b
 }
 
-// described returns the parts of a pod that kubectl describe shows, without the events of success.
+// described returns the parts of a pod that kubectl describe shows, without events of success.
 func (w *world) described(name string) string {
 	pod := w.api.Pod("d", name)
 	text := fmt.Sprintf("%s %s: %s\n", pod.Status.Phase, pod.Status.Reason, pod.Status.Message)
@@ -46,7 +46,7 @@ func (w *world) described(name string) string {
 	return text
 }
 
-// TestWaitingPodSaysTheOneThingThatIsWrong goes through the reasons for which a pod waits on a node.
+// TestWaitingPodSaysTheOneThingThatIsWrong checks the message for each reason why a pod waits on a node.
 func TestWaitingPodSaysTheOneThingThatIsWrong(t *testing.T) {
 	create := func(w *world) { w.api.Create(bound("p", "a")) }
 	slow := memory.New()
@@ -103,7 +103,7 @@ func TestWaitingPodSaysTheOneThingThatIsWrong(t *testing.T) {
 	}
 }
 
-// TestPodInQuarantineSaysSo in one event, as long as the doubt lasts.
+// TestPodInQuarantineSaysSo holds that there is one event while the quarantine lasts.
 func TestPodInQuarantineSaysSo(t *testing.T) {
 	b, log := memory.New(), &eventLog{}
 	inWorld(t, b, func(w *world) {

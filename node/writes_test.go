@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// TestPodsOfOtherNodesAreLeftAlone: some backends list more than was asked for.
+// TestPodsOfOtherNodesAreLeftAlone: some backends list the pods of other nodes too.
 func TestPodsOfOtherNodesAreLeftAlone(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -34,8 +34,7 @@ func TestPodsOfOtherNodesAreLeftAlone(t *testing.T) {
 	}, func(cfg *PodControllerConfig) { cfg.NodeName = "n" })
 }
 
-// TestRefusedFinalStatusDoesNotKeepThePod: a status that the API server will never
-// take must not hold a pod that has stopped.
+// TestRefusedFinalStatusDoesNotKeepThePod: a status that the API server never accepts must not hold a stopped pod.
 func TestRefusedFinalStatusDoesNotKeepThePod(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -58,7 +57,7 @@ func TestRefusedFinalStatusDoesNotKeepThePod(t *testing.T) {
 	})
 }
 
-// TestRequestThatHangsIsGivenUp: a connection may be dead without a word.
+// TestRequestThatHangsIsGivenUp: a connection may break silently.
 func TestRequestThatHangsIsGivenUp(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
@@ -76,7 +75,7 @@ func TestRequestThatHangsIsGivenUp(t *testing.T) {
 	})
 }
 
-// deadAtFirst answers no patch for a number of times.
+// deadAtFirst does not answer the first patches.
 type deadAtFirst struct {
 	corev1client.PodsGetter
 	left atomic.Int32
@@ -99,8 +98,7 @@ func (d deadPods) Patch(ctx context.Context, name string, kind types.PatchType, 
 	return d.PodInterface.Patch(ctx, name, kind, body, opts, sub...)
 }
 
-// TestKickReachesAPodThatIsBeingTried: its try may have begun before the
-// backend was well.
+// TestKickReachesAPodThatIsBeingTried: the running try may have begun before the backend recovered.
 func TestKickReachesAPodThatIsBeingTried(t *testing.T) {
 	b := memory.New()
 	var mu sync.Mutex
@@ -130,8 +128,7 @@ func TestKickReachesAPodThatIsBeingTried(t *testing.T) {
 	})
 }
 
-// TestStateOfARemovedPodStaysForgotten: the watch may tell of the removal before
-// the answer to the request does.
+// TestStateOfARemovedPodStaysForgotten: the watch may show the removal before the response arrives.
 func TestStateOfARemovedPodStaysForgotten(t *testing.T) {
 	inWorld(t, memory.New(), func(w *world) {
 		w.configs = append(w.configs, func(cfg *PodControllerConfig) { cfg.PodClient = lateAnswers{w.api} })
@@ -147,7 +144,7 @@ func TestStateOfARemovedPodStaysForgotten(t *testing.T) {
 	})
 }
 
-// lateAnswers answers a delete a second after it was done.
+// lateAnswers returns from a delete a second after its effect.
 type lateAnswers struct{ corev1client.PodsGetter }
 
 func (l lateAnswers) Pods(namespace string) corev1client.PodInterface {
@@ -162,8 +159,7 @@ func (l latePods) Delete(ctx context.Context, name string, opts metav1.DeleteOpt
 	return err
 }
 
-// TestReportDuringCreateIsOneWrite: a backend may report before CreatePod
-// returns; the generation that it was given goes with that report.
+// TestReportDuringCreateIsOneWrite: a backend may report before CreatePod returns; the generation is written together with this report.
 func TestReportDuringCreateIsOneWrite(t *testing.T) {
 	inWorld(t, memory.New(), func(w *world) {
 		w.start()
