@@ -19,7 +19,7 @@ import (
 // each cloud, with a machine for each pod, and with each container runtime. With containers there is a kubelet, too.
 var agentNames = []string{"ours", "kwok", "kwok-parallel", "null", "shared", "plugin", "tensilekube", "liqo", "liqo-vk", "nomad", "slurm", "interlink", "interlink-vk", "aci", "eci", "fargate", "fargate-push", "stackpath", "zun", "azurebatch", "kip", "kip-cold", "kip-standby", "gvisor", "runc", "before", "cri", "kubelet"}
 
-// suitsAgent reports whether an agent takes part in the scenario.
+// suitsAgent reports whether an agent is part of the scenario.
 func (s scenario) suitsAgent(agent string) bool {
 	switch agent {
 	case "ours":
@@ -130,7 +130,7 @@ func (o *ours) describeSettings() string {
 	return settings
 }
 
-// providerArgs chooses the provider. All other settings are the defaults, because users get them.
+// providerArgs selects the provider. All other settings have the defaults that users get.
 func (o *ours) providerArgs(m *machine, s scenario, prefix string) ([]string, error) {
 	if s.Containers {
 		return m.criArgs(prefix)

@@ -17,7 +17,7 @@ type goal[R any] struct {
 	format    string   // of the value, where nothing is compared
 	of        func(R) float64
 	by        string // the agent of the goal; "": ours
-	more      bool   // the limit is for the difference to the other agent, not for the ratio
+	more      bool   // the limit is for the difference to the other agent, not the ratio
 }
 
 var goals = append([]goal[*round]{
@@ -146,7 +146,7 @@ func cellGoals() []goal[*round] {
 	return all
 }
 
-// judgeRounds reports whether a goal was reached, and by how much; ok is false if that is unknown.
+// judgeRounds returns the result of a goal; ok is false if it is unknown.
 func (g goal[R]) judgeRounds(scenario string, rounds map[string][]R) (text string, reached, ok bool) {
 	mine, theirs := rounds[cmp.Or(g.by, "ours")], rounds[g.against]
 	if !g.concernsScenario(scenario) || len(mine) == 0 || g.against != "" && len(theirs) == 0 {

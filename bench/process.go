@@ -33,7 +33,7 @@ type process struct {
 	machines *qemuMachines // the machines of its pods; not measured; nil without them
 	lower    *lower        // the cluster that runs its pods; not measured; nil without one
 	beside   *process      // is measured with it, and stopped after it; nil: no such process
-	stopped  func()        // is called when both have; nil: nothing
+	stopped  func()        // called when both have ended; may be nil
 }
 
 // startProgram starts a program. Its output is kept for error messages, and shown if show is set.
@@ -92,7 +92,7 @@ func (p *process) endReason() error {
 
 // stop ends the process and waits for it.
 func (p *process) stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // an error means that it is gone
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // an error means that the process has ended
 	timer := time.AfterFunc(stopTimeout, func() { _ = p.cmd.Process.Kill() })
 	defer timer.Stop()
 	<-p.done
@@ -151,14 +151,14 @@ func (m *machine) startReady(ctx context.Context, name string, cmd *exec.Cmd) (*
 	defer says.Close()
 	cmd.ExtraFiles = []*os.File{theirs}
 	p, err := startProgram(name, cmd, m.cfg.logs)
-	_ = theirs.Close() // or the end of the child would not be the end of the pipe
+	_ = theirs.Close() // otherwise the pipe would stay open after the end of the child
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
 	defer stop()
 	if !saysReady(says) {
-		_ = cmd.Process.Kill() // it is usually gone already
+		_ = cmd.Process.Kill() // the process has usually ended already
 		return nil, p.endReason()
 	}
 	return p, nil

@@ -16,9 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// judge returns what went wrong: invariants that what happened breaks, and what
-// the two sides do not agree on in the end. Each begins with the name of what is
-// broken.
+// judge returns the problems: broken invariants, and differences between the two sides at the end. Each problem begins with the name of
+// what is broken.
 func (w *simWorld) judge() (problems []string) {
 	history := w.backend.Recorder.History()
 	history.Ledger = w.knowable(history)
@@ -44,7 +43,7 @@ func (w *simWorld) judge() (problems []string) {
 	problems = append(problems, w.createdTwice(history)...)
 	problems = append(problems, w.deletedOften(history)...)
 	ctl := w.life.ctl
-	// What the backend keeps of a pod that is gone is remembered.
+	// The controller remembers a pod that is gone if the backend still keeps it.
 	if have, want := ctl.states.size(), w.api.Len(); have < want || have > want+w.kept() {
 		problems = append(problems, fmt.Sprintf("States: there are %d for %d pods, and %d ended ones", have, want, w.kept()))
 	}
@@ -73,7 +72,7 @@ func countRunning(history ledger.History) map[string]int {
 	return all
 }
 
-// kept counts the names of which the backend has only what has ended, and the API server nothing.
+// kept counts the names for which the backend has only ended pods, and the API server none.
 func (w *simWorld) kept() (n int) {
 	for i := range simPods {
 		if w.mayKeep() && w.api.Pod("d", fmt.Sprint("p", i)) == nil && w.backend.Has(fmt.Sprint("d/p", i)) != nil {
@@ -83,13 +82,12 @@ func (w *simWorld) kept() (n int) {
 	return n
 }
 
-// mayKeep reports whether the backend may have pods that have ended and that nobody wants: it keeps them, or said
-// that it had none when it was told to delete them.
+// mayKeep reports whether the backend may have ended pods that are unwanted: it keeps them, or returned not-found when it was asked to
+// delete them.
 func (w *simWorld) mayKeep() bool { return w.plan.KeepsEnded || w.plan.Lies == allLie }
 
-// createdTwice finds calls of CreatePod for a pod that runs, by a daemon that knew it: it created
-// it, or the API server had it as Running. An idempotent backend hides that mistake. A call whose
-// answer did not arrive is sent again: what it did is not known.
+// createdTwice finds calls of CreatePod for a running pod by a daemon that could know that it runs, because it created the pod or the API
+// server had it as Running. An idempotent backend hides this mistake. A call without a response is repeated, because its effect is unknown.
 func (w *simWorld) createdTwice(h ledger.History) (problems []string) {
 	lags := slices.ContainsFunc(w.plan.Steps, func(s simStep) bool { return s.Do == "lag" })
 	acked, failed, running := map[types.UID]time.Time{}, map[types.UID]time.Time{}, map[types.UID]bool{}
@@ -123,11 +121,11 @@ func (w *simWorld) createdTwice(h ledger.History) (problems []string) {
 	return problems
 }
 
-// deletedOften finds pods that had ended and that one life of the daemon told the backend to stop
-// more than twice, although each of these calls was answered. Each pod that takes the name since begins
-// anew: what is under the name must go first, and only of the last one it is known that it did. Nor can
-// anybody know that a list is old which has the pod as running, whatever DeletePod answered: the stop may not have happened, or
-// the pod was started again. Each such list is reason to tell it again; as DeletePod acts on the UID, that ends no other pod.
+// deletedOften finds ended pods that one life of the daemon asked the backend to stop more than twice, although each call was answered. The
+// count restarts when another pod takes the name: all pods under the name must stop first, and only the stop of the last one is known. The
+// daemon cannot know that a list with the running pod is old, regardless of the result of DeletePod: the stop may have failed, or the pod
+// may have been started again. So each such list is a reason for another stop, which does not harm other pods, because DeletePod acts on
+// the UID.
 func (w *simWorld) deletedOften(h ledger.History) (problems []string) {
 	type subject struct {
 		key  string
@@ -162,7 +160,7 @@ func (w *simWorld) deletedOften(h ledger.History) (problems []string) {
 	return problems
 }
 
-// lifeAt is the number of the daemon's life at a time.
+// lifeAt returns the number of the daemon's life at a time.
 func (w *simWorld) lifeAt(at time.Time) int {
 	n := 0
 	for _, birth := range w.births {
@@ -173,15 +171,14 @@ func (w *simWorld) lifeAt(at time.Time) int {
 	return n
 }
 
-// knowable leaves out the statuses that no daemon can know of: of an instance that
-// went before it was polled or while nobody listened, or whose report died with the
-// daemon that had it. Nor can it know how a deleted pod ended that the backend denies, without a report: since its
-// deletion, or since the restart that came after the end.
+// knowable removes the statuses that no daemon can know: of an instance that vanished before it was polled or while no daemon listened, and
+// of reports that were lost with a daemon. A daemon also cannot know, without a report, how a deleted pod ended that the backend has not
+// returned since the deletion, or since the restart after its end.
 func (w *simWorld) knowable(h ledger.History) []ledger.Entry {
 	entries := h.Ledger
 	deleted := map[types.UID]int64{}   // since when
-	shown := map[types.UID]time.Time{} // when the API server was told how the pod ended
-	doomed := map[types.UID]bool{}     // it was deleted by then
+	shown := map[types.UID]time.Time{} // when the end of the pod was written to the API server
+	doomed := map[types.UID]bool{}     // it was already deleted
 	for i := range h.API {
 		e := &h.API[i]
 		if _, told := shown[e.Pod.UID]; !told && lifecycle.Terminal(&e.Pod.Status) {
@@ -191,13 +188,13 @@ func (w *simWorld) knowable(h ledger.History) []ledger.Entry {
 			deleted[e.Pod.UID] = e.Seq
 		}
 	}
-	lasting := map[types.UID]int64{} // since when an instance is there that is still there
+	lasting := map[types.UID]int64{} // since when the present instance exists
 	for i := range simPods {
 		p := w.backend.Has(fmt.Sprint("d/p", i))
 		if p == nil {
 			continue
 		}
-		for _, e := range slices.Backward(entries) { // the last that began is the one that is there
+		for _, e := range slices.Backward(entries) { // the last started instance is the present one
 			if e.Verb == ledger.Start && e.Key() == memory.Key(p) {
 				lasting[e.UID] = e.Seq
 				break
@@ -213,12 +210,12 @@ func (w *simWorld) knowable(h ledger.History) []ledger.Entry {
 	})
 }
 
-// denied reports whether a lie that reads tell, too, was told at a time, or after it until another.
+// denied reports whether there was a lie that includes reads at a time, or between it and until.
 func (w *simWorld) denied(at, until time.Time) bool {
 	return slices.ContainsFunc(w.denials, func(d simSpan) bool { return !at.After(d.to) && (!at.Before(d.from) || !until.Before(d.from)) })
 }
 
-// bornBlind reports whether the daemon that was alive at a time was born after another, and was told a lie then that reads tell, too.
+// bornBlind reports whether the daemon that was alive at a time started after another time, during a lie that includes reads.
 func (w *simWorld) bornBlind(after, at time.Time) bool {
 	for _, born := range slices.Backward(w.births) {
 		if !born.After(at) {
@@ -228,13 +225,13 @@ func (w *simWorld) bornBlind(after, at time.Time) bool {
 	return false
 }
 
-// lived reports whether the daemon that was alive then lives on.
+// lived reports whether the daemon that was alive then is still alive.
 func (w *simWorld) lived(at time.Time) bool {
 	last := w.births[len(w.births)-1]
 	return !at.Before(last)
 }
 
-// disagreement says what differs between the API server's pod and the backend's.
+// disagreement describes the difference between the API server's pod and the backend's.
 func (w *simWorld) disagreement(name string) string {
 	api, backend := w.api.Pod("d", name), w.backend.Has("d/"+name)
 	running := backend != nil && backend.Status.Phase == corev1.PodRunning

@@ -16,20 +16,19 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// errCrashed is what a daemon gets that is dead already: it will never see it.
+// errCrashed is the result of requests of a crashed daemon, which never sees it.
 var errCrashed = errors.New("the daemon has crashed")
 
-// simLife is one life of the daemon. Everything that it does to the world goes
-// through it, and nothing does any more once it has crashed.
+// simLife is one life of the daemon. All its effects on the world pass through it, and have no effect after a crash.
 type simLife struct {
 	world *simWorld
 	stop  context.CancelFunc
 	ctl   *PodController
-	done  chan error // of Run
+	done  chan error // result of Run
 
 	mu      sync.Mutex
 	crashed bool // guarded by mu
-	effects int  // guarded by mu; until the crash, 0: none is planned
+	effects int  // guarded by mu; effects until the crash, 0: no crash is planned
 }
 
 func (l *simLife) dead() error {
@@ -41,7 +40,7 @@ func (l *simLife) dead() error {
 	return nil
 }
 
-// crash lets nothing pass from now on.
+// crash blocks all later effects.
 func (l *simLife) crash() {
 	l.mu.Lock()
 	l.crashed = true
@@ -49,8 +48,7 @@ func (l *simLife) crash() {
 	l.stop()
 }
 
-// happened counts an effect on the world. A daemon that crashes with it does not
-// learn of it.
+// happened counts an effect on the world. A daemon that crashes with this effect does not see the result.
 func (l *simLife) happened() error {
 	l.mu.Lock()
 	due := l.effects == 1
@@ -62,14 +60,14 @@ func (l *simLife) happened() error {
 	return l.dead()
 }
 
-// plan lets the daemon crash with so many more effects; 0 calls that off.
+// plan makes the daemon crash after this number of effects; 0 cancels the plan.
 func (l *simLife) plan(effects int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.effects = effects
 }
 
-// effect does something to the world, unless the daemon is dead.
+// effect performs an effect, unless the daemon has crashed.
 func effect[T any](l *simLife, do func() (T, error)) (got T, err error) {
 	if err := l.dead(); err != nil {
 		return got, err
@@ -81,7 +79,7 @@ func effect[T any](l *simLife, do func() (T, error)) (got T, err error) {
 	return got, err
 }
 
-// simProvider is the backend as one life sees it.
+// simProvider is the backend for one life of the daemon.
 type simProvider struct {
 	*memory.Backend
 	life *simLife
@@ -136,7 +134,7 @@ type simAuthority struct{ simProvider }
 
 func (a simAuthority) AnswersForAllPods() bool { return !time.Now().Before(a.life.world.lieEnds) }
 
-// simClient is the API server as one life sees it.
+// simClient is the client of the API server for one life of the daemon.
 type simClient struct {
 	corev1client.PodsGetter
 	life *simLife

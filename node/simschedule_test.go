@@ -12,44 +12,41 @@ import (
 	"pgregory.net/rapid"
 )
 
-// simSchedule is one simulation as data: what kind of backend there is, and what
-// happens, one thing after the other.
+// simSchedule is one simulation as data: the kind of backend, and the steps in order.
 type simSchedule struct {
-	Silent     bool          // the provider does not report, it is polled
+	Silent     bool          // the provider does not report, and is polled
 	KeepsNoUID bool          // the backend drops the UIDs of pods
 	NodeName   bool          // live reads are lists of this node's pods
-	Lies       simLies       // what may lie
-	StopTime   time.Duration // of instances
-	ExitCode   int32         // of instances that are stopped
+	Lies       simLies       // which answers may lie
+	StopTime   time.Duration // stop time of instances
+	ExitCode   int32         // exit code of stopped instances
 
-	KeepsEnded  bool          // the backend keeps what has ended for ever
-	EndedFirst  bool          // and finds it first by its name
-	PlainErrors bool          // reads of a pod that is not there are errors without a kind
-	ShowsAfter  time.Duration // a new pod is shown so late
-	SaysPending bool          // but is reported as Pending at once
+	KeepsEnded  bool          // the backend keeps ended pods forever
+	EndedFirst  bool          // GetPod returns the ended pod first
+	PlainErrors bool          // reads of a missing pod return an error without a kind
+	ShowsAfter  time.Duration // delay until a new pod is visible
+	SaysPending bool          // a hidden pod is reported as Pending at once
 	Authority   bool          // the provider is a PodAuthority
 	Drains      bool          // the node stops all pods after the steps, while the faults last
 	Steps       []simStep
 }
 
-// simLies is what may lie.
+// simLies defines which answers may lie.
 type simLies int
 
 const (
 	noLies simLies = iota
-	// listsLie: reads of one pod are true, or fail in a way that says nothing.
+	// listsLie means that reads of one pod are true, or fail without a kind.
 	listsLie
-	// allLie: reads of one pod lie with the lists, or fail with errors without a kind, so that
-	// the list is to decide.
+	// allLie means that reads of one pod lie like the lists, or fail without a kind, so that the list decides.
 	allLie
 )
 
-// simStep is one thing that happens, and how much time passes then. What Pod,
-// Arg and Of mean depends on what is done; a step that makes no sense when it comes
-// does nothing, so that schedules can be shortened anywhere.
+// simStep is one action, and the time that passes after it. The meaning of Pod, Arg and Of depends on the action. An impossible step does
+// nothing, so that schedules can be shortened anywhere.
 type simStep struct {
 	Do   string
-	Pod  int // which of the names
+	Pod  int // index of the name
 	Arg  int // 0 to simArgs-1
 	Then time.Duration
 }
@@ -98,8 +95,7 @@ func simNames() (names []string) {
 	return names
 }
 
-// drawSchedule draws a schedule. What is drawn first in each list is the simplest,
-// to which rapid shrinks.
+// drawSchedule draws a schedule. The first value of each list is the simplest, to which rapid shrinks.
 func drawSchedule(t *rapid.T) simSchedule {
 	names := simNames()
 	step := rapid.Custom(func(t *rapid.T) simStep {
@@ -139,23 +135,22 @@ func drawSchedule(t *rapid.T) simSchedule {
 	return plan.possible()
 }
 
-// possible leaves out what no controller can cope with, because what it can see is the same as
-// where the opposite is right.
+// possible removes combinations that no controller can handle, because its observations would be the same as in a case where the opposite
+// is correct.
 func (s simSchedule) possible() simSchedule {
 	if s.KeepsNoUID {
-		// An ended pod without a UID that has the name of one that waits may be that one, and so may
-		// one that shows after its successor was created.
+		// An ended pod without a UID may be the waiting pod of its name, and so may a pod that becomes visible after its successor was
+		// created.
 		s.KeepsEnded, s.EndedFirst, s.ShowsAfter = false, false, 0
 	}
 	if s.ShowsAfter > 0 && s.restarts() {
-		// After a restart, a pod that stops and is not shown yet is like one that has stopped.
+		// After a restart, a stopping pod that is not visible yet looks like a stopped pod.
 		s.StopTime = 0
 	}
 	return s
 }
 
-// simPauses are the times that pass between steps: none, a moment, and longer than
-// what the controller waits for.
+// simPauses are the times between steps: none, a moment, and longer than the timeouts of the controller.
 var simPauses = []time.Duration{
 	0, 0, 0, time.Millisecond, 300 * time.Millisecond, time.Second, 2500 * time.Millisecond, 11 * time.Second, 45 * time.Second,
 }

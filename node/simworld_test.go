@@ -24,32 +24,31 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// simWorld is an API server, a backend and the lives of a daemon between them, in
-// fake time.
+// simWorld is an API server, a backend, and the lives of a daemon between them, in fake time.
 type simWorld struct {
 	ctx      context.Context
 	plan     simSchedule
 	api      *memapi.API
 	backend  *memory.Backend
 	life     *simLife    // nil: the daemon is down
-	births   []time.Time // of lives
-	ends     []time.Time // of lives
+	births   []time.Time // start times of lives
+	ends     []time.Time // end times of lives
 	uids     int
-	last     map[string]types.UID // by name: of the last pod that was created
-	rejected bool                 // the provider was to reject a pod
-	errs     []string             // what Run returned
+	last     map[string]types.UID // UID of the last created pod, by name
+	rejected bool                 // the provider was told to reject a pod
+	errs     []string             // errors of Run
 	lieEnds  time.Time
-	denials  []simSpan // lies that reads tell, too; at most
-	blind    bool      // a lie denies all pods, for longer than one could be missing
+	denials  []simSpan // upper bounds of the lies that include reads
+	blind    bool      // a lie denies all pods, for longer than a single pod may be missing
 	draining bool      // the daemon was told to stop all pods
 
 	mu       sync.Mutex
-	fail     map[string]int // guarded by mu; by verb: requests that fail
-	lose     map[string]int // guarded by mu; by verb: requests whose answer is lost
-	oldLists map[string]int // guarded by mu; by key and UID: lists that had a pod as running that had ended
+	fail     map[string]int // guarded by mu; number of failing requests, by verb
+	lose     map[string]int // guarded by mu; number of requests with a lost response, by verb
+	oldLists map[string]int // guarded by mu; by key and UID: number of lists that showed an ended pod as running
 }
 
-// simSpan is a time from a moment to another.
+// simSpan is a period of time.
 type simSpan struct{ from, to time.Time }
 
 func newSimWorld(ctx context.Context, plan simSchedule) *simWorld {
@@ -59,7 +58,7 @@ func newSimWorld(ctx context.Context, plan simSchedule) *simWorld {
 	b.StopTime, b.ExitCode, b.KeepsNoUID = plan.StopTime, plan.ExitCode, plan.KeepsNoUID
 	b.KeepsEnded, b.EndedFirst, b.PlainErrors = plan.KeepsEnded, plan.EndedFirst, plan.PlainErrors
 	b.ShowsAfter, b.SaysPending = plan.ShowsAfter, plan.SaysPending
-	// A pod that was never seen is created again when the answer was lost, or the daemon.
+	// A pod that was never visible is created again if the response, or the daemon, was lost.
 	b.Idempotent = plan.ShowsAfter > 0 || plan.Lies == allLie
 	w.api.Witness = witness(w.backend.Recorder)
 	w.api.Fault = func(verb, _, _ string) error { return w.unlucky(w.fail, verb) }
@@ -67,7 +66,7 @@ func newSimWorld(ctx context.Context, plan simSchedule) *simWorld {
 	return w
 }
 
-// unlucky returns the error of a request, if it is to get one.
+// unlucky returns the error of a request, or nil.
 func (w *simWorld) unlucky(left map[string]int, verb string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,15 +89,15 @@ func (w *simWorld) spoil(left map[string]int, verb string, times int) {
 	left[verb] = times
 }
 
-// start begins a life of the daemon.
+// start starts a life of the daemon.
 func (w *simWorld) start() {
 	if w.life != nil {
 		return
 	}
-	time.Sleep(time.Millisecond) // no two lives at the same moment
+	time.Sleep(time.Millisecond) // no two lives start at the same time
 	ctx, cancel := context.WithCancel(w.ctx)
 	life := &simLife{world: w, stop: cancel, done: make(chan error, 1)}
-	none := objects.NewStore(nil) // the pods name no objects
+	none := objects.NewStore(nil) // the pods refer to no objects
 	pods, services := w.pods(), simServices{newInformer(nothing, &corev1.Service{}, 0)}
 	cfg := PodControllerConfig{
 		PodClient: simClient{w.api, life}, PodInformer: pods, EventRecorder: &record.FakeRecorder{},
@@ -137,7 +136,7 @@ func (w *simWorld) start() {
 	}()
 }
 
-// end ends the daemon's life, as when it is told to stop.
+// end stops the daemon regularly.
 func (w *simWorld) end() {
 	if w.life == nil {
 		return
@@ -155,7 +154,7 @@ func (w *simWorld) end() {
 	w.life = nil
 }
 
-// pass lets time pass. A daemon that crashed meanwhile is buried.
+// pass advances the time. It cleans up a daemon that has crashed.
 func (w *simWorld) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -164,8 +163,7 @@ func (w *simWorld) pass(d time.Duration) {
 	}
 }
 
-// run does what the schedule says, then heals everything and waits until nothing
-// can be left to do.
+// run runs the steps of the schedule, then ends all faults and waits until nothing can be left to do.
 func (w *simWorld) run() {
 	w.start()
 	for _, step := range w.plan.Steps {
@@ -193,7 +191,7 @@ func (w *simWorld) run() {
 		}
 	}
 	if w.rejected {
-		w.pass(rejectedRetry) // what the provider rejected is not tried again earlier
+		w.pass(rejectedRetry) // rejected pods are not retried earlier
 	}
 }
 
@@ -223,11 +221,10 @@ func (w *simWorld) calm() {
 	}
 	w.backend.Heal()
 	w.api.CatchUp()
-	w.api.Cut() // also those that are silent
+	w.api.Cut() // including silent watches
 }
 
-// simInformer is an informer of the pods, which lists the latest version, as that of
-// a node does.
+// simInformer is an informer of pods that lists the latest version, like that of a node.
 type simInformer struct{ informer cache.SharedIndexInformer }
 
 func (i simInformer) Informer() cache.SharedIndexInformer { return i.informer }
@@ -249,7 +246,7 @@ func (w *simWorld) pods() simInformer {
 	}, &corev1.Pod{}, time.Minute)}
 }
 
-// simServices is an informer of services, of which there are none.
+// simServices is an informer without services.
 type simServices struct{ informer cache.SharedIndexInformer }
 
 func (i simServices) Informer() cache.SharedIndexInformer { return i.informer }

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Problems are the reasons why a configuration cannot be: a provider tells all of them at once.
+// Problems collects the errors of a configuration, so that a provider reports all of them at once.
 type Problems struct {
-	// Provider is the name of the provider, and begins each problem.
+	// Provider is the name of the provider, and the prefix of each problem.
 	Provider string
 
 	all []error
@@ -28,7 +28,7 @@ func (p *Problems) Add(format string, args ...any) {
 	p.all = append(p.all, fmt.Errorf(p.Provider+" provider: "+format, args...))
 }
 
-// ClusterName checks the name of the home cluster, which an environment variable can set too.
+// ClusterName checks the name of the home cluster, which variable can also set.
 func (p *Problems) ClusterName(name, variable string) {
 	if len(validation.IsDNS1123Label(name)) > 0 {
 		p.Add("clusterName: %q: want a name for the home cluster, such as home-1: set it in the file of --provider-config or in %s", name, variable)
@@ -44,7 +44,7 @@ func (p *Problems) Each(field string, values []string, is func(string) bool, wan
 	}
 }
 
-// HTTPS checks a URL of a service that gets secrets.
+// HTTPS checks a URL of a service that receives secrets.
 func (p *Problems) HTTPS(field, text string) {
 	if u, err := url.Parse(text); err != nil || u.Scheme != "https" || u.Host == "" {
 		p.Add("%s: %q: want an URL that begins with https://", field, text)
@@ -59,7 +59,7 @@ func (p *Problems) Wait(field string, d *metav1.Duration, or time.Duration) {
 	d.Duration = cmp.Or(d.Duration, or)
 }
 
-// Err returns all reasons in the order of their texts; nil without one.
+// Err returns all problems in alphabetical order, or nil.
 func (p *Problems) Err() error {
 	return errors.Join(slices.SortedFunc(slices.Values(p.all), func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })...)
 }

@@ -53,10 +53,8 @@ func SecretVariables(c, resolved *corev1.Container) map[string]bool {
 	return out
 }
 
-// SecretWord returns the path of the first word of the command or args that names a variable
-// with a part of a Secret, or nil. The
-// container is unexpanded, and at is its path. It serves services that show commands to every reader of
-// instances.
+// SecretWord returns the path of the first word of the command or args that names a variable with a part of a Secret, or nil. The container
+// is unexpanded, and at is its path. It is for services that show commands to every reader of instances.
 func SecretWord(c *corev1.Container, at *field.Path) *field.Path {
 	secrets := secretsOf(c)
 	for i, word := range c.Command {

@@ -10,8 +10,8 @@ type Pod struct {
 	StartedAt time.Time
 	// IPs and HostIPs are addresses, the primary family first. Empty means not known.
 	IPs, HostIPs []string
-	// Ended means that nothing of the pod runs any more, or will run again. With false, the containers may still
-	// show the end.
+	// Ended means that nothing of the pod runs any more, or will run again. If it is false, the containers may still show the end of the
+	// pod.
 	Ended bool
 	// Failed means that the backend ended the pod, whatever the exit codes of its containers: for example, it
 	// took a spot instance away. It counts only with Ended.
@@ -29,7 +29,7 @@ func ParseTime(text string) time.Time {
 	return t
 }
 
-// EndRunning records that nothing of the pod runs any more: how its running containers ended is unknown.
+// EndRunning records that the containers of the pod no longer run, and that it is unknown how the running containers ended.
 func (p *Pod) EndRunning() {
 	p.Ended = true
 	for i := range p.Containers {
@@ -64,10 +64,10 @@ type Container struct {
 	State State
 	// Run is the current run, or in the state Exited the run that ended. It is ignored in the state Waiting.
 	Run Run
-	// Last is the run before; nil if there was none, or nothing is known of it. Without its ExitCode lastState stays empty, because the API has no end
-	// without one.
+	// Last is the previous run; nil if there was none or it is unknown. Without its ExitCode, lastState stays empty, because the API
+	// requires an exit code.
 	Last *Run
-	// Restarts is how many runs came before this one.
+	// Restarts is the number of earlier runs.
 	Restarts int32
 	// Reason and Message say why a container is Waiting, such as CrashLoopBackOff or ImagePullBackOff. "" stands
 	// for a kubelet's reason for a container about to start.
