@@ -70,8 +70,8 @@ func watchPods(ctx context.Context, client kubernetes.Interface, namespace, vers
 }
 
 // run follows the watch until all pods are gone. The API server ends a watch whose reader is slower than its
-// writers, as on a busy machine. Then run calls again, which begins a watch at the version at which the last
-// watch ended, so nothing is missed. Such watches are counted.
+// writers, as on a busy machine. Then run starts a watch at the resource version at which the last watch
+// ended, so it misses no event. Such watches are counted.
 func (t *tracker) run(w watch.Interface, again func(version string) (watch.Interface, error)) error {
 	defer func() { w.Stop() }()
 	for version := ""; ; t.resumed.Add(1) {

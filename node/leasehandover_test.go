@@ -10,7 +10,7 @@ import (
 )
 
 // TestLeaseIsKeptWhileACallGoesOn: a process stops while a CreatePod ignores its context. The next process must not overlap with the call,
-// so it waits until the lease is old.
+// so it waits until the lease has expired.
 func TestLeaseIsKeptWhileACallGoesOn(t *testing.T) {
 	inTwins(t, func(w *twins) {
 		w.backend.Inject(memory.Fault{Method: memory.Create, Delay: 8 * time.Second, Deaf: true, Times: 1})

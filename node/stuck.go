@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// stuckAfter is the time after the end of its grace period when a deleted pod counts as stuck.
+// stuckAfter is how long after its grace period a deleted pod counts as stuck.
 const stuckAfter = time.Minute
 
 // countStuck counts the deleted pods that the backend has not stopped in time.

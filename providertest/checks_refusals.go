@@ -221,7 +221,7 @@ type configMaps struct{ i cache.SharedIndexInformer }
 // Informer returns the informer.
 func (m configMaps) Informer() cache.SharedIndexInformer { return m.i }
 
-// Lister returns a lister of nothing.
+// Lister returns an empty lister.
 func (m configMaps) Lister() corev1listers.ConfigMapLister {
 	return corev1listers.NewConfigMapLister(m.i.GetIndexer())
 }

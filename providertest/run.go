@@ -130,7 +130,7 @@ func Run[T Testing[T]](t T, h Harness) {
 	for _, k := range alone {
 		one(k)
 	}
-	whole := len(r.Results) == len(h.selectedChecks()) // false if go test -run left out checks, which may be the proofs
+	whole := len(r.Results) == len(h.selectedChecks()) // false if -run skipped checks: a skipped check may be the proof of a feature
 	if whole {
 		r.Features = h.judgeFeatures(declared, r.Results)
 	}

@@ -32,7 +32,7 @@ func (c *slowConn) SetDeadline(t time.Time) error {
 	return c.SetWriteDeadline(t)
 }
 
-// SetWriteDeadline implements net.Conn. The earlier of two deadlines counts.
+// SetWriteDeadline implements net.Conn. Write uses this deadline or the limit of the server, whichever is earlier.
 func (c *slowConn) SetWriteDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

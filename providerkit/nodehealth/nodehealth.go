@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodehealth sets the conditions of a healthy node, for a provider that reports problems with Ping.
+// Package nodehealth sets the conditions of a healthy node, for a provider that reports problems through its Ping method.
 //
 // The guarantee: a node with these conditions is Ready as soon as it is registered, and not Ready while Ping fails.
 //

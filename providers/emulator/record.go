@@ -25,7 +25,7 @@ type Request struct {
 	Body      []byte
 }
 
-// Fault is a fault of requests. A zero field means that this fault does not happen.
+// Fault is a fault of requests. A zero Delay, Hang, Answer or Lose has no effect.
 type Fault struct {
 	// Operations are the operations with the fault; none means all.
 	Operations []string

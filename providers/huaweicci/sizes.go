@@ -23,8 +23,8 @@ var sizes20 = []sizing.Row{
 	sizing.At(64000, sizing.One(128*sizing.Gi), sizing.One(256*sizing.Gi), sizing.One(512*sizing.Gi)),
 }
 
-// sizes10 lists the sizes of API 1.0: each quarter of a CPU up to 32, 48 and 64, with two to eight times as many
-// whole GiB of memory: https://support.huaweicloud.com/intl/en-us/api-cci/pro_ys.html.
+// sizes10 lists the sizes of API 1.0: multiples of 0.25 CPU up to 32 CPUs, and 48 and 64 CPUs, each with
+// 2 to 8 GiB of memory per CPU, in whole GiB: https://support.huaweicloud.com/intl/en-us/api-cci/pro_ys.html.
 var sizes10 = func() (rows []sizing.Row) {
 	var cpus []int64
 	for milli := int64(250); milli <= 32000; milli += 250 {

@@ -34,7 +34,7 @@ const (
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
-	// Kind must be the constant Kind in a file.
+	// Kind must have the value of the constant Kind in a configuration file.
 	Kind string `json:"kind,omitempty"`
 	// Kubeconfig is the path of the kubeconfig for the lower cluster. Required.
 	Kubeconfig string `json:"kubeconfig,omitempty"`

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestPublishedB1ReplacedContainerIsShown: a changed image replaces the container, and the status shows the new
-// one, in pods that never restart it. Tekton does this with the sidecars of a finished task (tektoncd/pipeline:
+// TestPublishedB1ReplacedContainerIsShown: after a change of the image, the container is replaced and the status
+// shows the new container, also with restartPolicy Never and OnFailure. Tekton does this with the sidecars of a finished task (tektoncd/pipeline:
 // cmd/nop/README.md). The test uses kubectl and containers of the provider process.
 func TestPublishedB1ReplacedContainerIsShown(t *testing.T) {
 	t.Parallel()

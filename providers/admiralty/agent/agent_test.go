@@ -138,7 +138,7 @@ func (s *source) all() (all []*testapi.API) {
 	return all
 }
 
-// TestElected has three targets with different room: 2 and 2 CPUs, 4 CPUs, and 3 CPUs.
+// TestElected checks which target cluster is elected. The targets have two nodes with 2 CPUs each, one node with 4, and one with 3.
 func TestElected(t *testing.T) {
 	s := startSource(t, map[string]*testapi.API{"a": startTarget(t, "2", "2"), "b": startTarget(t, "4"), "c": startTarget(t, "3")})
 	stopFirst := s.agent(s.webhook)

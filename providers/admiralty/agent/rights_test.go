@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// limited returns an access with exactly the rules of a role.
+// limited returns a client configuration with exactly the permissions of rules.
 func limited(t *testing.T, api *testapi.API, rules []rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	user := api.NodeName(t)
