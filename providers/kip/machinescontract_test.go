@@ -30,8 +30,11 @@ import (
 type faulty struct {
 	machine.Driver
 
+	authority *cell.Authority
+
 	mu     sync.Mutex
 	faults machinetest.Faults // guarded by mu; Dark, LoseStarts and Throttled
+	ended  map[string]bool    // guarded by mu; by ID: machines whose pod had ended before the node stopped them
 }
 
 func (f *faulty) set(change func(*machinetest.Faults)) {
@@ -67,12 +70,32 @@ func (f *faulty) Start(ctx context.Context, s machine.Spec) (machine.Machine, er
 	return m, err
 }
 
-// Stop implements machine.Driver.
+// Stop implements machine.Driver. The agent of a stopped machine does not answer any more, so Stop asks it first.
 func (f *faulty) Stop(ctx context.Context, id string) error {
 	if err := f.fault(); err != nil {
 		return err
 	}
+	if m, found, err := f.Describe(ctx, id); err == nil && found {
+		f.hasEnded(ctx, m)
+	}
 	return f.Driver.Stop(ctx, id)
+}
+
+// hasEnded reports whether the agent of a machine says, or said before the stop of the machine, that its pod has ended.
+func (f *faulty) hasEnded(ctx context.Context, m machine.Machine) bool {
+	c := f.authority.Client(m.Tags[tagToken], m.Address)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	ended := false
+	_ = c.Watch(ctx, func(s cell.State) { // an agent that does not answer has not ended its pod
+		ended = s.Status != nil && s.Status.Ended
+		cancel()
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended[m.ID] = f.ended[m.ID] || ended
+	return f.ended[m.ID]
 }
 
 // List implements machine.Driver.
@@ -132,7 +155,7 @@ func machinesBackend(ctx context.Context, env providertest.Env, image string) (*
 	if err != nil {
 		return nil, err
 	}
-	cloud := &faulty{Driver: machines}
+	cloud := &faulty{Driver: machines, authority: authority, ended: map[string]bool{}}
 	machinesOf := func(tags map[string]string) (some []machine.Machine, err error) {
 		all, err := machines.List(context.WithoutCancel(ctx), tags)
 		for _, m := range all {
@@ -156,7 +179,7 @@ func machinesBackend(ctx context.Context, env providertest.Env, image string) (*
 		Instances: func(pod *corev1.Pod) (n int, err error) {
 			all, err := machinesOf(map[string]string{identity.TagUID: string(pod.UID)})
 			for _, m := range all {
-				if !hasEnded(ctx, authority.Client(m.Tags[tagToken], m.Address)) { // an ended pod runs nothing in its machine
+				if !cloud.hasEnded(ctx, m) { // an ended pod runs nothing in its machine
 					n++
 				}
 			}
@@ -184,16 +207,4 @@ func machinesBackend(ctx context.Context, env providertest.Env, image string) (*
 			return machines.Stop(ctx, all[0].ID)
 		},
 	}, nil
-}
-
-// hasEnded reports whether the agent of a machine says that its pod has ended.
-func hasEnded(ctx context.Context, c *cell.Client) (ended bool) {
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	_ = c.Watch(ctx, func(s cell.State) { // an agent that does not answer has not ended its pod
-		ended = s.Status != nil && s.Status.Ended
-		cancel()
-	})
-	return ended
 }
