@@ -24,8 +24,8 @@ import (
 	smithy "github.com/aws/smithy-go"
 )
 
-// readAgain is how long keys without an expiry are used until they are read again. A user who replaces a file of
-// keys must keep both keys valid for longer.
+// readAgain is the interval at which keys without an expiry are read again. A user who replaces a file of keys must keep the old keys
+// valid for longer.
 const readAgain = time.Minute
 
 // accessOf returns the options for the AWS SDK: credentials, region and endpoint.
@@ -41,10 +41,10 @@ func accessOf(c Config) ([]func(*awsconfig.LoadOptions) error, error) {
 		options = append(options, awsconfig.WithSharedConfigProfile(c.Profile))
 	}
 	if c.CredentialsFile != "" {
-		if _, err := os.Stat(c.CredentialsFile); err != nil { // else the next place would be looked at
+		if _, err := os.Stat(c.CredentialsFile); err != nil { // otherwise the SDK would look in the next place
 			return nil, fmt.Errorf("fargate provider: credentialsFile: %w", err)
 		}
-		// A named profile goes before the environment, which may have the keys of another user.
+		// A named profile has precedence over the environment, which may have the keys of another user.
 		options = append(options, awsconfig.WithSharedCredentialsFiles([]string{c.CredentialsFile}), awsconfig.WithSharedConfigProfile(cmp.Or(c.Profile, "default")))
 	}
 	if c.CAFile != "" {
@@ -59,8 +59,7 @@ func accessOf(c Config) ([]func(*awsconfig.LoadOptions) error, error) {
 	return options, nil
 }
 
-// rereader finds keys without an expiry again, because their files may change. The SDK renews keys with an
-// expiry.
+// rereader loads keys without an expiry again, because their files may change. The SDK renews keys with an expiry.
 type rereader struct {
 	options []func(*awsconfig.LoadOptions) error
 	now     aws.CredentialsProvider
@@ -86,7 +85,7 @@ func (r *rereader) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return found, nil
 }
 
-// maxAnswer is how many bytes of an answer are read.
+// maxAnswer is the maximum number of bytes read from an answer.
 const maxAnswer = 4 << 20
 
 // signed sends the few requests that other services need. It uses the vendor's signer, but no client of the
@@ -197,7 +196,7 @@ func refusalOf(answer *http.Response, data []byte) error {
 func rootOf(queue string) string {
 	u, err := url.Parse(queue)
 	if err != nil {
-		return queue // the configuration was looked at
+		return queue // the configuration was validated
 	}
 	return u.Scheme + "://" + u.Host + "/"
 }

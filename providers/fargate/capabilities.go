@@ -66,8 +66,8 @@ func endsTogether(spec *corev1.PodSpec) bool {
 	return len(spec.Containers) > 1 && (spec.RestartPolicy == corev1.RestartPolicyNever || spec.RestartPolicy == corev1.RestartPolicyOnFailure)
 }
 
-// refuse refuses everything that a task cannot have and that a declaration cannot express. The error has the
-// path of the field.
+// refuse returns an error with the path of the field if a pod uses a feature that tasks lack and that a capability declaration cannot
+// express.
 func refuse(pod *corev1.Pod) error {
 	spec, at := &pod.Spec, field.NewPath("spec")
 	most := maxContainers

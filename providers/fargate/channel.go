@@ -69,8 +69,7 @@ func newChannel(conn *websocket.Conn, attach api.AttachIO, shell *shellexec.Exec
 	return c
 }
 
-// run copies until the session ends. It ends a session that does not end by itself, because the command would
-// run on.
+// run copies until the session ends. If ctx ends first, run terminates the session, because otherwise the command would continue.
 func (c *channel) run(ctx context.Context) error {
 	open, closed := context.WithCancel(context.WithoutCancel(ctx))
 	defer closed()
@@ -139,14 +138,14 @@ func (c *channel) terminate() {
 	})
 }
 
-// unacknowledged reports whether the other end has not taken all messages.
+// unacknowledged reports whether sent messages still wait for an acknowledgement.
 func (c *channel) unacknowledged() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.waiting) > 0
 }
 
-// take takes a message. True is the end.
+// take handles a message, and reports whether the session is over.
 func (c *channel) take(f frame) (over bool, err error) {
 	switch f.kind {
 	case typeAck:
@@ -254,7 +253,7 @@ func (c *channel) feed(ctx context.Context) {
 	})
 }
 
-// resize passes the sizes of the terminal on.
+// resize sends the sizes of the terminal.
 func (c *channel) resize(ctx context.Context) {
 	select {
 	case <-c.ready:

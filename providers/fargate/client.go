@@ -120,13 +120,13 @@ func (c *client) run(ctx context.Context, in *ecs.RunTaskInput) (types.Task, err
 	return types.Task{}, fmt.Errorf("%s: ECS returned %d tasks", doing, len(out.Tasks))
 }
 
-// started asks by startedBy alone. ECS takes no other filter together with startedBy, and then lists the tasks
-// whose desired status is to run.
+// started lists the tasks with this startedBy. ECS allows no other filter together with startedBy, and returns only tasks with the
+// desired status RUNNING.
 func (c *client) started(ctx context.Context, by string) ([]string, error) {
 	return c.list(ctx, &ecs.ListTasksInput{StartedBy: &by})
 }
 
-// stopped returns the ARNs of all tasks whose desired status is to stop, with any startedBy.
+// stopped returns the ARNs of all tasks with the desired status STOPPED and any startedBy.
 func (c *client) stopped(ctx context.Context) ([]string, error) {
 	return c.list(ctx, &ecs.ListTasksInput{DesiredStatus: types.DesiredStatusStopped, LaunchType: types.LaunchTypeFargate})
 }
@@ -175,7 +175,7 @@ func (c *client) stop(ctx context.Context, arn, reason string) (types.Task, erro
 	return *out.Task, nil
 }
 
-// ping fails where tasks could not run.
+// ping returns an error if the cluster is missing or not active.
 func (c *client) ping(ctx context.Context) error {
 	out, err := c.ecs.DescribeClusters(ctx, &ecs.DescribeClustersInput{Clusters: []string{c.cluster}})
 	if err != nil {

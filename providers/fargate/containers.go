@@ -33,7 +33,7 @@ type builder struct {
 	config Config
 	arns   map[string]string // of secrets, by container
 	wait   []types.ContainerDependency
-	last   []types.ContainerDependency // of the container whose end ends the task; nil if there is none
+	last   []types.ContainerDependency // dependencies of the container that ends the task; nil if there is none
 	ports  map[string]bool             // ports declared by containers
 }
 
@@ -130,7 +130,7 @@ func (b *builder) grace() int32 {
 
 // environment gives a container its variables: as values, or by the keys of its secret.
 func (b *builder) environment(k *types.ContainerDefinition, c, full *corev1.Container, at *field.Path) error {
-	last := map[string]int{} // of two variables of one name the last one counts
+	last := map[string]int{} // the last variable of a name counts
 	for i, e := range full.Env {
 		last[e.Name] = i
 	}

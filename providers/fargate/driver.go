@@ -29,13 +29,11 @@ const (
 	// listEvery is the interval of lists of all tasks while nothing stops. Requests for known tasks use their
 	// ARNs.
 	listEvery = 10 * time.Minute
-	// restWithQueue is the time between two rounds at rest with a queue. A round then finds a change that the
-	// queue lost.
+	// restWithQueue is the polling interval with a queue while no task is in transition. Polling finds the changes that the queue lost.
 	restWithQueue = 30 * time.Second
 )
 
-// deleted is the reason with which the node stops the task of a deleted pod. A task that ended for this reason
-// is not found again.
+// deleted is the reason with which the node stops the task of a deleted pod. A task that ended for this reason is not adopted again.
 const deleted = "the pod was deleted in Kubernetes"
 
 // driver runs pods as tasks.
@@ -201,7 +199,7 @@ func (d *driver) key(ctx context.Context) ([]byte, error) {
 	return []byte(key), err
 }
 
-// Gone implements service.Mourner. The secrets and the definition of the pod may exist already.
+// Gone implements service.Mourner. It gives up the secrets and the definition of the pod, which may exist even without a task.
 func (d *driver) Gone(pod *corev1.Pod) {
 	for _, name := range ownSecrets(d.mapping.owner, pod) {
 		d.leave(name)
@@ -220,7 +218,7 @@ func (d *driver) ownOf(name string) string {
 	return ""
 }
 
-// stays reports whether a thing was used a short time ago.
+// stays reports whether a thing was used a short time ago and must stay.
 func (d *driver) stays(now time.Time, thing string, used time.Time) bool {
 	keep := sharedFor
 	if d.ownOf(strings.TrimPrefix(thing, definitionThing)) != "" {

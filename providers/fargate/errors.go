@@ -45,8 +45,8 @@ const (
 	concurrently = "Too many concurrent attempts"
 )
 
-// kind gives an error of a service its kind, and adds the failed action. An error without a kind means doubt:
-// the request may have been done or not.
+// kind gives an error of a service its kind, and adds the failed action. After an error without a kind, it is unknown whether the
+// request had an effect.
 func kind(err error, doing string) error {
 	if err == nil {
 		return nil

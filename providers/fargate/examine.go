@@ -69,7 +69,7 @@ func (c *client) examine(ctx context.Context, conf Config, key string) error {
 	try("look at a task", errorOf(c.ecs.DescribeTasks(ctx, &ecs.DescribeTasksInput{Cluster: &c.cluster, Tasks: []string{noTaskID}})))
 	try("look for a task definition", errorOf(c.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(nothing)})))
 	try("register a task definition", errorOf(c.ecs.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
-		Family: aws.String(nothing), Cpu: aws.String("1"), ContainerDefinitions: []types.ContainerDefinition{}, // which is refused
+		Family: aws.String(nothing), Cpu: aws.String("1"), ContainerDefinitions: []types.ContainerDefinition{}, // always rejected
 	})))
 	try("list task definitions", errorOf(c.ecs.ListTaskDefinitionFamilies(ctx, &ecs.ListTaskDefinitionFamiliesInput{FamilyPrefix: aws.String(nothing)})))
 	try("list the revisions of a task definition", errorOf(c.ecs.ListTaskDefinitions(ctx, &ecs.ListTaskDefinitionsInput{FamilyPrefix: aws.String(nothing)})))
@@ -85,7 +85,7 @@ func (c *client) examine(ctx context.Context, conf Config, key string) error {
 		problems = append(problems, err)
 	}
 	try("look for a secret", errorOf(c.secrets.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: aws.String(nothing)})))
-	both := &secretsmanager.CreateSecretInput{Name: aws.String(nothing), SecretString: aws.String("-"), SecretBinary: []byte("-")} // which is refused
+	both := &secretsmanager.CreateSecretInput{Name: aws.String(nothing), SecretString: aws.String("-"), SecretBinary: []byte("-")} // always rejected
 	try("keep a secret", errorOf(c.secrets.CreateSecret(ctx, both)))
 	try("replace a secret", errorOf(c.secrets.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: aws.String(nothing), SecretString: aws.String("-")})))
 	try("restore a secret", errorOf(c.secrets.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: aws.String(nothing)})))
@@ -96,7 +96,7 @@ func (c *client) examine(ctx context.Context, conf Config, key string) error {
 	return errors.Join(append(problems, c.examineProvider(ctx, conf), c.examineNetwork(ctx, conf), c.examineRoles(ctx, conf), c.examineQuota(ctx, conf))...)
 }
 
-// errorOf returns the error of a request whose answer says nothing.
+// errorOf drops the result of a request and returns its error.
 func errorOf[T any](_ T, err error) error { return err }
 
 // examineProvider checks that the cluster has the configured capacity provider.
@@ -115,7 +115,7 @@ func (c *client) examineProvider(ctx context.Context, conf Config) error {
 	return nil
 }
 
-// examineQueue checks a queue, and leaves its messages to be read.
+// examineQueue checks a queue without receiving its messages.
 func (c *client) examineQueue(ctx context.Context, queue string) error {
 	const what = "look at queue, or leave it out: then ECS is asked"
 	err := c.signed.json(ctx, "sqs", rootOf(queue), "AmazonSQS.GetQueueAttributes", map[string]any{"QueueUrl": queue, "AttributeNames": []string{"QueueArn"}}, nil)
@@ -137,7 +137,7 @@ func (c *client) examineQueue(ctx context.Context, queue string) error {
 	return nil
 }
 
-// wrongValue reports whether SQS allows the request and refuses only its value.
+// wrongValue reports whether SQS allows the request and rejects only one of its values.
 func wrongValue(err error) bool {
 	var said smithy.APIError
 	if !errors.As(err, &said) {
@@ -147,7 +147,7 @@ func wrongValue(err error) bool {
 	return strings.HasPrefix(code, "InvalidParameterValue") || strings.HasPrefix(code, "ReadCountOutOfRange")
 }
 
-// denied reports whether a right is missing. Only doctor needs this right.
+// denied reports whether a request failed for a missing right. The callers ignore this error, because only doctor needs these rights.
 func denied(err error) bool {
 	var said smithy.APIError
 	if !errors.As(err, &said) {

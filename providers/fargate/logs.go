@@ -56,7 +56,7 @@ func (s *stream) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 	for {
 		over := s.over() // read before the lines, so that the lines include everything written until then
 		lines, token, err := s.driver.client.log(ctx, s.driver.config.LogGroup, s.name, s.token, s.since)
-		if err != nil && !errdefs.IsNotFound(err) { // a stream is made with the first line
+		if err != nil && !errdefs.IsNotFound(err) { // the first line creates the stream
 			return nil, err
 		}
 		end := token == s.token || err != nil
@@ -81,7 +81,7 @@ func (s *stream) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 	}
 }
 
-// over reports whether nothing more is written.
+// over reports whether the log is complete: the container or its task has ended, or the task is unknown.
 func (s *stream) over() bool {
 	_, t, ok := s.driver.kit.Cache().Get(s.uid)
 	if !ok || ended(t) {

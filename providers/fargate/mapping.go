@@ -35,7 +35,7 @@ const (
 	AnnotationCapacityProvider = "fargate.virtual-kubelet.io/capacity-provider"
 )
 
-// tagOwn marks tasks with a secret of their own, which ends with them.
+// tagOwn marks tasks with a secret of their own. The secret is deleted with the task.
 const tagOwn = "vk-own-secret"
 
 // maxDefinition is how many bytes a task definition has at most.
@@ -191,8 +191,8 @@ func group(uid apitypes.UID, own bool) string {
 	return groupPlain + string(uid)
 }
 
-// podOf returns the UID of the pod of a task of this node by the group of the task, and whether a secret ends with the task. The UID is empty for a
-// task without such a group.
+// podOf returns the UID of the pod of a task of this node by the group of the task, and whether a secret ends with the task. The UID
+// is empty for a task without such a group.
 func (m mapping) podOf(t types.Task) (uid apitypes.UID, own bool) {
 	if aws.ToString(t.StartedBy) != m.startedBy() {
 		return "", false

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
-// goneAfter is how often in a row ECS must report a known task as missing until the pod is gone.
+// goneAfter is the number of consecutive answers without a known task after which its pod counts as gone.
 const goneAfter = 3
 
 // inquiries records the requests for tasks.
@@ -49,7 +49,7 @@ func (q *inquiries) set(arn string, change func(*inquiry)) (before inquiry) {
 // get returns the record of a task.
 func (q *inquiries) get(arn string) inquiry { return q.set(arn, func(*inquiry) {}) }
 
-// keep forgets all tasks but these.
+// keep drops the records of all other tasks.
 func (q *inquiries) keep(there map[string]bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,9 +73,8 @@ func (q *inquiries) note(at time.Time, tasks []ecstypes.Task, missing []string) 
 	return gone
 }
 
-// next returns the tasks that a round asks about: all tasks in transition, and as many others as fit into the
-// same request, starting with the task whose last request is oldest. So a round at rest is one request, however
-// many pods there are.
+// next returns the tasks to describe in a round: all tasks in transition, and as many others as fit into the same request, starting
+// with the task whose last request is oldest. So a round without transitions is one request, however many pods there are.
 func (q *inquiries) next(all []poll.Known[ecstypes.Task]) []string {
 	var moving, others []string
 	asked := map[string]time.Time{}
@@ -98,7 +97,7 @@ func (q *inquiries) next(all []poll.Known[ecstypes.Task]) []string {
 	return append(moving, others[:min(room, len(others))]...)
 }
 
-// atRest reports whether a task runs and is to run.
+// atRest reports whether a task runs and should keep running.
 func atRest(t ecstypes.Task) bool {
 	return aws.ToString(t.LastStatus) == stateRunning && aws.ToString(t.DesiredStatus) == stateRunning
 }

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// queueWait is how many seconds SQS waits for a change until it answers with none. queueBatch is how many
-	// changes are in an answer at most.
+	// queueWait is the number of seconds that SQS waits for a message before it returns none. queueBatch is the maximum number of
+	// messages in an answer.
 	queueWait, queueBatch = 20, 10
 	// queuePause is the longest pause after a failure of the queue. The first pause is queuePace, and each
 	// further one is twice as long.
 	queuePause = 30 * time.Second
-	// queuePace is how long changes gather after others, so that the changes of many tasks are one request. ECS
-	// limits the rate of requests.
+	// queuePace is the pause between two reads of the queue. Changes gather in the pause, so that one request to ECS covers many tasks:
+	// ECS limits the rate of requests.
 	queuePace = 500 * time.Millisecond
 )
 
@@ -66,8 +66,7 @@ func (c *client) done(ctx context.Context, queue string, messages []message) err
 	return nil
 }
 
-// listen asks about tasks as soon as the queue reports a change, until ctx ends. A failed queue costs no pod,
-// because the rounds go on.
+// listen describes tasks as soon as the queue reports a change, until ctx ends. If the queue fails, polling continues.
 func (d *driver) listen(ctx context.Context) {
 	var left []message
 	wait, failed := queuePace, 0
@@ -93,8 +92,7 @@ func (d *driver) hear(ctx context.Context, left *[]message) error {
 	messages, err := *left, error(nil)
 	if len(messages) == 0 {
 		messages, err = d.client.receive(ctx, d.config.Queue, queueWait)
-		// After a full answer there are more messages. The next answer need not be full, because an answer of
-		// SQS has the messages of some of its servers only.
+		// After a full answer there are more messages. The next answer may not be full, because SQS queries only some of its servers.
 		for more := messages; err == nil && len(more) > 0 && len(messages) >= queueBatch && len(messages)+queueBatch <= batch; {
 			more, err = d.client.receive(ctx, d.config.Queue, 0)
 			messages = append(messages, more...)
@@ -174,8 +172,8 @@ func (d *driver) askTogether(ctx context.Context, arns []string) error {
 	return nil
 }
 
-// passedBy reports whether the cache has not taken the state of a task. The cause: the answer of RunTask came
-// after the request, and counts as newer.
+// passedBy reports whether the cache ignored the state of a task. It does so if the answer of RunTask came after the request, and so
+// counts as newer.
 func (d *driver) passedBy(t types.Task) bool {
 	id, _ := d.Identify(t)
 	_, have, ok := d.kit.Cache().Get(id.UID)

@@ -193,11 +193,10 @@ func registry(image string) string {
 }
 
 const (
-	// filesDir is where it has the volumes of the pod.
+	// filesDir is the directory of the pod's volumes in the container that writes the files.
 	filesDir = "/vk-files"
-	// maxPiece is how many bytes of an archive are in a secret, which is a variable of that container. maxPieces
-	// is how many pieces there are at most: a program starts with at most 2 MiB of variables, and a definition
-	// has 64 KiB.
+	// maxPiece is the maximum number of bytes of an archive in one secret, which is a variable of that container. maxPieces is the
+	// maximum number of pieces: a program starts with at most 2 MiB of variables, and a definition has 64 KiB.
 	maxPiece, maxPieces = 60 << 10, 16
 )
 

@@ -85,7 +85,7 @@ func observe(pod *corev1.Pod, t types.Task) podstatus.Pod {
 	return out
 }
 
-// takenAway reports whether neither its containers nor the node stopped a task.
+// takenAway reports whether a task was stopped by something other than its containers and the node.
 func takenAway(pod *corev1.Pod, code types.TaskStopCode) bool {
 	switch code {
 	case "", types.TaskStopCodeEssentialContainerExited:
@@ -164,7 +164,7 @@ func finished(t types.Task) time.Time {
 // cannotStart is the prefix of the reason of a container that was made and could not be started.
 const cannotStart = "CannotStartContainerError"
 
-// waiting returns why a container did not start, in the words of a kubelet.
+// waiting returns why a container did not start, as a waiting reason of the kubelet.
 func waiting(why string) string {
 	for _, w := range []struct{ begin, reason string }{
 		{"CannotPull", "ErrImagePull"}, {"ResourceInitializationError", "CreateContainerConfigError"},
@@ -177,7 +177,7 @@ func waiting(why string) string {
 	return ""
 }
 
-// asksNetwork reports whether a probe asks a port of its pod.
+// asksNetwork reports whether a probe connects to a port of its pod.
 func asksNetwork(probe *corev1.Probe) bool {
 	return probe != nil && (probe.HTTPGet != nil || probe.TCPSocket != nil || probe.GRPC != nil)
 }

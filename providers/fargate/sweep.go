@@ -33,8 +33,8 @@ func (d *driver) sweeps(ctx context.Context) {
 	})
 }
 
-// sweep gives up the definitions and secrets of this node that no pod needs, so that they are removed. It lists
-// them at the services, so that no restart loses one.
+// sweep gives up the definitions and secrets of this node that no pod needs, so that they are removed. It lists them at the services,
+// so it also finds things from before a restart.
 func (d *driver) sweep(ctx context.Context) error {
 	now, owner := d.sweeper.now(), d.mapping.owner
 	prefixes := []string{sharedPrefix(owner), ownPrefix(owner)}
@@ -88,7 +88,7 @@ func (d *driver) sweep(ctx context.Context) error {
 	return nil
 }
 
-// inUse returns the own names of pods that are not over, and the families of the definitions of tasks.
+// inUse returns the own names of unfinished pods, and the families of the definitions of tasks.
 func (d *driver) inUse() (pods, families map[string]bool) {
 	pods, families = map[string]bool{}, map[string]bool{}
 	for _, k := range d.kit.Cache().Known() {

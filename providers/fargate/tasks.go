@@ -60,12 +60,12 @@ func (d *driver) tagAgain(tasks []ecstypes.Task) {
 	}
 }
 
-// Changed implements service.ChangeLister: it asks about some of the tasks.
+// Changed implements service.ChangeLister. It describes the tasks in transition and some of the others.
 func (d *driver) Changed(ctx context.Context, _ time.Time) ([]ecstypes.Task, error) {
 	all, pods := d.known()
 	arns := d.inquiries.next(all)
 	if len(arns) == 0 {
-		return nil, d.client.ping(ctx) // no pod asks for anything, and the node wants to know
+		return nil, d.client.ping(ctx) // no task to describe: ping tells the node whether ECS works
 	}
 	at := time.Now()
 	tasks, missing, err := d.describe(ctx, arns)
@@ -81,9 +81,8 @@ func (d *driver) Changed(ctx context.Context, _ time.Time) ([]ecstypes.Task, err
 	return tasks, nil
 }
 
-// List implements service.Driver. One list of ECS has the tasks of this node whose desired status is to run.
-// Another list has all other tasks of the last hour, of all users. List does not ask again about listed tasks
-// whose state is known.
+// List implements service.Driver. One list of ECS has the tasks of this node with the desired status RUNNING. Another list has all
+// other tasks of the last hour, of all users. List does not describe listed tasks whose state is known.
 func (d *driver) List(ctx context.Context) ([]ecstypes.Task, error) {
 	all, pods := d.known()
 	at := time.Now()
@@ -179,8 +178,8 @@ func (d *driver) end(ctx context.Context, task ecstypes.Task, reason string) err
 	return nil
 }
 
-// wanted reports whether a task that was not created since the start belongs to a pod. A task that has ended
-// does not, unless the cluster has its pod.
+// wanted reports whether a task from before the start of this process belongs to a pod. An ended task belongs to a pod only if the
+// cluster has the pod.
 func (d *driver) wanted(t ecstypes.Task) bool {
 	id, ours := d.Identify(t)
 	switch stopped := t.StopCode == ecstypes.TaskStopCodeUserInitiated && aws.ToString(t.StoppedReason) == deleted; {
@@ -193,7 +192,8 @@ func (d *driver) wanted(t ecstypes.Task) bool {
 	return false
 }
 
-// learn records everything in tasks besides their states, whichever request returned them. The cache takes the tasks afterwards.
+// learn records which tasks have ended, and gives up the things of their pods. It is called with the tasks of every answer, before the
+// cache gets them.
 func (d *driver) learn(tasks []ecstypes.Task) {
 	for _, t := range tasks {
 		if !ended(t) {

@@ -33,7 +33,7 @@ type thing struct {
 	secrets []string          // the names of the secrets of a definition; nil if they are unknown
 }
 
-// things records the definitions and secrets of this node, as far as this process knows them. So a replica costs no
+// things records the definitions and secrets of this node, as far as this process knows them. So another replica of a pod needs no
 // request for them.
 type things struct {
 	turn chan struct{} // held during a lookup or a create, so that many replicas cause only one
