@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// singleAfter is how many requests in a row a plugin must answer in part until each pod is asked for alone.
+// singleAfter is the number of consecutive partial answers of a plugin after which each pod is requested alone.
 const singleAfter = 3
 
 // answers holds the states of pods from one round of requests to the server and its plugin. A pod in none of the
@@ -24,7 +24,7 @@ const singleAfter = 3
 type answers struct {
 	has   map[types.UID]wire.PodStatus
 	lacks map[types.UID]bool // the plugin denies that it has the pod, or leaves the pod out of the answer to a request for this pod alone
-	fails map[types.UID]bool // the plugin was asked for this pod alone, and fails
+	fails map[types.UID]bool // the request for this pod alone failed in the plugin
 }
 
 // add records the answer to a request about pods. It returns the pods missing from the answer.
@@ -51,9 +51,9 @@ type asker struct {
 	parts  int       // partly answered requests in a row
 }
 
-// ask asks for pods with one request, and for each pod alone that the answer leaves out. It asks for each pod alone, too, when the plugin
-// refuses the request: plugins answer for the first pod only, or for none because of one pod. The server remembers nothing of the pods in
-// forgotten. It asks for no more than most pods alone.
+// ask requests the states of all pods at once, and then alone each pod that the answer lacks. It also requests each pod alone if the
+// plugin refuses the common request: some plugins answer only for the first pod, or for none because of one pod. forgotten has the
+// pods that the server has just forgotten. ask requests at most most pods alone.
 func (k *asker) ask(ctx context.Context, pods []*corev1.Pod, known map[types.UID]poll.Known[instance], forgotten []types.UID, most int) (answers, error) {
 	a := answers{has: map[types.UID]wire.PodStatus{}, lacks: map[types.UID]bool{}, fails: map[types.UID]bool{}}
 	alone, together, refused := pods, len(pods) > 1 && k.parts < singleAfter, false
@@ -103,8 +103,7 @@ func (k *asker) ask(ctx context.Context, pods []*corev1.Pod, known map[types.UID
 	return a, failed
 }
 
-// turn returns the pods to ask for alone now: stopping pods first, then each other pod in turn. Later calls
-// return the other pods.
+// turn returns the pods to request alone now: stopping pods first, and the other pods in rotation.
 func (k *asker) turn(pods []*corev1.Pod, known map[types.UID]poll.Known[instance], most int, refused bool) []*corev1.Pod {
 	if len(pods) == 0 || len(pods) <= most && !refused {
 		return pods

@@ -37,7 +37,7 @@ const createTimeout = 2 * time.Minute
 // maxAnswer bounds the bytes read from one answer. 64 MiB hold some ten thousand pods.
 const maxAnswer = 64 << 20
 
-// client speaks to the API server.
+// client sends requests to the API server.
 type client struct {
 	base   string
 	http   *http.Client
@@ -45,7 +45,7 @@ type client struct {
 	number atomic.Uint64
 	tls    TLS
 	probes atomic.Bool  // the plugin reports the readiness of containers
-	files  atomic.Value // string; how the files of tls were at the last request
+	files  atomic.Value // string; the state of the files of tls at the last request
 }
 
 func newClient(c Config) (*client, error) {
@@ -75,7 +75,7 @@ func newClient(c Config) (*client, error) {
 	return &client{base: base, http: &http.Client{Transport: transport, CheckRedirect: refuseRedirect}, token: c.Token.Value, tls: c.TLS}, nil
 }
 
-// refuseRedirect sends pods and tokens to the configured server only. A proxy that requires a login answers with
+// refuseRedirect stops redirects, so that pods and tokens go only to the configured server. A proxy that requires a login answers with
 // a redirect.
 func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
@@ -121,7 +121,7 @@ func (c *client) do(ctx context.Context, method, path string, body any) (*http.R
 	return resp, nil
 }
 
-// read is do with the whole answer.
+// read sends a request and returns the body of the answer.
 func (c *client) read(ctx context.Context, timeout time.Duration, method, path string, body any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -140,7 +140,7 @@ func (c *client) read(ctx context.Context, timeout time.Duration, method, path s
 	return data, nil
 }
 
-// ask is read with the answer decoded into out; nil: it is not looked at.
+// ask sends a request and decodes the answer into out. It ignores the answer if out is nil.
 func (c *client) ask(ctx context.Context, timeout time.Duration, method, path string, body, out any) error {
 	data, err := c.read(ctx, timeout, method, path, body)
 	if err != nil || out == nil {
@@ -164,8 +164,8 @@ func (c *client) statuses(ctx context.Context, pods []*corev1.Pod) ([]wire.PodSt
 	return all, nil
 }
 
-// find asks for all of pods in one request, and asks for the first pod alone if the answer lacks it. find
-// returns false if the server does not have the first pod.
+// find requests all of pods at once, and the first pod alone if the answer lacks it. find returns false if the server does not have
+// the first pod.
 func (c *client) find(ctx context.Context, pods []*corev1.Pod) (wire.PodStatus, bool, error) {
 	uid := pods[0].UID
 	of := func(s wire.PodStatus) bool { return s.UID == string(uid) }
@@ -227,7 +227,7 @@ func (c *client) logs(ctx context.Context, o wire.Logs) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// ping asks the server whether its plugin answers. An answer without resources counts, too.
+// ping checks whether the plugin of the server answers. An answer without resources counts, too.
 func (c *client) ping(ctx context.Context) (wire.Ping, error) {
 	var ping wire.Ping
 	data, err := c.read(ctx, requestTimeout, http.MethodPost, wire.PathPing, nil)
@@ -246,7 +246,7 @@ func (c *client) ping(ctx context.Context) (wire.Ping, error) {
 	return ping, nil
 }
 
-// state differs when a file was replaced.
+// state returns a text that changes when a file is replaced.
 func (t TLS) state() (all string) {
 	for _, file := range []string{t.CAFile, t.CertFile, t.KeyFile} {
 		if info, err := os.Stat(file); err == nil {
@@ -256,7 +256,7 @@ func (t TLS) state() (all string) {
 	return all
 }
 
-// files returns the files for a connection. interLink's own virtual kubelet reads an authority in DER, and so do they.
+// files returns the files for a connection. It accepts an authority in DER, as interLink's own virtual kubelet does.
 func (t TLS) files() config.TLSFiles {
 	return config.TLSFiles{CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile}
 }

@@ -24,7 +24,7 @@ const (
 	Kind       = "InterLinkProviderConfiguration"
 )
 
-// DefaultStatusInterval is how often the API server is asked for the states of pods.
+// DefaultStatusInterval is the default interval of requests for the states of pods.
 const DefaultStatusInterval = time.Second
 
 // Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
@@ -42,27 +42,26 @@ type Config struct {
 	TLS TLS `json:"tls,omitzero"`
 	// JobScriptURL is the service that the API server asks for the script of a job. Default: none.
 	JobScriptURL string `json:"jobScriptURL,omitempty"`
-	// KubernetesAPI is where jobs reach the API server of this cluster. Default: they get its address in the cluster.
+	// KubernetesAPI is the address of this cluster's API server for jobs. Default: jobs get its address in the cluster.
 	KubernetesAPI KubernetesAPI `json:"kubernetesAPI,omitzero"`
 	// NoProjectedVolumes sends no files of projected volumes, and so no tokens.
 	NoProjectedVolumes bool `json:"noProjectedVolumes,omitempty"`
 	// Capacity is the capacity of the node where the plugin reports none. Default: 100 CPUs, 3000G of memory,
 	// 10000 pods, and 20Gi of ephemeral-storage for each pod. No plugin reports ephemeral-storage.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
-	// Labels are more labels of the node.
+	// Labels are additional labels of the node.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Taints are more taints of the node.
+	// Taints are additional taints of the node.
 	Taints []corev1.Taint `json:"taints,omitempty"`
 	// Features names the features of the plugin beyond those of every plugin, such as ExecProbes or RunAsUser.
 	// The provider refuses pods that need other features. Default: none.
 	Features []capability.Feature `json:"features,omitempty"`
-	// StatusInterval is how often the API server is asked for the states of pods, all with one request, while one runs. Default
-	// DefaultStatusInterval.
+	// StatusInterval is the interval of requests for the states of all pods while a pod runs. Default: DefaultStatusInterval.
 	StatusInterval metav1.Duration `json:"statusInterval,omitempty"`
 
-	earlier  time.Duration // how long after the start a plugin may repeat an answer of before; 0 is keptFor
-	warnings []string      // about settings of interLink's own file that have no meaning here
-	upstream bool          // the file is of interLink's own
+	earlier  time.Duration // how long after the start a plugin may repeat an answer from before the start; 0 means keptFor
+	warnings []string      // about settings of interLink's own file that have no effect here
+	upstream bool          // the file is a file of interLink's own virtual kubelet
 }
 
 // TLS are the files for https. They are read again for each connection.
@@ -74,7 +73,7 @@ type TLS struct {
 	KeyFile  string `json:"keyFile,omitempty"`
 }
 
-// KubernetesAPI is where the API server of this cluster is, seen from outside.
+// KubernetesAPI is the address of this cluster's API server as seen from outside.
 type KubernetesAPI struct {
 	// Address and Port are the values of KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT in pods.
 	Address string `json:"address,omitempty"`

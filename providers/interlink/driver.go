@@ -26,10 +26,10 @@ import (
 )
 
 const (
-	// aloneAtOnce is how many pods are asked for alone, one request for each, when the states are asked for: with a second between, 1200 requests
-	// in a minute, however many pods there are.
+	// aloneAtOnce is the maximum number of requests for single pods in one round. With one round a second, these are 1200 requests a
+	// minute, however many pods there are.
 	aloneAtOnce = 20
-	// forgetAtOnce is the number of pods that the server is told to forget before one request for states.
+	// forgetAtOnce is the number of pods that the server is told to forget before each round.
 	forgetAtOnce = 4
 	// afterAbsent is how long a delete waits for states after the server has answered with 404.
 	afterAbsent = 2 * time.Second
@@ -44,7 +44,7 @@ type instance struct {
 	kept   bool // the server has no answer: the status of the cluster stays
 }
 
-// driver asks an interLink API server.
+// driver implements service.Driver for an interLink API server.
 type driver struct {
 	config Config
 	client *client
@@ -56,16 +56,16 @@ type driver struct {
 	taints []corev1.Taint     // guarded by mu; the last taints of the plugin
 	wrong  []string           // guarded by mu; the wrong values in its last report
 	wanted map[types.UID]bool // guarded by mu; pods of the cluster that the server may have, but does not report
-	began  bool               // guarded by mu, and changed by List alone; the server was asked for all pods of the cluster
+	began  bool               // guarded by mu, and changed by List alone; List has requested all pods of the cluster
 
-	listing sync.Mutex // held while the server is asked for all states
+	listing sync.Mutex // held during a request for all states
 	asker   asker      // guarded by listing
 	rotated types.UID  // guarded by listing; the last pod that the server was asked to forget
 	stuck   bool       // guarded by listing; the server does not forget
 }
 
-// List implements service.Driver. List asks for the pods that can still change and for the pods that the server
-// lacks. The first call asks for all pods of the cluster.
+// List implements service.Driver. It requests the states of the pods that can still change and of the pods that the server lacks. The
+// first call requests all pods of the cluster.
 func (d *driver) List(ctx context.Context) ([]instance, error) {
 	d.listing.Lock()
 	defer d.listing.Unlock()
@@ -88,7 +88,7 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 	pods = append(pods, lacked...)
 	most := aloneAtOnce
 	if !d.began {
-		most = len(pods) // nothing is known of them
+		most = len(pods) // their states are not known yet
 	}
 	said, err := d.asker.ask(ctx, pods, known, forgotten, most)
 	if err != nil {
@@ -120,8 +120,8 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 	return all, nil
 }
 
-// lacked returns the pods of the cluster that the server may have but does not report. The first call returns
-// all of them; later calls return pods that ran and wanted pods.
+// lacked returns the pods of the cluster that the server may have but does not report. The first call returns all of them; later calls
+// return pods that ran and pods in wanted.
 func (d *driver) lacked(known map[types.UID]poll.Known[instance]) (lacked []*corev1.Pod, err error) {
 	if d.pods == nil {
 		return nil, nil
@@ -147,7 +147,7 @@ func (d *driver) lacked(known map[types.UID]poll.Known[instance]) (lacked []*cor
 	return lacked, nil
 }
 
-// want marks a pod that the server may have, so that the next requests ask for this pod.
+// want marks a pod that the server may have, so that the next requests include this pod.
 func (d *driver) want(pod *corev1.Pod) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

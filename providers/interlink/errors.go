@@ -17,15 +17,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// maxWords bounds the text repeated from an answer. The output of a command that submits jobs may be long.
+// maxWords is the maximum length of the text repeated from an answer. The output of a command that submits jobs may be long.
 const maxWords = 1024
 
 // answerError is an answer other than 200.
 type answerError struct {
 	code    int
 	session string
-	words   string // of the plugin, or of whoever answered
-	plugin  bool   // the API server passes the words of its plugin on
+	words   string // the message of the plugin, or of another sender
+	plugin  bool   // the API server passed on the message of its plugin
 }
 
 // Error implements error.
@@ -54,9 +54,8 @@ func ofPlugin(err error) bool {
 	return errors.As(err, &answer) && answer.plugin
 }
 
-// lacksPod reports whether an answer to a question about one pod means that the plugin does not have this pod.
-// Two answers mean this: a 404 of the plugin for a known route, and any 404 that names the pod. The 404 of a
-// proxy proves nothing.
+// lacksPod reports whether the answer to a request for one pod means that the plugin does not have this pod. Two answers mean this: a
+// 404 of the plugin for a known route, and any 404 that names the pod. The 404 of a proxy proves nothing.
 func lacksPod(err error, uid types.UID) bool {
 	var answer *answerError
 	return errors.As(err, &answer) && answer.code == http.StatusNotFound &&
@@ -70,8 +69,8 @@ func absent(err error) bool {
 	return errors.As(err, &answer) && answer.code == http.StatusNotFound
 }
 
-// doubtful reports whether a failed create may have made a job. This is so if no answer came, if the server
-// failed, or if the answer reports success in another form than the protocol's.
+// doubtful reports whether a failed create may have made a job. This is so if no answer came, if the server failed, or if the answer
+// reports success in a form outside the protocol.
 func doubtful(err error) bool {
 	var answer *answerError
 	return err != nil && (!errors.As(err, &answer) || answer.code/100 == 2 || answer.code >= http.StatusInternalServerError)
@@ -93,7 +92,7 @@ func refusal(resp *http.Response, session string) error {
 	return e
 }
 
-// words makes a message of a plugin fit for users: one line of printable characters with a bounded length.
+// words makes a message of a plugin readable: one line of printable characters with a bounded length.
 func words(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -162,8 +162,8 @@ func projected(volume string, files []podspec.File) corev1.ConfigMap {
 	return m
 }
 
-// tell writes the configured address of the cluster's API server into the environment of a container. Without a
-// configured address, tell does nothing.
+// tell writes the configured address of the cluster's API server into the environment of a container. Without a configured address,
+// tell does nothing.
 func (k KubernetesAPI) tell(c *corev1.Container) {
 	if k.Address == "" {
 		return

@@ -27,8 +27,8 @@ const (
 // firstPing bounds how long the registration of the node waits for the resources of the plugin.
 const firstPing = 5 * time.Second
 
-// ConfigureNode implements service.NodeConfigurer. The node offers the resources that the plugin reports, else
-// those of the configuration.
+// ConfigureNode implements service.NodeConfigurer. The node offers the resources that the plugin reports, or else the configured
+// resources.
 func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	bounded, cancel := context.WithTimeout(ctx, firstPing)
 	defer cancel()
@@ -43,7 +43,7 @@ func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	n.Labels[labelType] = "virtual-kubelet"
 	maps.Copy(n.Labels, d.config.Labels)
 	if d.config.upstream && slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintOwn }) {
-		// users of interLink's own node tolerate this one
+		// pods for interLink's own node tolerate taintUpstream
 		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintOwn })
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: taintUpstream, Value: "true", Effect: corev1.TaintEffectNoSchedule})
 	}
@@ -54,14 +54,14 @@ func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	d.taints = taints
 }
 
-// Ping implements service.Pinger: the server asks its plugin.
+// Ping implements service.Pinger. The server pings its plugin.
 func (d *driver) Ping(ctx context.Context) error {
 	ping, err := d.client.ping(ctx)
 	if err != nil {
 		return err
 	}
 	capacity, taints := d.readReport(ctx, ping)
-	if ping.Resources != nil { // else the last reported capacity stays
+	if ping.Resources != nil { // otherwise the last reported capacity stays
 		d.offer(capacity)
 	}
 	d.mu.Lock()
@@ -155,7 +155,7 @@ func taintsOf(said []wire.Taint) (taints []corev1.Taint, wrong []string) {
 	return distinct(taints), wrong
 }
 
-// distinct has the first of the taints with one key and effect: a node with two of them is refused.
+// distinct returns the first taint of each key and effect. Kubernetes refuses a node with duplicates.
 func distinct(taints []corev1.Taint) (out []corev1.Taint) {
 	for _, t := range taints {
 		if !slices.ContainsFunc(out, func(o corev1.Taint) bool { return o.MatchTaint(&t) }) {

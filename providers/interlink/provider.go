@@ -3,9 +3,8 @@
 // Package interlink runs pods as jobs behind an interLink API server: on Slurm, HTCondor and other systems with
 // a plugin. The package is the virtual-node half of the InterLink protocol; package plugin is the other half.
 //
-// The guarantees: one request asks for the states of all pods. A create request whose answer was lost never
-// starts a second job. An API server that does not answer, or answers with an error, never makes a pod look
-// lost.
+// The guarantees: one request returns the states of all pods. A create request whose answer was lost never starts a second job. An API
+// server that does not answer, or answers with an error, never makes a pod look lost.
 //
 // The surprise: the protocol has no list. The provider asks the server only for pods of the cluster. If a pod is
 // removed by force while this node is down, its job goes on and the provider never asks for it.
@@ -68,12 +67,12 @@ func LoadConfig(path string) (Config, error) {
 const (
 	// keptFor is how long a published plugin repeats the same answer, whatever the request.
 	keptFor = 10 * time.Second
-	// missingFor is how long answers must lack a pod until the pod counts as lost. Requests hurried by creates
-	// and deletes show the same moment, and so do the repeated answers of a plugin.
+	// missingFor is how long answers must lack a pod until the pod counts as lost. Requests shortly after creates and deletes show the
+	// same moment, and so do the repeated answers of a plugin.
 	missingFor = 3 * keptFor
 	// unseenFor is how long a plugin may take to report a pod after it has accepted the pod.
 	unseenFor = 2 * time.Minute
-	// soon is how long after a create or a delete the next answer is asked for.
+	// soon is the delay of the next status request after a create or a delete.
 	soon = 250 * time.Millisecond
 	// slowest is the longest pause after failures of a server. Users repair the server themselves and wait for
 	// the provider to notice.

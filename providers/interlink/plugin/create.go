@@ -16,11 +16,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// unmade is an error of a create that certainly made nothing, so the caller may try again. A virtual node treats
-// other failures as doubtful.
+// unmade is the error of a create that certainly had no effect, so the caller may try again. A virtual node treats other failures as
+// doubtful.
 type unmade struct{ error }
 
-// createTimeout bounds how long the provider takes. It is less than a virtual node takes an answer without the pod for no proof.
+// createTimeout bounds a create of the provider. It must be shorter than the time in which a virtual node tolerates answers without a
+// new pod.
 const createTimeout = 100 * time.Second
 
 // create asks the provider to start a pod. An accepted pod is not started again.
@@ -53,7 +54,7 @@ func (p *pods) create(ctx context.Context, in wire.Retrieved) (wire.Created, err
 		return answer, errors.Join(err, p.forget(k))
 	}
 	p.objects.add(&r, p.given(r.Pod))
-	// The client may give up; the job is made or not made all the same.
+	// A client that gives up must not cancel the create.
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
 	if err := p.provider.CreatePod(bounded, p.given(r.Pod)); err != nil {
@@ -103,8 +104,8 @@ func (p *pods) reserve(k *pod) error {
 	return nil
 }
 
-// undo removes a pod that the provider refused. If the provider may have the pod all the same, undo keeps its
-// record until the pod has stopped.
+// undo removes a pod that the provider refused. If the provider may still have the pod, undo keeps its record until the pod has
+// stopped.
 func (p *pods) undo(k *pod) error {
 	ctx, cancel := context.WithTimeout(p.ctx, 30*time.Second)
 	defer cancel()

@@ -79,7 +79,7 @@ func listen(ctx context.Context, where string, token, open bool) (net.Listener, 
 // shortestToken is the minimum length of a token, in bytes. A shorter token could be guessed.
 const shortestToken = 16
 
-// readToken returns the token in a file, as it is at any time.
+// readToken returns the token in a file. The token follows changes of the file.
 func readToken(ctx context.Context, file string) (token config.Secret, err error) {
 	if err := private(file); err != nil {
 		return token, err

@@ -41,7 +41,7 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// flushed sends every write at once.
+// flushed flushes after every write.
 type flushed struct {
 	http.ResponseWriter
 	controller *http.ResponseController

@@ -83,7 +83,7 @@ func descends(p string) []string {
 	return nil
 }
 
-// inside is whether p is the clean path of a file within a volume.
+// inside reports whether p is the clean path of a file within a volume.
 func inside(p string) bool {
 	return p != "" && path.Clean(p) == p && len(descends(p)) == 0
 }

@@ -63,7 +63,7 @@ func (o *objects) add(r *record, given *corev1.Pod) {
 	}
 }
 
-// seen has the addresses of a pod for its environment. The pod is a private copy.
+// seen stores the status of a pod, whose addresses the environment of the pod needs. given is a private copy.
 func (o *objects) seen(given *corev1.Pod, status *corev1.PodStatus) {
 	status.DeepCopyInto(&given.Status)
 	_ = o.pods.Update(given)
@@ -76,7 +76,7 @@ func (o *objects) remove(r *record) {
 	if have, ok, _ := o.pods.Get(r.Pod); ok && have.(*corev1.Pod).UID == r.Pod.UID {
 		_ = o.pods.Delete(r.Pod)
 	}
-	used := map[string]bool{} // two pods may have an object of one name
+	used := map[string]bool{} // two pods may use objects of the same name
 	for _, other := range o.all {
 		for i := range other.ConfigMaps {
 			used["c/"+other.Pod.Namespace+"/"+other.ConfigMaps[i].Name] = true
@@ -125,7 +125,7 @@ func (o *objects) Secret(_ context.Context, pod *corev1.Pod, name string) (*core
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, name)
 }
 
-// Container implements node.PodObjects. The node has resolved the environment, but for the addresses of the pod.
+// Container implements node.PodObjects. The node has resolved the environment, except for the addresses of the pod.
 func (o *objects) Container(_ context.Context, pod *corev1.Pod, name string) (*corev1.Container, error) {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
@@ -180,7 +180,7 @@ func joined[T any](all []T, of func(T) string) string {
 	return strings.Join(ips, ",")
 }
 
-// PullCredentials implements node.PullCredentials: the protocol does not carry them.
+// PullCredentials implements node.PullCredentials. The protocol does not carry credentials.
 func (*objects) PullCredentials(context.Context, *corev1.Pod) ([]node.RegistryCredential, error) {
 	return nil, nil
 }

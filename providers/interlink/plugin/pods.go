@@ -17,13 +17,13 @@ import (
 // pod is an accepted pod and its state.
 type pod struct {
 	record
-	status  corev1.PodStatus // the last one of the provider
-	since   time.Time        // when the provider had accepted the pod
-	missing int              // lists in a row without the pod
-	without time.Time        // the first of them
+	status  corev1.PodStatus // the last status from the provider
+	since   time.Time        // when the provider accepted the pod
+	missing int              // consecutive lists without the pod
+	without time.Time        // the time of the first of these lists
 	before  bool             // the pod is older than this process, and the provider has not reported it since
 	lost    bool             // the provider no longer has the pod, without a deletion
-	gone    time.Time        // when the pod had stopped
+	gone    time.Time        // when the pod stopped
 }
 
 // pods holds the pods of the plugin and the provider that runs them.
@@ -89,7 +89,7 @@ func (p *pods) owns(ctx context.Context, k *pod) error {
 	return nil
 }
 
-// job is the ID of a pod's job, for people.
+// job returns a readable ID for the job of a pod.
 func (p *pods) job(uid types.UID) string {
 	short := string(uid)
 	return p.runner + "-" + short[:min(8, len(short))]

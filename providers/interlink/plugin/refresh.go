@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// toldFor is how long the plugin still reports a deleted pod. A client may ask how the pod ended.
+	// toldFor is how long the plugin still reports a deleted pod, because a client may ask how the pod ended.
 	toldFor = 2 * time.Minute
-	// lostAfter is how many lists in a row must lack a pod until it counts as lost.
+	// lostAfter is the number of consecutive lists without a pod after which it counts as lost.
 	lostAfter = 2
-	// lostFor is how long, too, and doubtedFor where the provider does not know whether its lists are complete.
+	// lostFor is the minimum time of these lists. doubtedFor replaces it if the provider does not report whether its lists are complete.
 	lostFor, doubtedFor = 10 * time.Second, time.Minute
 )
 
-// reported takes a report of the provider down.
+// reported records a status from the provider.
 func (p *pods) reported(r *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,8 +35,8 @@ func (p *pods) reported(r *corev1.Pod) {
 	}
 }
 
-// unsure returns an error while the provider has neither reported nor lost one of the pods since the plugin
-// started. Clients keep the state from before the start, which they know.
+// unsure returns an error while the provider has neither reported nor lost one of the pods since the plugin started. Clients then keep
+// the state from before the start.
 func (p *pods) unsure(asked []*corev1.Pod) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

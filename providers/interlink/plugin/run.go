@@ -39,7 +39,7 @@ const refreshEvery = time.Second
 
 // Options configure the provider of a plugin and its listener.
 type Options struct {
-	// Runner is the provider, and RunnerConfig its configuration file, "" for none.
+	// Runner is the provider. RunnerConfig is its configuration file, or "".
 	Runner       cli.Provider
 	RunnerConfig string
 	// StateDir is the directory with the records of pods. The records have secrets.
@@ -54,11 +54,11 @@ type Options struct {
 	OpenToThisMachine bool
 	// NodeName is the node name passed to the provider. Default: interlink.
 	NodeName string
-	// Listening is called when requests are answered. Nil: nothing.
+	// Listening is called when the plugin accepts requests. It may be nil.
 	Listening func(net.Addr)
 }
 
-// Run answers an interLink API server until ctx ends. Pods go on.
+// Run answers an interLink API server until ctx ends. The pods keep running.
 func Run(ctx context.Context, o Options) (err error) {
 	if o.NodeName == "" {
 		o.NodeName = "interlink"
@@ -203,7 +203,7 @@ func (p *pods) recover(ctx context.Context) error {
 	return nil
 }
 
-// keep looks after pods until ctx ends.
+// keep refreshes the pods until ctx ends.
 func (p *pods) keep(ctx context.Context) {
 	ticker := time.NewTicker(refreshEvery)
 	defer ticker.Stop()

@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// maxBody bounds a request. An object of an API server has at most some 1.5 MiB.
+// maxBody is the maximum size of a request. An object of an API server has at most some 1.5 MiB.
 const maxBody = 64 << 20
 
 // server answers an interLink API server.
@@ -38,7 +38,7 @@ func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, h := range map[string]func(http.ResponseWriter, *http.Request) error{
 		wire.PathCreate: answered(s.create), wire.PathDelete: answered(s.remove), wire.PathStatus: answered(s.status), wire.PathLogs: s.logs, wire.PathSystemInfo: answered(s.info),
-		wire.PathPing: answered(s.info), wire.PathUpdateCache: s.forget, // of an API server: a virtual node may have none between
+		wire.PathPing: answered(s.info), wire.PathUpdateCache: s.forget, // paths of an API server: a virtual node may connect directly
 	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			ctx := log.WithLogger(r.Context(), log.G(r.Context()).WithField("session", r.Header.Get(wire.HeaderSession)))
@@ -199,7 +199,7 @@ func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	return <-closed
 }
 
-// decode reads a body. An error does not repeat it.
+// decode reads a body. Its error does not quote the body.
 func decode(r *http.Request, to any) error {
 	if err := json.NewDecoder(r.Body).Decode(to); err != nil {
 		return errdefs.InvalidInputf("%s: the body does not follow the protocol", r.URL.Path)

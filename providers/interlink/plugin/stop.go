@@ -16,10 +16,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
-// stopAgain is how long the provider has until it is asked for the stop of a pod again.
+// stopAgain is the interval at which the provider is asked again to stop a pod.
 const stopAgain = 2 * time.Second
 
-// remove has the provider stop a pod, and returns at once.
+// remove asks the provider to stop a pod, and does not wait for the end.
 func (p *pods) remove(ctx context.Context, asked *corev1.Pod) ([]wire.PodStatus, error) {
 	unlock, err := p.lock(ctx, asked.UID)
 	if err != nil {
@@ -78,7 +78,7 @@ func stopping(have, asked *corev1.Pod) *corev1.Pod {
 	return s
 }
 
-// stop asks the provider until it does not have the pod any more.
+// stop repeats the request to stop a pod until the provider no longer has the pod.
 func (p *pods) stop(k *pod) {
 	ticker := time.NewTicker(stopAgain / 10)
 	defer ticker.Stop()

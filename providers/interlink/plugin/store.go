@@ -31,7 +31,7 @@ type record struct {
 	Secrets    []corev1.Secret
 	// Accepted is true if the provider has the pod.
 	Accepted bool
-	// Deleted is the pod as it is to stop, if it is.
+	// Deleted is the deleted pod with its grace period. It is nil if the pod was not deleted.
 	Deleted *corev1.Pod
 }
 
@@ -135,7 +135,7 @@ func openStore(dir string) (store, error) {
 
 func (s store) file(uid types.UID) string { return filepath.Join(string(s), string(uid)+".json") }
 
-// write replaces the record of a pod, or leaves it as it was.
+// write replaces the record of a pod. After an error the old record stays.
 func (s store) write(r record) error {
 	if err := jsonfile.Write(s.file(r.Pod.UID), r); err != nil {
 		return fmt.Errorf("record of pod %s/%s: %w", r.Pod.Namespace, r.Pod.Name, err)

@@ -132,7 +132,7 @@ type Taint struct {
 	Effect string `json:"effect"`
 }
 
-// Quantity is a number, written as one or as a string.
+// Quantity is a JSON number or string.
 type Quantity string
 
 // UnmarshalJSON implements json.Unmarshaler.
