@@ -19,16 +19,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// leaderPatience is how long the question for the leader may take.
+// leaderPatience is the timeout of the request for the leader.
 const leaderPatience = 5 * time.Second
 
-// nodesWait is how long a question about clients waits for a change.
+// nodesWait is how long a request for clients waits for a change.
 const nodesWait = 5 * time.Minute
 
 // errExists is the error if a job with the ID exists already.
 var errExists = errors.New("the job exists")
 
-// register makes a job, unless a job with its ID exists: errExists. It returns the index of the job.
+// register creates a job and returns its index. If a job with its ID exists, the error is errExists.
 func (c *client) register(ctx context.Context, job *nomadapi.Job) (uint64, error) {
 	in := nomadapi.JobRegisterRequest{Job: job, EnforceIndex: true}
 	var out nomadapi.JobRegisterResponse
@@ -83,7 +83,7 @@ func (c *client) variable(ctx context.Context, path string) (*nomadapi.Variable,
 	return &out, err
 }
 
-// put writes a Variable, whether it is there or not.
+// put creates or replaces a Variable.
 func (c *client) put(ctx context.Context, v *nomadapi.Variable) error {
 	_, err := c.call(ctx, http.MethodPut, "/v1/var/"+v.Path, nil, v, nil)
 	return err
@@ -92,7 +92,7 @@ func (c *client) put(ctx context.Context, v *nomadapi.Variable) error {
 // errVariable is the error if a Variable with the path exists already.
 var errVariable = errors.New("the Variable exists")
 
-// putNew writes a Variable, unless a Variable with its path exists: errVariable.
+// putNew creates a Variable. If a Variable with its path exists, the error is errVariable.
 func (c *client) putNew(ctx context.Context, v *nomadapi.Variable) error {
 	_, err := c.call(ctx, http.MethodPut, "/v1/var/"+v.Path, query{"cas": {"0"}}, v, nil)
 	var answered *answerError
@@ -102,7 +102,7 @@ func (c *client) putNew(ctx context.Context, v *nomadapi.Variable) error {
 	return err
 }
 
-// removeVariable removes a Variable unless it was written after an index; 0 is any index. It need not be there.
+// removeVariable removes a Variable unless it was written after an index; 0 means any index. A missing Variable is no error.
 func (c *client) removeVariable(ctx context.Context, path string, index uint64) error {
 	q := query{}
 	if index > 0 {
@@ -130,7 +130,7 @@ type listed struct {
 	evals  []*nomadapi.Evaluation
 }
 
-// list asks for all jobs with a prefix, their allocations and their evaluations, in three requests. The allocations have no addresses.
+// list requests all jobs with a prefix, their allocations and their evaluations. The allocations have no addresses.
 func (c *client) list(ctx context.Context, prefix string) (listed, error) {
 	var l listed
 	var err error
@@ -138,7 +138,7 @@ func (c *client) list(ctx context.Context, prefix string) (listed, error) {
 		return l, err
 	}
 	filter := query{"filter": {`JobID matches "^` + prefix + `"`}}
-	// Ask before the allocations: their list then has the result of a completed evaluation.
+	// Request the evaluations before the allocations, so that the allocations include the results of completed evaluations.
 	if _, err = c.call(ctx, http.MethodGet, "/v1/evaluations", filter, nil, &l.evals); err != nil {
 		return l, err
 	}
@@ -171,13 +171,13 @@ func (c *client) runs(ctx context.Context, id string) (bool, error) {
 	return slices.ContainsFunc(list, func(a *nomadapi.Allocation) bool { return !terminal(a) }), err
 }
 
-// signal sends a signal to a task of an allocation; "" is all of them.
+// signal sends a signal to a task of an allocation, or to all its tasks if task is "".
 func (c *client) signal(ctx context.Context, alloc, task, signal string) error {
 	_, err := c.call(ctx, http.MethodPut, "/v1/client/allocation/"+alloc+"/signal", nil, nomadapi.AllocSignalRequest{Task: task, Signal: signal}, nil)
 	return err
 }
 
-// led fails if the servers have no leader. Without a leader, Nomad accepts nothing.
+// led returns an error if the servers have no leader. Without a leader, Nomad accepts nothing.
 func (c *client) led(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
 	defer cancel()
@@ -202,7 +202,7 @@ func (c *client) nodes(ctx context.Context, index uint64) (out []*nomadapi.NodeL
 	return out, next, err
 }
 
-// stats returns the use of an allocation.
+// stats returns the usage of an allocation.
 func (c *client) stats(ctx context.Context, alloc string) (*nomadapi.AllocResourceUsage, error) {
 	var out nomadapi.AllocResourceUsage
 	_, err := c.call(ctx, http.MethodGet, "/v1/client/allocation/"+alloc+"/stats", nil, nil, &out)
@@ -214,7 +214,7 @@ func terminal(a *nomadapi.Allocation) bool {
 	return a.ClientStatus == nomadapi.AllocClientStatusComplete || a.ClientStatus == nomadapi.AllocClientStatusFailed || a.ClientStatus == nomadapi.AllocClientStatusLost
 }
 
-// streamPatience is how long the event stream may be silent: Nomad sends a sign of life every 30 seconds.
+// streamPatience is how long the event stream may be silent. Nomad sends a heartbeat every 30 seconds.
 const streamPatience = 45 * time.Second
 
 // event is an event of the stream.
@@ -229,8 +229,8 @@ type event struct {
 	}
 }
 
-// events follows the event stream of the namespace: begun is called when it is there, then each with all events that come. It returns
-// when the stream breaks or is silent, and never without an error.
+// events follows the event stream of the namespace. It calls begun when the stream is open, and then each for every event. It returns
+// when the stream breaks or is silent, always with an error.
 func (c *client) events(ctx context.Context, begun func() error, each func(event)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -24,7 +24,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// client speaks with an agent over HTTP.
+// client sends HTTP requests to an agent.
 type client struct {
 	address   *url.URL
 	region    string
@@ -55,7 +55,7 @@ func newClient(c Config) (*client, error) {
 	}
 	proxy := http.ProxyFromEnvironment
 	if c.TLS != (TLS{}) {
-		proxy = nil // connections through one would not have these files
+		proxy = nil // connections through a proxy would not use these files
 	}
 	return &client{
 		proxy: proxy, address: address, region: c.Region, namespace: c.Namespace, token: c.Token, tls: config.TLSFiles(c.TLS),
@@ -85,7 +85,7 @@ func (c *client) url(path string, q query) *url.URL {
 	return &u
 }
 
-// header has the token as it is now.
+// header returns a header with the current token.
 func (c *client) header(ctx context.Context) http.Header {
 	h := http.Header{}
 	if token := c.token.Value(ctx); token != "" {
@@ -94,7 +94,7 @@ func (c *client) header(ctx context.Context) http.Header {
 	return h
 }
 
-// open makes a request, once, and returns the answer's body if it is a success. The caller closes it.
+// open sends a request once, and returns the answer if it is a success. The caller closes its body.
 func (c *client) open(ctx context.Context, method, path string, q query, body []byte) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.url(path, q).String(), bytes.NewReader(body))
 	if err != nil {
@@ -116,8 +116,7 @@ func (c *client) open(ctx context.Context, method, path string, q query, body []
 	return answer, nil
 }
 
-// call makes a repeatable request, and decodes the answer into out unless out is nil. It returns the index of
-// the answer.
+// call sends a repeatable request, and decodes the answer into out unless out is nil. It returns the index of the answer.
 func (c *client) call(ctx context.Context, method, path string, q query, in, out any) (index uint64, err error) {
 	var body []byte
 	if in != nil {
@@ -140,7 +139,7 @@ func (c *client) call(ctx context.Context, method, path string, q query, in, out
 	}
 }
 
-// passes reports whether another try may help.
+// passes reports whether a retry may succeed.
 func passes(err error) bool {
 	var answered *answerError
 	if !errors.As(err, &answered) {
@@ -149,8 +148,8 @@ func passes(err error) bool {
 	return answered.code == http.StatusTooManyRequests || answered.code == http.StatusBadGateway || answered.code == http.StatusServiceUnavailable
 }
 
-// final reports whether nothing was done and another try would not help: the token lacks the right, or the
-// request is wrong. With other errors, an earlier try without an answer may have taken effect.
+// final reports whether nothing was done and a retry would fail too: the token lacks the right, or the request is wrong. With other
+// errors, an earlier try without an answer may have taken effect.
 func final(err error) bool {
 	var answered *answerError
 	return errdefs.IsInvalidInput(err) || errors.As(err, &answered) && answered.forbidden()
@@ -181,8 +180,8 @@ const (
 	longestPause  = 5 * time.Second
 )
 
-// newPause returns the pauses between tries: longer each time, plus up to a half, so that the nodes of a cluster do not
-// come at once.
+// newPause returns the pauses between tries. They grow, and have a random part, so that the nodes of a cluster do not retry at the
+// same time.
 func newPause() wait.Backoff {
 	return wait.Backoff{Duration: shortestPause, Factor: 2, Jitter: 0.5, Steps: math.MaxInt, Cap: longestPause}
 }
@@ -220,13 +219,13 @@ func (e *answerError) NotFound() bool {
 	return e.code == http.StatusNotFound && !e.foreign && missing.MatchString(e.text)
 }
 
-// InvalidInput is the kind of a 400.
+// InvalidInput reports a 400 of Nomad itself.
 func (e *answerError) InvalidInput() bool { return e.code == http.StatusBadRequest && !e.foreign }
 
-// forbidden reports whether the token has not the rights.
+// forbidden reports whether the token lacks the rights.
 func (e *answerError) forbidden() bool { return e.code == http.StatusForbidden && !e.foreign }
 
-// refused is an error unless an answer is a success.
+// refused returns an error unless the answer is a success.
 func refused(what string, answer *http.Response) error {
 	kind := answer.Header.Get("Content-Type")
 	html := strings.HasPrefix(kind, "text/html")

@@ -54,8 +54,8 @@ type Config struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// Address is the URL of a Nomad agent, or its host and port: then it begins with https:// if there is TLS, else with http://. Default
-	// http://127.0.0.1:4646.
+	// Address is the URL of a Nomad agent, or its host and port. Without a scheme it means https:// with TLS, and http:// otherwise.
+	// Default http://127.0.0.1:4646.
 	Address string `json:"address,omitempty" env:"NOMAD_ADDR"`
 	// Region is the region of the jobs. Default: the agent's.
 	Region string `json:"region,omitempty" env:"NOMAD_REGION"`
@@ -65,12 +65,12 @@ type Config struct {
 	Token config.Secret `json:"token,omitzero" env:"NOMAD_TOKEN"`
 	// TLS configures an address that begins with https://.
 	TLS TLS `json:"tls,omitzero"`
-	// ClusterName names the Kubernetes cluster at Nomad. No two clusters may have the same in one namespace, and it must not change while
-	// there are pods. Required.
+	// ClusterName names the Kubernetes cluster at Nomad. Clusters that share a namespace need different names. The name must not change
+	// while there are pods. Required.
 	ClusterName string `json:"clusterName,omitempty"`
-	// Datacenters are where pods may run; * stands for any characters. Default: all.
+	// Datacenters are the datacenters for pods; * matches any characters. Default: all.
 	Datacenters []string `json:"datacenters,omitempty"`
-	// NodePool is where pods run. Default: default.
+	// NodePool is the node pool for pods. Default: default.
 	NodePool string `json:"nodePool,omitempty"`
 	// Drivers are the drivers for pods: exec, raw_exec and docker. Pods without the annotation
 	// nomad.hashicorp.com/driver use the first. Default: docker.
@@ -90,7 +90,7 @@ type Config struct {
 	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
 	// Devices are the names at Nomad of extended resources. Default: nvidia.com/gpu is nvidia/gpu.
 	Devices map[string]string `json:"devices,omitempty"`
-	// MaxPods is how many pods the node takes. Default 1000.
+	// MaxPods is the maximum number of pods of the node. Default 1000.
 	MaxPods int64 `json:"maxPods,omitempty"`
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// Create implements service.Driver. Nomad refuses a second job with an ID, so Create makes one, or finds the job
-// of an earlier call.
+// Create implements service.Driver. Nomad refuses a second job with the same ID, so Create makes the job, or finds the job of an
+// earlier call.
 func (d *driver) Create(ctx context.Context, in *service.Inputs) (*instance, error) {
 	r, err := d.request(ctx, in)
 	if err != nil {
@@ -56,7 +56,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (*instance, err
 	}
 	e.hidden, e.index = false, index
 	d.store.touch(e)
-	if found { // its events may be over
+	if found { // its events may have passed
 		d.listSoon()
 	} else {
 		d.store.bear(e, index)
@@ -64,7 +64,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (*instance, err
 	return d.store.instance(e), nil
 }
 
-// request maps a pod.
+// request returns the objects that Nomad gets for a pod.
 func (d *driver) request(ctx context.Context, in *service.Inputs) (request, error) {
 	if err := d.waitForPlace(ctx); err != nil {
 		return request{}, err
@@ -80,7 +80,7 @@ func (d *driver) request(ctx context.Context, in *service.Inputs) (request, erro
 	return d.mapping.job(in, found.mhz)
 }
 
-// submit makes Variables and job of a pod. It returns the index of the job, and whether it was there already.
+// submit creates the Variables and the job of a pod. It returns the index of the job, and whether the job existed already.
 func (d *driver) submit(ctx context.Context, e *entry, r request) (index uint64, found bool, err error) {
 	var written []string
 	for _, v := range r.variables {
@@ -116,7 +116,7 @@ func (d *driver) withdraw(ctx context.Context, written []string, why error) {
 		return
 	}
 	for _, path := range written {
-		_ = d.client.removeVariable(ctx, path, 0) // else the sweep does
+		_ = d.client.removeVariable(ctx, path, 0) // otherwise the sweep removes it
 	}
 }
 
@@ -152,8 +152,8 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (*instance, bool, er
 	return d.store.instance(e), true, nil
 }
 
-// adopt takes in the job of a pod that no list has shown, because the answer to its create request was lost. If
-// there is no job, the error is of the kind not-found.
+// adopt adds the job of a pod that no list has shown, because the answer to its create request was lost. If there is no job, the error
+// is of the kind not-found.
 func (d *driver) adopt(ctx context.Context, pod identity.Pod) (*entry, error) {
 	e := &entry{pod: pod, jobID: d.store.owner.jobID(string(pod.UID)), submitted: time.Now()}
 	index, err := d.jobOf(ctx, e)
@@ -183,7 +183,7 @@ func (d *driver) adopt(ctx context.Context, pod identity.Pod) (*entry, error) {
 	return e, d.list(ctx) // finds the allocations of the job
 }
 
-// Stop implements service.Driver. The time of a pod counts each time.
+// Stop implements service.Driver. Every call applies the current grace period of the pod.
 func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i *instance) error {
 	d.store.mu.Lock()
 	e := d.store.pods[i.pod.UID]
@@ -203,7 +203,7 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i *instance) error {
 	return d.stop(ctx, e, time.Now().Add(podspec.Grace(pod)))
 }
 
-// stop asks Nomad to stop a pod, once. Each call sets killAt.
+// stop asks Nomad once to stop a pod. Every call sets killAt.
 func (d *driver) stop(ctx context.Context, e *entry, killAt time.Time) error {
 	d.store.mu.Lock()
 	stopping := e.stopping
@@ -233,8 +233,8 @@ func (d *driver) stop(ctx context.Context, e *entry, killAt time.Time) error {
 	return nil
 }
 
-// Renew implements service.Renewer: it replaces the tokens in the Variables of a pod, and the clients follow them. All else in the Variables stays as
-// it is, as the job refers to the items that were there when it was made.
+// Renew implements service.Renewer. It replaces the tokens in the Variables of a pod, and the clients apply the change. All other
+// items of the Variables stay, because the job refers to the items from its creation.
 func (d *driver) Renew(ctx context.Context, in *service.Inputs, i *instance) error {
 	for _, list := range [][]corev1.Container{in.Pod.Spec.InitContainers, in.Pod.Spec.Containers} {
 		for c := range list {

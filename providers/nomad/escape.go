@@ -12,9 +12,8 @@ import (
 // Nomad interpolates three kinds of text, each by its own rules. The text of a pod must reach its containers
 // unchanged, so each kind is written in a form without expressions.
 
-// literal escapes a text for the configuration of a driver, which Nomad reads as an HCL template: both special
-// signs become HCL strings, so that none of their sequences remains. So does a carriage return: after a carriage
-// return without a newline, HCL reads no expressions.
+// literal escapes a text for the configuration of a driver, which Nomad reads as an HCL template. It writes $ and % as HCL strings, so
+// that the text has no HCL sequence. It does the same with a carriage return: after one without a newline, HCL reads no expressions.
 func literal(text string) string { return hcl.Replace(text) }
 
 var hcl = strings.NewReplacer("$", `${"\u0024"}`, "%", `${"\u0025"}`, "\r", `${"\u000d"}`)

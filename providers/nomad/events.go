@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	streamLasts = 30 * time.Second // the least life of a stream that counts as a success
+	streamLasts = 30 * time.Second // minimum duration of a stream that counts as a success
 	listEvery   = 10 * time.Minute // in case an event got lost
 	lookEvery   = time.Second      // for due work and for retries
 	together    = 8                // concurrent requests about pods, and concurrent signals
@@ -66,7 +66,7 @@ func (d *driver) list(ctx context.Context) error {
 	return nil
 }
 
-// take takes a whole list, and reports whether it had unknown pods.
+// take merges a complete list into the store, and reports whether the list had unknown pods.
 func (d *driver) take(ctx context.Context, l listed) (added bool) {
 	d.telling.Lock()
 	defer d.telling.Unlock()
@@ -78,7 +78,7 @@ func (d *driver) take(ctx context.Context, l listed) (added bool) {
 	return added
 }
 
-// tell tells the provider the known state of a pod.
+// tell reports the known state of a pod to the provider.
 func (d *driver) tell(ctx context.Context, uid types.UID) {
 	d.telling.Lock()
 	defer d.telling.Unlock()
@@ -93,7 +93,7 @@ func (d *driver) tell(ctx context.Context, uid types.UID) {
 	}
 }
 
-// listSoon asks for a list.
+// listSoon makes listAgain list at once.
 func (d *driver) listSoon() {
 	select {
 	case d.relist <- struct{}{}:
@@ -160,7 +160,7 @@ func (d *driver) sweep(ctx context.Context) {
 	d.unused = unused
 }
 
-// List implements service.Driver. Follow makes the lists, so it is not asked.
+// List implements service.Driver. The regular lists are made by Follow.
 func (d *driver) List(ctx context.Context) ([]*instance, error) {
 	if err := d.list(ctx); err != nil {
 		return nil, fmt.Errorf("list the jobs of Nomad: %w", err)

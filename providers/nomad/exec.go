@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/websession"
 )
 
-// Exec implements service.Executor, by the websocket of the agent.
+// Exec implements service.Executor by a websocket of the agent.
 func (d *driver) Exec(ctx context.Context, in service.Target[*instance], command []string, attach api.AttachIO) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -64,7 +64,7 @@ type execSession struct {
 	attach api.AttachIO
 }
 
-// send passes the input on, and then its end.
+// send sends the input, and then its end.
 func (s *execSession) send() {
 	write := func(io *nomadapi.ExecStreamingIOOperation) error {
 		return s.conn.SendJSON(nomadapi.ExecStreamingInput{Stdin: io})
@@ -73,7 +73,7 @@ func (s *execSession) send() {
 	_ = write(&nomadapi.ExecStreamingIOOperation{Close: true}) // fails after the session
 }
 
-// receive passes the output on until the command has ended.
+// receive writes the output until the command has ended.
 func (s *execSession) receive(ctx context.Context) error {
 	for {
 		var out nomadapi.ExecStreamingOutput

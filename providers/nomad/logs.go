@@ -17,14 +17,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// firstWindow is how much of the end of a log is read to find its last lines.
+// firstWindow is the number of bytes at the end of a log that are first searched for its last lines.
 const firstWindow = 64 << 10
 
-// recent is how old the time of a request for later lines only may be.
+// recent is the maximum age of the sinceTime of a request that counts as a request for new lines only.
 const recent = 30 * time.Second
 
-// Logs implements service.LogReader: the standard output of a container and after it the standard error, as Nomad keeps them apart and without times;
-// with Follow, both as they come.
+// Logs implements service.LogReader. Nomad stores the outputs separately and without times, so Logs returns the standard output and
+// then the standard error. With Follow, it returns both as they come.
 func (d *driver) Logs(ctx context.Context, of service.Target[*instance], opts api.ContainerLogOpts) (_ io.ReadCloser, err error) {
 	laterOnly := opts.Follow && opts.Tail == 0 && !opts.SinceTime.IsZero() && time.Since(opts.SinceTime) < recent
 	switch {
@@ -80,7 +80,7 @@ type logBody struct {
 // Close ends the requests.
 func (b *logBody) Close() error { b.close(); return nil }
 
-// ended reports whether a task runs no more.
+// ended reports whether a task has ended.
 func (l logReader) ended() bool {
 	l.d.store.mu.Lock()
 	defer l.d.store.mu.Unlock()
@@ -109,7 +109,7 @@ func (l logReader) open(ctx context.Context, kind, origin string, offset int64, 
 	return answer.Body, nil
 }
 
-// read returns the present log, or nothing if the task has none yet.
+// read returns the current log, or nothing if the task has none yet.
 func (l logReader) read(kind, origin string, offset int64) ([]byte, error) {
 	body, err := l.open(l.ctx, kind, origin, offset, false)
 	if errdefs.IsNotFound(err) {
@@ -122,7 +122,7 @@ func (l logReader) read(kind, origin string, offset int64) ([]byte, error) {
 	return io.ReadAll(body)
 }
 
-// size is how long a log is, as far as Nomad has kept it.
+// size returns the size of a log as far as Nomad has kept it.
 func (l logReader) size(kind string) (int64, error) {
 	data, err := l.read(kind, "start", 0)
 	return int64(len(data)), err

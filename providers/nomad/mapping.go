@@ -31,7 +31,7 @@ const (
 	metaVariables = "vk_variables" // paths, with blanks between them
 )
 
-// mapping makes jobs of pods.
+// mapping converts pods to jobs.
 type mapping struct {
 	config Config
 	owner  owner
@@ -128,7 +128,7 @@ func (m mapping) datacenters(pod *corev1.Pod) ([]string, error) {
 	}
 	for _, name := range asked {
 		allowed := func(pattern string) bool {
-			is, _ := path.Match(pattern, name) // a pattern that is none matches nothing
+			is, _ := path.Match(pattern, name) // an invalid pattern matches nothing
 			return name == pattern || is && !strings.Contains(name, "*")
 		}
 		if !slices.ContainsFunc(m.config.Datacenters, allowed) {
@@ -170,7 +170,7 @@ func (m mapping) network(pod *corev1.Pod) ([]*nomadapi.NetworkResource, error) {
 			if n.Mode == NetworkBridge {
 				port.To = int(p.ContainerPort)
 			}
-			// A reserved port of Nomad has TCP and UDP, and a group has a number once.
+			// A reserved port of Nomad covers TCP and UDP, and a group reserves a number only once.
 			if same := slices.IndexFunc(n.ReservedPorts, func(r nomadapi.Port) bool { return r.Value == port.Value }); same < 0 {
 				n.ReservedPorts = append(n.ReservedPorts, port)
 			} else if n.ReservedPorts[same].To != port.To {

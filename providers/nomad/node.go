@@ -65,7 +65,7 @@ func (d *driver) takePlace(found place) {
 	d.provider.Offer(found.capacity(d.config))
 }
 
-// patience is how long a question waits for the first answer about clients.
+// patience is how long a request waits for the first data about clients.
 const patience = 10 * time.Second
 
 // waitForPlace waits until the resources of the clients are known.
@@ -81,8 +81,7 @@ func (d *driver) waitForPlace(ctx context.Context) error {
 	}
 }
 
-// Ping implements service.Pinger. The stream and waiting requests continue without a leader, so Ping asks for
-// it.
+// Ping implements service.Pinger. The stream and waiting requests continue without a leader, so Ping checks that there is a leader.
 func (d *driver) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()

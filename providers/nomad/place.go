@@ -24,7 +24,7 @@ type place struct {
 	hosts   map[string]string // addresses of all clients, by ID
 }
 
-// placeOf adds up the ready and eligible clients in the datacenters and the node pool, without their reserved
+// placeOf adds up the resources of the ready and eligible clients in the datacenters and the node pool, without their reserved
 // resources.
 func placeOf(nodes []*nomadapi.NodeListStub, c Config) place {
 	p := place{devices: map[string]int64{}, hosts: map[string]string{}}

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// Forward implements service.Forwarder. Nomad has no such request.
+// Forward implements service.Forwarder. Nomad has no request for it.
 func (d *driver) Forward(ctx context.Context, to service.Target[*instance], port int32, stream io.ReadWriteCloser) error {
 	if to.Pod.Status.Phase != corev1.PodRunning {
 		return errdefs.InvalidInput("the pod does not run")

@@ -25,7 +25,7 @@ func (d *driver) Lacking(_ *corev1.Pod, c *corev1.Container) service.Probes {
 	return service.Probes{Startup: c.StartupProbe, Liveness: c.LivenessProbe, Readiness: c.ReadinessProbe}
 }
 
-// End implements service.Prober: it stops the job of a pod.
+// End implements service.Prober. It stops the job of a pod.
 func (d *driver) End(ctx context.Context, of service.Target[*instance], _ string) error {
 	d.store.mu.Lock()
 	e := d.store.pods[of.Instance.pod.UID]

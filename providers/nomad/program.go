@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// group is the name of the one group of a job.
+// group is the name of the only group of a job.
 const group = "pod"
 
 // request has the objects that Nomad gets for a pod.
@@ -47,12 +47,12 @@ type task struct {
 // hasSecretEnv reports whether a variable of the container may come from a Secret.
 func hasSecretEnv(c *corev1.Container) bool { return podspec.SecretSource(c, nil) != nil }
 
-// program gives the task its command. Where its volumes are put into place, or it has to wait for an init container before it, a
-// shell does that first: /bin/sh of the image, or of the client's chroot.
+// program sets the command of the task. If the task must first link its volumes, or wait for an earlier init container, a shell does
+// so: /bin/sh of the image, or of the client's chroot.
 func (b taskBuilder) program(t *task, i int, init bool, at *field.Path) error {
 	c := b.Containers[t.Name]
 	command, args := c.Command, c.Args
-	if hasSecretEnv(t.spec) { // a value must not get into the job by way of the command
+	if hasSecretEnv(t.spec) { // the command in the job must not contain the value of a Secret
 		command, args = t.spec.Command, t.spec.Args
 	}
 	write := func(list []string) ([]string, error) {
@@ -184,7 +184,7 @@ func expand(text string, spec, values []corev1.EnvVar) (string, error) {
 	return out.String() + literal(text[last:]), nil
 }
 
-// maySecret reports whether a variable is one from a Secret, or may have a part of one.
+// maySecret reports whether a variable comes from a Secret, or may contain a part of one.
 func maySecret(e corev1.EnvVar) bool {
 	if e.ValueFrom != nil {
 		return e.ValueFrom.SecretKeyRef != nil

@@ -72,7 +72,7 @@ type driver struct {
 	telling sync.Mutex // held during calls of the provider, before the lock of the store, so that the calls are in the order of the changes
 
 	mu         sync.Mutex
-	down       error // guarded by mu: why the stream is not there
+	down       error // guarded by mu: why there is no stream
 	listError  error // guarded by mu: why the last list failed
 	place      place // guarded by mu
 	placeError error // guarded by mu: why place is not known
@@ -136,7 +136,7 @@ func (d *driver) outdated() error {
 	return cmp.Or(d.down, d.listError)
 }
 
-// setOutdated records in down or listError why there is no stream, or why the last list failed; nil is no reason.
+// setOutdated records in down or listError why there is no stream, or why the last list failed. Nil means that there is no problem.
 func (d *driver) setOutdated(why *error, err error) {
 	d.mu.Lock()
 	*why = err

@@ -96,7 +96,7 @@ func observe(pod *corev1.Pod, s seen) podstatus.Pod {
 	return out
 }
 
-// allocation folds the state of the allocation itself.
+// allocation adds the state of the allocation itself to out.
 func allocation(out *podstatus.Pod, a *nomadapi.Allocation, moved, lost bool) {
 	status, why := a.ClientStatus, a.ClientDescription
 	if lost {
@@ -125,7 +125,7 @@ func allocation(out *podstatus.Pod, a *nomadapi.Allocation, moved, lost bool) {
 	}
 }
 
-// container folds the state of a task.
+// container returns the observation of a task.
 func container(a *nomadapi.Allocation, name string) podstatus.Container {
 	k := podstatus.Container{Name: name}
 	s := a.TaskStates[name]

@@ -38,9 +38,9 @@ type entry struct {
 	purged   bool      // another client purged the job while it still ran
 	endsBy   time.Time // when the tasks must have ended, if Nomad forgot the allocations and reports their end no more
 	stopEval string    // the evaluation of the stop; "" after its end
-	evals    []string  // ended evaluations: the stream may be faster than the answer with the ID
+	evals    []string  // ended evaluations: the stream may be faster than the answer with the ID of the evaluation
 	killAt   time.Time // zero: the client kills
-	lost     bool      // its client was away for too long
+	lost     bool      // the client was away for too long
 	busy     bool      // a request about the pod is under way
 	skipped  bool      // something else may have become due meanwhile
 	failed   failure   // of the last request
@@ -164,7 +164,7 @@ func (o owner) podOf(job *nomadapi.JobListStub) (identity.Pod, bool) {
 		m[metaCluster] == o.cluster && m[metaNode] == o.node && job.ID == o.jobID(m[metaUID])
 }
 
-// event takes in an event of the stream, and reports whether a list is needed.
+// event applies an event of the stream, and reports whether a list is needed.
 func (s *store) event(v event) (list bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *store) bear(e *entry, born uint64) {
 	}
 }
 
-// allocation takes in an allocation unless a newer state is known. The caller holds the lock.
+// allocation applies an allocation unless a newer state is known. The caller holds the lock.
 func (s *store) allocation(e *entry, a *nomadapi.Allocation) {
 	if a.CreateIndex < e.born {
 		return
@@ -217,7 +217,7 @@ func (s *store) allocation(e *entry, a *nomadapi.Allocation) {
 	s.touch(e)
 }
 
-// evaluation takes in an evaluation. The caller holds the lock.
+// evaluation applies an evaluation. The caller holds the lock.
 func (s *store) evaluation(e *entry, v *nomadapi.Evaluation) {
 	over := v.Status == "complete" || v.Status == "failed" || v.Status == "canceled"
 	if over && !e.done(v.ID) {
@@ -233,8 +233,7 @@ func (s *store) evaluation(e *entry, v *nomadapi.Evaluation) {
 	}
 }
 
-// merge takes in a complete list. It reports whether the list contained unknown pods, and returns the pods that
-// are gone.
+// merge applies a complete list. It reports whether the list contained unknown pods, and returns the pods that are gone.
 func (s *store) merge(l listed) (added bool, gone []types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,10 +24,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
-// maxVariable is how many bytes a Variable of Nomad holds.
+// maxVariable is the maximum size of a Variable of Nomad in bytes.
 const maxVariable = 64 << 10
 
-// add makes the task of a container and adds it to the group. An init container is number i of them.
+// add makes the task of a container and adds it to the group. i is the index of an init container.
 func (b taskBuilder) add(out *request, g *nomadapi.TaskGroup, c *corev1.Container, i int, init bool, at *field.Path) error {
 	t := task{spec: c, items: map[string]string{}, path: variablePath(b.jobID, c.Name), Task: &nomadapi.Task{
 		Name: c.Name, Driver: b.driver, KillTimeout: ptr.To(killTimeout(b.Pod)), KillSignal: "SIGTERM", RestartPolicy: b.restart(c, init),
@@ -77,9 +77,8 @@ func variablePath(jobID, container string) string {
 	return variablesOf + jobID + "/" + group + "/" + container
 }
 
-// clientGrace is how long clients wait at most before they kill a task, unless they are configured otherwise.
-// Every task gets it, so that a pod can be given a longer grace period than the one in its spec; the provider
-// kills earlier.
+// clientGrace is the default of max_kill_timeout: how long a client waits at most before it kills a task. Every task gets at least
+// this time, so that a deletion can have a longer grace period than the spec. For a shorter grace period, the provider kills the task.
 const clientGrace = 30 * time.Second
 
 // killTimeout returns how long a client waits for the end of a stopped task before it kills the task.
@@ -107,8 +106,8 @@ func (b taskBuilder) restart(c *corev1.Container, init bool) *nomadapi.RestartPo
 	return p
 }
 
-// environment gives the task its variables: by the job, or all of them by its Variable if one comes from a Secret, as each
-// may have parts of the others.
+// environment sets the variables of the task in the job. If one comes from a Secret, all of them are in the Variable of the task,
+// because each may contain parts of the others.
 func (b taskBuilder) environment(t *task, at *field.Path) error {
 	c := b.Containers[t.Name]
 	secret := hasSecretEnv(t.spec)
@@ -236,7 +235,7 @@ func (b taskBuilder) mount(t *task, m *corev1.VolumeMount, v *corev1.Volume, at 
 // ownDirs are the directories that Nomad gives each task. The directory for secrets is in memory.
 var ownDirs = []string{"/alloc", "/local", "/secrets"}
 
-// secretDir is where the task has the files of a secret volume with this mount.
+// secretDir returns the directory of the task for the files of a secret volume with this mount.
 func secretDir(m *corev1.VolumeMount) string {
 	if path.Clean(m.MountPath) == "/secrets" {
 		return "secrets"
@@ -261,7 +260,7 @@ func isSecret(v *corev1.Volume) bool {
 	})
 }
 
-// place writes files into the file system of an exec task. The file system begins when the task begins.
+// place writes files into the file system of an exec task, which exists only when the task starts.
 func (b taskBuilder) place(t *task, mount, sub string, files []podspec.File, at *field.Path) error {
 	for i := range files {
 		f := files[i]
@@ -281,7 +280,7 @@ func (b taskBuilder) place(t *task, mount, sub string, files []podspec.File, at 
 	return nil
 }
 
-// below writes files below a directory of the task; once, if several mounts have them.
+// below writes files below a directory of the task. A file that several mounts share is written once.
 func (b taskBuilder) below(t *task, dir string, files []podspec.File, secret bool, at *field.Path) error {
 	for i := range files {
 		if err := b.file(t, path.Join(dir, files[i].Path), files[i], secret, at); err != nil {

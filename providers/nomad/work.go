@@ -76,8 +76,8 @@ func (d *driver) next(e *entry, now time.Time) (what string, do func(context.Con
 	return "", nil
 }
 
-// kill returns a function that sends a due kill signal to a pod whose grace period is over, or nil if none is
-// due. The signal is repeated in case the tasks were about to start. A driver that hangs blocks nothing else.
+// kill returns a function that sends a due kill signal to a pod whose grace period is over, or nil if none is due. The signal is
+// repeated in case the tasks were about to start. It does not block other actions, because a driver may hang.
 func (d *driver) kill(ctx context.Context, uid types.UID, now time.Time) func() {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
@@ -154,8 +154,8 @@ func (d *driver) lostAt(e *entry) time.Time {
 	return e.awaySince.Add(d.config.LostAfter.Duration)
 }
 
-// lose gives up a pod whose client is away for too long. It stops the job, so the client ends the remaining
-// tasks when it is back. Nomad itself gives up allocations only of jobs that may have another one.
+// lose gives up a pod whose client is away for too long. It stops the job, so the client ends the remaining tasks when it is back.
+// Nomad itself gives up only allocations of jobs that may get another allocation.
 func (d *driver) lose(ctx context.Context, e *entry) error {
 	d.store.mu.Lock()
 	away := e.away()
