@@ -21,7 +21,7 @@ const AnnotationIdentity = "virtual-kubelet.io/identity"
 // annotationPrefixes are the prefixes of the annotations of azure-aci.
 var annotationPrefixes = []string{"virtual-kubelet.io/", "virtualkubelet.io/"}
 
-// dnsLabel matches the DNS labels that ACI takes.
+// dnsLabel matches the DNS labels that ACI accepts.
 var dnsLabel = regexp.MustCompile(`^[a-z][-a-z0-9]{3,61}[a-z0-9]$`)
 
 // setters are the known annotations. Each setter returns "", or a description of the wanted value if the value
@@ -62,8 +62,8 @@ var setters = map[string]func(out *aci.ContainerGroupPropertiesProperties, value
 // known returns the names of all annotations that a configuration can allow.
 func known() []string { return slices.Sorted(maps.Keys(setters)) }
 
-// annotate applies the annotations of a pod that the configuration allows. Other annotations with these prefixes
-// are refused: a pod that asks to be confidential, or to cost less, must not run otherwise.
+// annotate applies the annotations of a pod that the configuration allows. It refuses other annotations with these prefixes: a pod
+// that asks to be confidential, or for a lower price, must not run without it.
 func annotate(out *aci.ContainerGroupPropertiesProperties, pod *corev1.Pod, allowed []string) error {
 	for _, name := range slices.Sorted(maps.Keys(pod.Annotations)) {
 		if !slices.ContainsFunc(annotationPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) || name == AnnotationIdentity {

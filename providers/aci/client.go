@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// callTimeout bounds a request with its answer.
+	// callTimeout is the timeout of a request, including its answer.
 	callTimeout = time.Minute
 	// maxPages bounds a list: a subscription has fewer groups.
 	maxPages = 500
@@ -56,7 +56,7 @@ func newClient(c Config, credential azcore.TokenCredential, http *http.Client) (
 	return out, nil
 }
 
-// sdk is the cloud as the SDK has it.
+// sdk converts c to the configuration of the SDK.
 func (c Cloud) sdk() cloud.Configuration {
 	return cloud.Configuration{
 		ActiveDirectoryAuthorityHost: c.Authority,
@@ -115,7 +115,7 @@ func (c *client) delete(ctx context.Context, name string) error {
 	return explain("delete container group "+name, err)
 }
 
-// stop asks ACI to stop a group. The group stays, and has ended.
+// stop asks ACI to stop a group without deleting it.
 func (c *client) stop(ctx context.Context, name string) error {
 	_, err := c.groups.Stop(ctx, c.group, name, nil)
 	return explain("stop container group "+name, err)
@@ -141,13 +141,13 @@ func (c *client) logs(ctx context.Context, name, container string, tail int32) (
 	return value(answer.Content), explain(fmt.Sprintf("read the log of container %s of group %s", container, name), err)
 }
 
-// exec starts a command, and returns where its streams are.
+// exec starts a command, and returns the address of its streams.
 func (c *client) exec(ctx context.Context, name, container string, request aci.ContainerExecRequest) (aci.ContainerExecResponse, error) {
 	answer, err := c.containers.ExecuteCommand(ctx, c.group, name, container, request, nil)
 	return answer.ContainerExecResponse, explain(fmt.Sprintf("exec in container %s of group %s", container, name), err)
 }
 
-// send makes a request without a method in the SDK, and reads the answer into out.
+// send makes a request for which the SDK has no method, and decodes the answer into out.
 func send(through runtime.Pipeline, r *policy.Request, what string, out any) error {
 	answer, err := through.Do(r)
 	if err != nil {
@@ -169,7 +169,7 @@ type subnetAnswer struct {
 	}
 }
 
-// subnet returns how a subnet is set up.
+// subnet reads a subnet.
 func (c *client) subnet(ctx context.Context, id string) (out subnetAnswer, err error) {
 	r, err := runtime.NewRequest(ctx, http.MethodGet, runtime.JoinPaths(c.arm.Endpoint(), id))
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *client) subnet(ctx context.Context, id string) (out subnetAnswer, err e
 	return out, send(c.arm.Pipeline(), r, "look at the subnet", &out)
 }
 
-// quota is how many groups a region has room for.
+// quota returns how many more groups a region allows, and the limit.
 func (c *client) quota(ctx context.Context, region string) (left, limit int, err error) {
 	pager := c.location.NewListUsagePager(region, nil)
 	for pager.More() {

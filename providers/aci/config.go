@@ -88,7 +88,7 @@ type Config struct {
 	asAzureACI bool // the configuration is a file of azure-aci, or its variables
 }
 
-// Cloud is an Azure.
+// Cloud has the addresses of an Azure cloud.
 type Cloud struct {
 	// Endpoint is the URL of its resource manager. Default: https://management.azure.com.
 	Endpoint string `json:"endpoint,omitempty"`
@@ -183,7 +183,7 @@ type Capacity struct {
 	EphemeralStorage resource.Quantity `json:"ephemeral-storage,omitzero"`
 }
 
-// Requests are for each minute.
+// Requests limits the requests per minute.
 type Requests struct {
 	// AtRest is the number of requests a minute while no pod starts or stops. Default: 15.
 	AtRest int `json:"atRest,omitempty"`
@@ -322,7 +322,7 @@ func (c *Config) completeSizes(problem func(string, ...any)) {
 	}
 }
 
-// isDefault reports whether no number of pods is configured.
+// isDefault reports whether the number of pods is the default.
 func (c Capacity) isDefault() bool { return c.Pods.Value() == 5000 }
 
 // resources returns the resources of the node.

@@ -25,7 +25,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
-// resolved is a pod with everything from elsewhere that its group needs.
+// resolved is a pod with all values from other sources that its group needs.
 type resolved struct {
 	*service.Inputs
 	defaults     Resources                 // of containers without requests
@@ -58,7 +58,7 @@ func (r resolved) container(c *corev1.Container, alike *aci.InitContainerPropert
 	return &aci.Container{Name: &c.Name, Properties: p}, cmp.Or(errs[:]...)
 }
 
-// alike maps the fields of all kinds of containers, and returns the container with its environment.
+// alike maps the fields that containers and init containers share, and returns the container with its environment.
 func (r resolved) alike(spec *corev1.Container, at *field.Path) (*corev1.Container, *aci.InitContainerPropertiesDefinition, error) {
 	c, err := r.resolved(spec, at)
 	if err != nil {
@@ -101,8 +101,8 @@ func (r resolved) resolved(spec *corev1.Container, at *field.Path) (*corev1.Cont
 	return c, nil
 }
 
-// command returns the one list that ACI has for command and arguments. For arguments alone, the command of the
-// image comes first; the registry of the image knows it.
+// command returns command and arguments as the single list that ACI has. For arguments alone, it puts the entrypoint of the image
+// first, as read from the registry.
 func (r resolved) command(c *corev1.Container) []string {
 	first := c.Command
 	if len(first) == 0 && len(c.Args) > 0 {
@@ -128,9 +128,8 @@ func (r resolved) initFits(spec *field.Path) error {
 	return nil
 }
 
-// asks returns the requests of a container, or its limits, or the configured defaults. A memory limit counts as
-// a request. ACI has no memory beside the request of the group, and a program made for its limit would be
-// killed.
+// asks returns the requests of a container, or its limits, or the configured defaults. A memory limit counts as a request: the group
+// has only the requested memory, and a program that uses memory up to its limit would be killed.
 func (r resolved) asks(c *corev1.Container) corev1.ResourceList {
 	out := corev1.ResourceList{corev1.ResourceCPU: r.defaults.CPU, corev1.ResourceMemory: r.defaults.Memory}
 	for name := range out {
@@ -146,7 +145,7 @@ func (r resolved) asks(c *corev1.Container) corev1.ResourceList {
 	return out
 }
 
-// variableName matches the names of variables that ACI takes. Kubernetes takes more.
+// variableName matches the variable names that ACI accepts. Kubernetes accepts more names.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 const variableNameWanted = "ACI has names of letters, digits and _, with no digit first"
@@ -167,8 +166,8 @@ func refuseVariables(c *corev1.Container, at *field.Path) error {
 	return nil
 }
 
-// environment returns the environment of a container. A value from a secret goes into a field that ACI does not
-// show. A variable without a value is left out, because ACI takes none.
+// environment returns the environment of a container. A value from a secret goes into a field that ACI does not show. A variable
+// without a value is left out, because ACI does not accept it.
 func (r resolved) environment(spec, c *corev1.Container, at *field.Path) (out []*aci.EnvironmentVariable, err error) {
 	secrets := podspec.SecretVariables(spec, c)
 	for i := range c.Env {
@@ -220,7 +219,7 @@ func (r resolved) security(c *corev1.Container, at *field.Path) (*aci.SecurityCo
 	if profile := r.seccomp[c.Name]; profile != "" {
 		out.SeccompProfile = &profile
 	}
-	if as.MayBeRoot() { // ACI cannot be asked to look at the user of its image
+	if as.MayBeRoot() { // ACI cannot check the user of its image
 		return nil, errdefs.InvalidInputf("%s: a container of ACI has no field for it: set runAsUser", at.Child("runAsNonRoot"))
 	}
 	for _, id := range []struct {
@@ -322,10 +321,10 @@ func (r resolved) resources(c *corev1.Container, at *field.Path) (*aci.ResourceR
 	return out, nil
 }
 
-// cpus are in units of a hundredth.
+// cpus returns CPUs, rounded up to hundredths.
 func cpus(q resource.Quantity) *float64 { return new(float64((q.MilliValue()+9)/10) / 100) }
 
-// gbs are in units of a tenth.
+// gbs returns GB, rounded up to tenths.
 func gbs(q resource.Quantity) *float64 { return new(float64((q.Value()+1e8-1)/1e8) / 10) }
 
 // probe maps a probe that ACI runs. Nil stays nil.
@@ -403,7 +402,7 @@ func (s Seccomp) profileOf(pod *corev1.Pod, c *corev1.Container, at *field.Path)
 	return "", nil
 }
 
-// pointers are texts as the SDK takes them.
+// pointers returns pointers to texts, as the SDK requires.
 func pointers(texts []string) (out []*string) {
 	for i := range texts {
 		out = append(out, &texts[i])

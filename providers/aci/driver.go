@@ -24,17 +24,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
-// followEvery is the interval of reads of a log that is followed.
+// followEvery is the interval of reads of a followed log.
 const followEvery = 2 * time.Second
 
-// pace is the speed of the requests of a provider. A zero value means the arithmetic of groups.
+// pace has the intervals of requests. A zero value means the interval that groups computes.
 type pace struct {
 	busy, rest, follow time.Duration
 	eager              bool
 	http               *http.Client // nil is the client of the configuration
 }
 
-// driver is ACI for the kit.
+// driver implements service.Driver for ACI.
 type driver struct {
 	config      Config
 	client      *client
@@ -44,11 +44,11 @@ type driver struct {
 	monitor     *monitor
 	kit         *service.Provider[instance]
 
-	// Of sessions and connections.
+	// For sessions and connections.
 	tls         *tls.Config
 	dial        service.Dial // nil is the network of this process
 	services    corev1listers.ServiceLister
-	account     string // where the token of the service account is
+	account     string // directory with the token of the service account
 	followEvery time.Duration
 }
 
@@ -108,8 +108,7 @@ func (d *driver) List(ctx context.Context) ([]instance, error) { return d.groups
 // Refuse implements service.Refuser.
 func (d *driver) Refuse(pod *corev1.Pod) error { return refuse(pod) }
 
-// check refuses a pod for every reason of Create that is visible in the pod alone. The driver of check asks no
-// registry.
+// check refuses a pod for every reason of Create that is visible in the pod alone. Its driver makes no requests to registries.
 func (d *driver) check(pod *corev1.Pod) error {
 	if err := refuse(pod); err != nil {
 		return err

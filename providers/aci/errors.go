@@ -39,23 +39,22 @@ var advice = map[string]string{
 	"RequestDisallowedByPolicy":                        "a policy of Azure forbids it: ask who administers the subscription",
 }
 
-// mendable are parts of the codes of bad requests that time, the operator or another pod can mend, in addition
-// to the codes of advice. Every other bad request for a group means that the group is impossible, today and
-// tomorrow: ACI has more such codes than any list. The emulator has the published codes with their sources, and
-// tests check this table with them.
+// mendable are substrings of the codes of bad requests that may succeed later, after a change by the operator, or for another pod. The
+// codes of advice may too. Any other bad request means that ACI will never create the group: no list of such codes is complete. The
+// emulator has the published codes with their sources, and tests check this table against them.
 var mendable = []string{
-	"MultipleErrorsOccurred",                                                                                                   // one of them may be any
+	"MultipleErrorsOccurred",                                                                                                   // any error may be one of them
 	"StorageAccount",                                                                                                           // a share, its key, and the access to the share
 	"NotAvailable", "Quota", "Capacity", "LimitReached", "OperationNotAllowed", "AllocationFailed", "DoesNotAllowProvisioning", // DnsNameLabelNotAvailable is one of them
-	"FailedIdentityOperation", "Timeout", "TooManyRequests", "Conflict", "InProgress", "BeingDeleted", // another try may do
+	"FailedIdentityOperation", "Timeout", "TooManyRequests", "Conflict", "InProgress", "BeingDeleted", // a retry may succeed
 	"InvalidApiVersionParameter", "NoRegisteredProviderFound", "LinkedInvalidPropertyId", "InvalidResourceReference", "NotRegistered", "Registration",
 	"DisallowedOperation", "Subnet", "VirtualNetwork", "Vnet", "NetworkProfile", // the configuration of the node
 }
 
-// never are codes of impossible groups that contain such a part all the same.
+// never are codes of impossible groups that contain one of these substrings.
 var never = []string{"CustomProvisioningTimeoutInSecondsNotSuppported", "InvalidIpAddressTypeForNetworkProfile", "PrivateIpWithoutSubnetNotSupported"}
 
-// made are the codes of a create for a group that exists.
+// made are the error codes of a create for a group that already exists.
 var made = []string{"ContainerGroupTransitioning", "InvalidContainerGroupUpdate"}
 
 // isMade reports whether an error means that the group exists.
@@ -63,8 +62,8 @@ func isMade(err error) bool {
 	return slices.Contains(made, azlogin.CodeOf(err))
 }
 
-// isFinal reports whether an answer says that a group is impossible. A bad request without a code does not come
-// from ACI, but from a proxy. ACI gives a time for a next try only if the next try can succeed.
+// isFinal reports whether an answer says that a group is impossible. A bad request without a code comes from a proxy, not from ACI.
+// With a bad request that can succeed later, ACI sends a retry time.
 func isFinal(answer *http.Response, code string) bool {
 	switch {
 	case !isCreate(answer) || answer.StatusCode != http.StatusBadRequest:
@@ -75,13 +74,13 @@ func isFinal(answer *http.Response, code string) bool {
 	return slices.Contains(never, code) || !slices.ContainsFunc(mendable, func(part string) bool { return strings.Contains(code, part) })
 }
 
-// isCreate reports whether an answer belongs to the create of a group. A not-found error of a create is about
-// another thing than the group.
+// isCreate reports whether an answer belongs to the create of a group. A not-found error of a create is about something other than the
+// group.
 func isCreate(answer *http.Response) bool {
 	return answer.Request != nil && answer.Request.Method == http.MethodPut
 }
 
-// explain is Explain for the errors of ACI. Their kind is not-found or invalid-input where ACI says so.
+// explain explains an error of ACI. The kind is not-found or invalid-input if ACI says so.
 func explain(what string, err error) error {
 	return azlogin.Errors{Service: "ACI", Advice: advice, Said: said, Kind: kind}.Explain(what, err)
 }

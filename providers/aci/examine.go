@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
-// nobody is the name of no group. It serves to test rights, because the resource manager checks them first.
+// nobody is the name of a group that does not exist. It serves to test rights, because the resource manager checks rights first.
 const nobody = "vk-doctor"
 
 // Examine implements service.Examiner. It lists groups, and tries each right on a group that does not exist. It
@@ -60,8 +60,8 @@ func (d *driver) Examine(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// refusedCreate asks for a group without containers. ACI refuses it after the resource manager has checked the
-// right, the region, and the right on the subnet. If ACI makes the group all the same, refusedCreate removes it.
+// refusedCreate asks for a group without containers. ACI refuses it after the resource manager has checked the right, the region, and
+// the right on the subnet. If ACI creates the group anyway, refusedCreate removes it.
 func (d *driver) refusedCreate(ctx context.Context) error {
 	out := &aci.ContainerGroupPropertiesProperties{OSType: new(aci.OperatingSystemTypesLinux), Containers: []*aci.Container{}}
 	if subnet := d.config.Network.id(); subnet != "" {
@@ -77,7 +77,7 @@ func (d *driver) refusedCreate(ctx context.Context) error {
 	return err
 }
 
-// delegated looks at the subnet.
+// delegated checks that the subnet exists and is delegated to ACI.
 func (d *driver) delegated(ctx context.Context) error {
 	subnet, err := d.client.subnet(ctx, d.config.Network.id())
 	switch {
@@ -95,7 +95,7 @@ func (d *driver) delegated(ctx context.Context) error {
 		d.config.Network.Subnet, d.config.Network.ResourceGroup, d.config.Network.VNet, d.config.Network.Subnet)
 }
 
-// quota checks the quota of groups. Without the right to see the quota, the first sign is a refused pod.
+// quota checks the quota of groups. Without the right to read the quota, it reports no problem.
 func (d *driver) quota(ctx context.Context, has int) error {
 	left, limit, err := d.client.quota(ctx, d.config.Region)
 	switch {

@@ -22,31 +22,28 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
-// The arithmetic of requests. A list returns the groups and the progress of their creation, but not the states
-// of containers. Only a request for one group returns those.
+// The budget of requests. A list returns the groups and the progress of their creation, but not the states of containers. Only a
+// request for one group returns these states.
 //
-// At rest there is a list each listEvery: 3 a minute, with one page or more. The rest of Config.Requests.AtRest
-// (15) is for requests for groups that have not ended. With one page these are 12 a minute, so an end is seen
-// after n/12 minutes with n pods. The provider looks four times as often at groups of Jobs, which will end, at
-// groups with a readiness probe, and at groups that do not start.
+// At rest there is a list each listEvery: 3 a minute, with one page or more. The rest of Config.Requests.AtRest (15) is for requests
+// for groups that have not ended. With one page these are 12 a minute, so with n pods an end is seen after at most n/12 minutes.
+// Groups of Jobs, groups with a readiness probe and groups that do not start are requested four times as often.
 //
-// After a group was made or is to go, there is haste. Then there is a list each busyEvery for all such groups,
-// or pageEvery for each page of the list if that is longer. There is a request for a group when its creation has
-// finished, then after 2, 4, 8 … seconds until all its containers run. The cost depends on the lives of pods,
-// and takes nothing from the other groups. So the life of a pod costs a create, a delete, one or two requests
-// for its group, and its share of lists.
+// After a create or a delete, there is a list each busyEvery for all such groups, or pageEvery for each page of the list if that is
+// longer. A new group is requested when its creation has finished, then after 2, 4, 8 … seconds until all its containers run. These
+// requests are not part of the budget of the other groups. So each pod costs a create, a delete, one or two requests for its group,
+// and its share of lists.
 const (
 	busyEvery, listEvery = 2 * time.Second, 20 * time.Second
 	pageEvery            = 500 * time.Millisecond
-	// haste is how long a group may take to start or to go. A slower group waits for something, perhaps for
-	// days.
+	// haste is how long a group counts as starting or stopping. A slower group waits for something, perhaps for days.
 	haste = 2 * time.Minute
 	// staleAfter is the maximum time without a list while the pages of a list alone exceed the budget.
 	staleAfter = 2 * time.Minute
-	// together is how many requests for groups are under way at once. It is also how many missing groups are
-	// asked for before a list is believed.
+	// together is the maximum number of concurrent requests for groups. It is also the number of missing groups that are requested before
+	// a list is trusted.
 	together = 8
-	// mostFailing is how many groups must be unreadable, with no readable one, until ACI counts as unreachable.
+	// mostFailing is the number of unreadable groups, without a readable one, at which ACI counts as unreachable.
 	mostFailing = 3
 )
 
@@ -55,17 +52,17 @@ type instance struct {
 	group *aci.ContainerGroup
 	pod   identity.Pod
 	at    time.Time // when ACI reported this state
-	ends  bool      // its containers are to end or to be restarted
+	ends  bool      // its containers are being stopped or restarted
 }
 
-// view is an instance with everything else that is known of it.
+// view is an instance with the history of its requests.
 type view struct {
 	instance
 	provisioning string        // by the last list
 	began        time.Time     // when the group was made, first seen, or asked to stop
-	looked       time.Time     // zero for a new group before the first look
-	again        time.Duration // the wait before the next look at an unsettled group
-	failing      bool          // the last look at the group failed
+	looked       time.Time     // the last request for the group; zero if there was none
+	again        time.Duration // the wait before the next request for an unsettled group
+	failing      bool          // the last request for the group failed
 	stopping     bool
 	ran          time.Time // the latest start of a container before its end was requested
 	lacked       int       // lists in a row without the stopping group
@@ -77,24 +74,23 @@ type groups struct {
 	client *client
 	owner  identity.Owner
 	budget *rate.Limiter      // requests at rest
-	gone   func(identity.Pod) // is called when a stopped group no longer exists
-	eager  bool               // looks at every group in each round, for tests that do not count requests
+	gone   func(identity.Pod) // called when a stopped group no longer exists
+	eager  bool               // request every group in each round, for tests that do not count requests
 
-	mu     sync.Mutex       // not held while ACI is asked
+	mu     sync.Mutex       // not held during requests to ACI
 	views  map[string]*view // guarded by mu; by the names of groups
-	listed time.Time        // guarded by mu; when the last list was asked for
+	listed time.Time        // guarded by mu; time of the last list
 	pages  int              // guarded by mu; of the last list
-	failed bool             // guarded by mu; the last request
+	failed bool             // guarded by mu; the last request failed
 }
 
-// newGroups returns groups with a budget of atRest requests a minute. gone is called for a group that was
-// stopped and does not exist any more.
+// newGroups returns groups with a budget of atRest requests a minute. It calls gone for a stopped group that no longer exists.
 func newGroups(c *client, owner identity.Owner, atRest int, gone func(identity.Pod)) *groups {
 	budget := rate.NewLimiter(rate.Limit(float64(atRest)/60), max(1, atRest/3))
 	return &groups{client: c, owner: owner, budget: budget, gone: gone, views: map[string]*view{}, pages: 1}
 }
 
-// affords reports whether the budget has n requests.
+// affords reports whether the budget allows n requests.
 func (g *groups) affords(n int) bool { return g.budget.Tokens() >= float64(n) }
 
 // spend takes n requests out of the budget, even if the budget has fewer.
@@ -132,9 +128,9 @@ func (g *groups) stop(name string) {
 	}
 }
 
-// expect records that ACI has accepted to stop or to restart the containers of a group, so that the group is
-// looked at soon. Until the group has ended or its containers run again, it keeps its last state, but is not
-// ready. In between, its containers may be in any state.
+// expect records that ACI has accepted to stop or to restart the containers of a group, so that the group is requested soon. Until the
+// group has ended or its containers run again, it keeps its last state, but is not ready. In between, its containers may be in any
+// state.
 func (g *groups) expect(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -153,8 +149,8 @@ func lastStart(group *aci.ContainerGroup) (last time.Time) {
 	return last
 }
 
-// list returns all groups of the node in their last known state. The arithmetic above decides which groups are
-// looked at anew, and whether all groups are listed.
+// list returns all groups of the node in their last known state. The budget decides which groups it requests again, and whether it
+// lists all groups.
 func (g *groups) list(ctx context.Context) ([]instance, error) {
 	all, err := g.round(ctx)
 	g.mu.Lock()
@@ -196,7 +192,7 @@ func (g *groups) round(ctx context.Context) ([]instance, error) {
 	return all, nil
 }
 
-// wants reports whether it is time for a list.
+// wants reports whether a list is due.
 func (g *groups) wants(now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -204,7 +200,7 @@ func (g *groups) wants(now time.Time) bool {
 	return g.eager || g.failed || since >= staleAfter || since >= pageEvery*time.Duration(g.pages) && g.hasty(now) || since >= listEvery-busyEvery && g.affords(g.pages)
 }
 
-// hasty reports whether a group is expected to start or to go. g.mu is held.
+// hasty reports whether a group is starting or stopping. g.mu is held.
 func (g *groups) hasty(now time.Time) bool {
 	for _, v := range g.views {
 		if now.Sub(v.began) < haste && (v.stopping || !v.settled()) {
@@ -214,8 +210,8 @@ func (g *groups) hasty(now time.Time) bool {
 	return false
 }
 
-// names lists the groups. missing are groups to ask for before the list is believed: groups that are unknown, or
-// that the list lacks.
+// names lists the groups. missing are the groups to request before the list is trusted: unknown groups, and known groups that the list
+// lacks.
 func (g *groups) names(ctx context.Context) (names map[string]bool, missing []string, err error) {
 	asked := time.Now()
 	groups, pages, err := g.client.list(ctx)
@@ -271,20 +267,19 @@ func (v *view) settled() bool {
 	})
 }
 
-// changed reports whether a list had another state than the last look.
+// changed reports whether the list shows another state than the last request for the group.
 func (v *view) changed() bool {
 	return v.provisioning != "" && v.provisioning != value(v.group.Properties.ProvisioningState)
 }
 
-// urgent reports whether a group needs more attention than other running groups.
+// urgent reports whether a group must be requested more often than other running groups.
 func (v *view) urgent() bool {
 	p := v.group.Properties
 	return !v.settled() || p.RestartPolicy != nil && *p.RestartPolicy != aci.ContainerGroupRestartPolicyAlways ||
 		slices.ContainsFunc(p.Containers, func(c *aci.Container) bool { return c.Properties.ReadinessProbe != nil })
 }
 
-// due returns the groups to look at now: starting groups when something may have changed, and of the others the
-// groups that have waited longest.
+// due returns the groups to request now: starting groups that may have changed, and the other groups that have waited longest.
 func (g *groups) due(now time.Time) (names []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -326,8 +321,8 @@ func (g *groups) due(now time.Time) (names []string) {
 	return names
 }
 
-// look asks for groups one by one. It leaves a missing group to the lists, unless the group was stopped. A group
-// that cannot be read does not affect the others. A service that throttles gets no more requests.
+// look requests groups one by one. It leaves a missing group to the lists, unless the group was stopped. An unreadable group does not
+// affect the others. If ACI throttles, look makes no more requests.
 func (g *groups) look(ctx context.Context, names []string) error {
 	some, ctx := errgroup.WithContext(ctx)
 	some.SetLimit(together)
@@ -362,8 +357,7 @@ func (g *groups) look(ctx context.Context, names []string) error {
 	return nil
 }
 
-// unreadable records that a group cannot be read. It returns false for an unknown group: without that group
-// there is no complete list.
+// unreadable records that a group cannot be read. It returns false for an unknown group, because the list is incomplete without it.
 func (g *groups) unreadable(ctx context.Context, name string, err error) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -374,7 +368,7 @@ func (g *groups) unreadable(ctx context.Context, name string, err error) bool {
 	if !v.failing {
 		log.G(ctx).WithError(err).WithField("pod", v.pod.Namespace+"/"+v.pod.Name).WithField("podUID", string(v.pod.UID)).Warn("The pod stays as it was seen last: its container group cannot be read")
 	}
-	v.failing, v.looked = true, time.Now() // the other groups come before the next look at this group
+	v.failing, v.looked = true, time.Now() // the other groups come before the next request for this group
 	return true
 }
 

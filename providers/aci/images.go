@@ -28,7 +28,7 @@ import (
 const (
 	// keepEntrypoint is how long the entrypoint of a tag is cached.
 	keepEntrypoint = 10 * time.Minute
-	// mostEntrypoints is how many are kept.
+	// mostEntrypoints is the maximum number of cached entrypoints.
 	mostEntrypoints = 1000
 )
 
@@ -74,7 +74,7 @@ func (e *entrypoints) of(ctx context.Context, image string, credentials []node.R
 	return config.Config.Entrypoint, nil
 }
 
-// withTLS refuses requests without TLS. The client of registries would make such requests for private addresses.
+// withTLS refuses requests without TLS. The client of registries would use plain HTTP for private addresses.
 type withTLS struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -97,10 +97,10 @@ func registries(through *http.Client) http.RoundTripper {
 	return t
 }
 
-// httpsPort is the suffix of a registry with the default port in its name. ACI takes no name with a port.
+// httpsPort is the suffix of a registry with the default port in its name. ACI accepts no name with a port.
 const httpsPort = ":443"
 
-// imageOf returns an image as ACI gets it.
+// imageOf returns the name of an image without the default port.
 func imageOf(image string) string {
 	host, path, found := strings.Cut(image, "/")
 	if !found {

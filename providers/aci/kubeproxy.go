@@ -78,7 +78,7 @@ func (k KubeProxy) kubeconfig(ctx context.Context, in *service.Inputs, account s
 	return string(text), err
 }
 
-// extension is the kube-proxy of a group.
+// extension returns the kube-proxy of a group.
 func (k KubeProxy) extension(kubeconfig string) *aci.DeploymentExtensionSpec {
 	return &aci.DeploymentExtensionSpec{Name: new(kubeProxy), Properties: &aci.DeploymentExtensionSpecProperties{
 		ExtensionType: new(kubeProxy), Version: new(kubeProxyExtension),
@@ -87,8 +87,8 @@ func (k KubeProxy) extension(kubeconfig string) *aci.DeploymentExtensionSpec {
 	}}
 }
 
-// reachesDNS refuses a pod with the address of a Service as its DNS: only a kube-proxy in the group makes such
-// an address reachable. An operator can mend it, so the error does not end the pod.
+// reachesDNS refuses a pod with the address of a Service as its DNS: only a kube-proxy in the group makes such an address reachable.
+// An operator can fix this, so the error does not fail the pod.
 func (n Network) reachesDNS(pod *corev1.Pod, services corev1listers.ServiceLister) error {
 	if services == nil || n.ClusterDNS == "" || n.KubeProxy.isSet() || cmp.Or(pod.Spec.DNSPolicy, corev1.DNSClusterFirst) != corev1.DNSClusterFirst {
 		return nil

@@ -21,7 +21,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api
 		return nil, errdefs.InvalidInput("ACI keeps no log of the run before")
 	}
 	tail := int32(0)
-	if !opts.Follow { // else a line without an end may be the only one, and then all would be new
+	if !opts.Follow { // otherwise the tail may be one unfinished line, and all later lines would be new
 		tail = int32(min(opts.Tail, 1<<20))
 	}
 	return logs.Reread{

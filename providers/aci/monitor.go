@@ -20,11 +20,11 @@ const (
 	// metricsVersion is the version of the API of metrics of several resources.
 	metricsVersion = "2023-10-01"
 	metricsOf      = "microsoft.containerinstance/containergroups"
-	// metricsTogether is how many groups one request may be about.
+	// metricsTogether is the maximum number of groups in a request.
 	metricsTogether = 50
-	// metricsEvery is how often there are new values.
+	// metricsEvery is the interval of new values.
 	metricsEvery = time.Minute
-	// metricsBack is how far back the last value of a group may be.
+	// metricsBack is the maximum age of the last value of a group.
 	metricsBack = 5 * time.Minute
 )
 

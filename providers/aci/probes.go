@@ -18,7 +18,7 @@ import (
 // commands and by HTTP at the container itself.
 func lacking(c *corev1.Container) service.Probes { return service.LackingProbes(c, ownProbe) }
 
-// ownProbe reports whether ACI does such a probe.
+// ownProbe reports whether ACI runs such a probe.
 func ownProbe(p *corev1.Probe) bool {
 	g := p.HTTPGet
 	return p.Exec != nil || g != nil && g.Host == "" && !slices.ContainsFunc(g.HTTPHeaders, func(h corev1.HTTPHeader) bool { return strings.EqualFold(h.Name, "Host") })

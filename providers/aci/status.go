@@ -44,7 +44,7 @@ const (
 	reasonStopped  = "ContainerGroupStopped"
 )
 
-// stateOf is the state of a group.
+// stateOf returns the state of a group.
 func stateOf(g *aci.ContainerGroup) string {
 	if g.Properties == nil {
 		return ""
@@ -111,7 +111,7 @@ func observe(g *aci.ContainerGroup, at time.Time) podstatus.Pod {
 	case stateAccepted, statePending, stateCreating, statePreProvisioned, stateRepairing, stateUpdating:
 		out.Message = lastWarning(p)
 	case stateRunning, stateStopping, stateDeleting, stateNotSpecified: // the states of the containers decide
-	default: // an unknown state has no meaning
+	default: // an unknown state is ignored
 	}
 	if out.Ended {
 		out.EndRunning()
@@ -160,7 +160,7 @@ func run(s *aci.ContainerState) podstatus.Run {
 	return out
 }
 
-// reason returns why a container waits: a word of ACI, or its state with a message of ACI.
+// reason returns why a container waits: a reason of ACI in one word, or its state with a message of ACI.
 func reason(s *aci.ContainerState) (reason, message string) {
 	detail := azlogin.Line(value(s.DetailStatus))
 	if strings.ContainsAny(detail, " :.") {
@@ -187,9 +187,8 @@ func lastWarning(p *aci.ContainerGroupPropertiesProperties) string {
 	return azlogin.Line(value(last.Name) + ": " + value(last.Message))
 }
 
-// ready returns the result of the readiness probe of a container that has run since a time. ACI reports only
-// failures, by an event with the time of the last failure. So a container is ready when its probe has had the
-// time for another failure and there is none.
+// ready returns the result of the readiness probe of a container that has run since a time. ACI reports only failures, by an event
+// with the time of the last failure. So a container is ready if its probe has run and has not failed for two periods.
 func ready(events []*aci.Event, p *aci.ContainerProbe, since, at time.Time) bool {
 	or := func(n *int32, or int32) time.Duration { return time.Duration(cmp.Or(value(n), or)) * time.Second }
 	round := or(p.PeriodSeconds, 10) + or(p.TimeoutSeconds, 1)

@@ -97,7 +97,7 @@ func (r resolved) shareOf(v *corev1.Volume, at *field.Path) (share, error) {
 	attributes := at.Child("volumeAttributes")
 	out := share{secretAt: attributes.Key("secretName"), readOnly: v.CSI.ReadOnly != nil && *v.CSI.ReadOnly}
 	for _, name := range slices.Sorted(maps.Keys(v.CSI.VolumeAttributes)) {
-		switch value := v.CSI.VolumeAttributes[name]; strings.ToLower(name) { // the driver takes any case
+		switch value := v.CSI.VolumeAttributes[name]; strings.ToLower(name) { // the driver ignores the case of names
 		case "sharename":
 			out.name = value
 		case "secretname":
