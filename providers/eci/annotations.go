@@ -113,8 +113,8 @@ func oneOf(of func(*createRequest) *string, known ...string) func(Config, *creat
 // known returns the names of all annotations that a configuration can allow.
 func known() []string { return slices.Sorted(maps.Keys(setters)) }
 
-// annotate applies the annotations of a pod that the configuration allows. Other annotations with this prefix
-// are refused: a pod that asks to cost less, or to run elsewhere, must not run otherwise.
+// annotate applies the annotations of a pod that the configuration allows. It refuses other annotations with this prefix: a pod that
+// asks for a lower price or another place must not run without it.
 func (c Config) annotate(pod *corev1.Pod, out *createRequest) error {
 	for _, name := range slices.Sorted(maps.Keys(pod.Annotations)) {
 		if !strings.HasPrefix(name, annotationPrefix) {

@@ -12,7 +12,7 @@ type statusAnswer struct {
 	NextToken string
 }
 
-// groupStatus is the state of a group. It has nothing about init containers.
+// groupStatus is the state of a group, without the states of init containers.
 type groupStatus struct {
 	ContainerGroupID string
 	// Name is the name of the group.
@@ -41,7 +41,7 @@ type containerStatus struct {
 type containerState struct {
 	Waiting *struct{ Reason, Message string }
 	Running *struct {
-		// ECI calls it so.
+		// the name in the answers of ECI
 		StartedAtStartedAt string `json:"StartedAtstartedAt"`
 		StartedAt          string
 	}

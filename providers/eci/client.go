@@ -22,9 +22,9 @@ import (
 const apiVersion = "2018-08-08"
 
 const (
-	// callTimeout bounds a request with its answer.
+	// callTimeout is the timeout of a request, including its answer.
 	callTimeout = 30 * time.Second
-	// maxAnswer is how many bytes of an answer are read.
+	// maxAnswer is the maximum number of bytes read from an answer.
 	maxAnswer = 32 << 20
 )
 
@@ -46,12 +46,12 @@ func newClient(endpoint, region string, next http.RoundTripper, key sign.KeySour
 		endpoint: strings.TrimSuffix(endpoint, "/"), region: region, now: now,
 		http: &http.Client{
 			Transport: sign.SignedACS3(next, key, now), Timeout: callTimeout,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect would take the credentials along
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect would pass on the credentials
 		},
 	}
 }
 
-// call asks ECI for an action, and reads the answer. The errors have kinds; see apiError.
+// call requests an action of ECI, and decodes the answer. The errors have kinds; see apiError.
 func (c *client) call(ctx context.Context, action string, request, answer any) error {
 	form := encode(request)
 	form.Set("RegionId", c.region)

@@ -44,7 +44,7 @@ type Config struct {
 	AccessKeySecret config.Secret `json:"accessKeySecret,omitzero" env:"ECI_SECRET_KEY,ALIBABA_CLOUD_ACCESS_KEY_SECRET"`
 	// SecurityToken belongs to a temporary key.
 	SecurityToken config.Secret `json:"securityToken,omitzero" env:"ALIBABA_CLOUD_SECURITY_TOKEN"`
-	// OIDC is a role that the provider takes with the token of a service account.
+	// OIDC is a role that the provider assumes with the token of a service account.
 	OIDC OIDC `json:"oidc,omitzero"`
 	// InstanceRole is the role of the ECS instance of this program.
 	InstanceRole InstanceRole `json:"instanceRole,omitzero"`
@@ -107,13 +107,13 @@ type ACRInstance struct {
 	Region string `json:"region,omitempty"`
 	// Domains are the hosts of its images. Default: requests of all pods name the instance.
 	Domains []string `json:"domains,omitempty"`
-	// ServiceRole and UserRole are the ARNs of the roles that ECI takes for an instance of another account:
-	// ServiceRole of this account, and UserRole of the other one.
+	// ServiceRole and UserRole are the ARNs of the roles that ECI assumes for an instance of another account: ServiceRole of this
+	// account, and UserRole of the other one.
 	ServiceRole string `json:"serviceRole,omitempty"`
 	UserRole    string `json:"userRole,omitempty"`
 }
 
-// OIDC is a role that the provider takes with the token of a service account.
+// OIDC is a role that the provider assumes with the token of a service account.
 type OIDC struct {
 	RoleARN     string `json:"roleARN,omitempty" env:"ALIBABA_CLOUD_ROLE_ARN"`
 	ProviderARN string `json:"providerARN,omitempty" env:"ALIBABA_CLOUD_OIDC_PROVIDER_ARN"`

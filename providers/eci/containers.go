@@ -78,7 +78,7 @@ func (out *container) moveArgs(at *field.Path) error {
 	return nil
 }
 
-// variableName matches the names of variables that ECI takes. Kubernetes takes more.
+// variableName matches the variable names that ECI accepts. Kubernetes accepts more names.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // addresses are the fields with values that are unknown until the group exists.
@@ -141,7 +141,7 @@ func (r resolved) security(out *container, c *corev1.Container, isInit bool, at 
 	if isInit && as.Group != nil {
 		return errdefs.InvalidInputf("%s: an init container of ECI has no field for it", at.Child("runAsGroup"))
 	}
-	if isInit && as.MayBeRoot() { // ECI cannot be asked to look at the user of its image
+	if isInit && as.MayBeRoot() { // ECI cannot check the user of its image
 		return errdefs.InvalidInputf("%s: an init container of ECI has no field for it: set runAsUser", at.Child("runAsNonRoot"))
 	}
 	if out.SecurityContext.RunAsUser = as.User; !isInit {

@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
-// driver is ECI as the kit asks it.
+// driver implements service.Driver for ECI.
 type driver struct {
 	config  Config
 	client  *client
@@ -112,7 +112,7 @@ func (d *driver) made(pod identity.Pod, id string) instance {
 	return i
 }
 
-// Stop implements service.Driver. ECI gives a group the grace period from its creation.
+// Stop implements service.Driver. The grace period of a group is fixed at its creation.
 func (d *driver) Stop(ctx context.Context, _ *corev1.Pod, i instance) error {
 	err := d.client.call(ctx, "DeleteContainerGroup", groupRequest{ContainerGroupID: i.status.ContainerGroupID}, nil)
 	if err == nil || errdefs.IsNotFound(err) {
@@ -158,8 +158,8 @@ func (*driver) End(context.Context, service.Target[instance], string) error {
 	return errdefs.InvalidInput("ECI has no operation that ends a group and keeps it")
 }
 
-// Restart implements service.Restarter. ECI restarts all containers of a group. So a pod with several containers
-// is refused if this node would have to run such a probe.
+// Restart implements service.Restarter. ECI restarts all containers of a group. So a pod with several containers is refused if this
+// node would have to run a startup or liveness probe.
 func (d *driver) Restart(ctx context.Context, of service.Target[instance], _ string) error {
 	return d.client.call(ctx, "RestartContainerGroup", groupRequest{ContainerGroupID: of.Instance.status.ContainerGroupID}, nil)
 }

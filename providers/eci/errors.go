@@ -54,9 +54,8 @@ func (e *apiError) Error() string {
 	return text
 }
 
-// errorOf returns the error of an answer. Its kind is not-found only where ECI says so in its own words, and
-// invalid-input where another try with the same pod would get the same answer. All other errors may pass, and do
-// not say whether the request was done.
+// errorOf returns the error of an answer. The kind is not-found only for ECI's own codes, and invalid-input only if a retry with the
+// same pod would fail in the same way. All other errors may be temporary, and do not say whether the request had an effect.
 func errorOf(action string, answer *http.Response, data []byte, now time.Time) error {
 	e := &apiError{action: action, status: answer.StatusCode}
 	_ = json.Unmarshal(data, e) // a body other than JSON has no code
@@ -88,12 +87,12 @@ func errorOf(action string, answer *http.Response, data []byte, now time.Time) e
 type meaning struct {
 	codes *regexp.Regexp
 	hint  string
-	wait  time.Duration // another try may succeed after it; 0 if time alone changes nothing
+	wait  time.Duration // delay before a retry; 0 if a retry alone does not help
 	clock bool          // the clock of this machine may be wrong
 	right bool          // the hint ends with the action of the request
 }
 
-// meanings are the known codes. The first row counts. https://error-center.alibabacloud.com has codes with Throttling for
+// meanings are the known codes; the first matching row counts. https://error-center.alibabacloud.com has codes with Throttling for
 // every product.
 var meanings = []meaning{
 	{codes: regexp.MustCompile(`^Throttling`), wait: throttledFor, hint: "too many requests of this account: it is tried again later"},
@@ -140,8 +139,7 @@ var never = []string{
 	"FeatureBasedConstraintConflict", "Ipv6AddressNotSupportInstanceType", "InvalidOperation.KMS.InstanceTypeNotSupport", "PrivatePoolInstanceSpotNotSupport",
 }
 
-// apart returns how far the clock of this machine is off, or 0 if it is near enough or the difference is
-// unknown.
+// apart returns how far the clock of this machine is off, or 0 if the difference is tolerated or unknown.
 func apart(h http.Header, now time.Time) time.Duration {
 	there, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
@@ -160,7 +158,7 @@ func undone(err error) bool {
 	return errors.As(err, &said) && said.status < 500 && said.Code != ""
 }
 
-// isMismatch reports whether ECI knows the token of a create from another request.
+// isMismatch reports whether ECI has seen the token of a create in a different request.
 func isMismatch(err error) bool {
 	var said *apiError
 	return errors.As(err, &said) && strings.HasPrefix(said.Code, "Idempotent")

@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// nobody is the ID of no group. It serves to test rights: without them, ECI forbids the request before it looks
+// nobody is the ID of a group that does not exist. It serves to test rights: without a right, ECI denies the request before it looks
 // for the group.
 const nobody = "eci-00000000000000000000"
 

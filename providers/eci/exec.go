@@ -50,8 +50,8 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	return s.receive(ctx)
 }
 
-// hasShell asks a container to run a shell, by the request of ECI that returns the output. It does not ask again
-// about a run with a shell. A run without a shell may only not have been ready.
+// hasShell runs a shell in a container by the request of ECI that returns the output. It remembers a shell for the run of the
+// container, but not a missing shell, because the container may not have been ready.
 func (d *driver) hasShell(ctx context.Context, group, container, run string) (bool, error) {
 	return d.shells.Has(run, func(command []string) (string, error) {
 		words, err := json.Marshal(command)

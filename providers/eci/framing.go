@@ -64,7 +64,7 @@ func (f *framing) hasChannels() bool {
 	return f.channels
 }
 
-// wait waits for the first message, and guesses if there is none.
+// wait waits for the first message. If none comes, it decides that the session has channels.
 func (f *framing) wait(ctx context.Context) error {
 	patience := time.NewTimer(guessAfter)
 	defer patience.Stop()

@@ -24,7 +24,7 @@ import (
 type instance struct {
 	seen
 	pod     identity.Pod
-	created time.Time // zero before ECI was asked for the details
+	created time.Time // zero until the details of the group are read
 }
 
 // request is a requested group.
@@ -38,12 +38,12 @@ type request struct {
 type groups struct {
 	client *client
 	owner  identity.Owner
-	// hasInits reports whether a pod has init containers. States have nothing about them.
+	// hasInits reports whether a pod has init containers. The states of groups do not have them.
 	hasInits func(identity.Pod) bool
 	// inCluster returns the groups that run according to the cluster. Nil means that it knows none.
 	inCluster func() []running
 
-	mu        sync.Mutex           // not held while ECI is asked
+	mu        sync.Mutex           // not held during requests to ECI
 	requested map[string]request   // guarded by mu; by the names of groups
 	had       map[string]instance  // guarded by mu; by the IDs of groups
 	removed   map[string]time.Time // guarded by mu; when ECI accepted the delete of a group, by its ID
@@ -56,7 +56,7 @@ func newGroups(c *client, owner identity.Owner, hasInits func(identity.Pod) bool
 	}
 }
 
-// expect makes the group of a pod known by its name, so that no request must find its pod.
+// expect records the pod of a group by the name of the group, so that no request is needed to find the pod.
 func (g *groups) expect(pod identity.Pod) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -119,8 +119,7 @@ const (
 	maxPages = 500
 	// sinceSlack is added to the time of a request for changes, because clocks differ and answers are late.
 	sinceSlack = 10 * time.Second
-	// expectedFor is how long a group may be missing from lists whose request had no answer, or be in lists after it was
-	// removed.
+	// expectedFor is how long lists may lack a group after a create without an answer, and how long they may show a removed group.
 	expectedFor = 10 * time.Minute
 )
 
@@ -250,7 +249,7 @@ func (g *groups) complete(ctx context.Context, states []groupStatus) (all []inst
 	return slices.DeleteFunc(all, func(i instance) bool { return i.pod.UID == "" }), nil
 }
 
-// tellsOfInits reports whether there may be news of the group's init containers.
+// tellsOfInits reports whether the states of the group's init containers may have changed.
 func (g *groups) tellsOfInits(i instance) bool {
 	if !g.hasInits(i.pod) {
 		return false
@@ -281,12 +280,11 @@ func (g *groups) describe(ctx context.Context, ids []string) (map[string]*group,
 	return found, nil
 }
 
-// mostAsked is how many groups are asked for before an empty list is believed.
+// mostAsked is the number of groups that confirmEmpty requests.
 const mostAsked = 3
 
-// confirmEmpty fails for an empty list if there must be a group. ECI returns an empty list, and no error, to an
-// account that has lost the right to read. So confirmEmpty asks for some groups by their IDs, and ECI must
-// report each of them as missing.
+// confirmEmpty returns an error for an empty list if a group must exist. ECI returns an empty list, and no error, to an account that
+// has lost the right to read. So confirmEmpty requests some groups by their IDs, and ECI must report each of them as missing.
 func (g *groups) confirmEmpty(ctx context.Context) error {
 	for _, r := range g.mustBe() {
 		err := g.client.call(ctx, "DescribeContainerLog", logRequest{ContainerGroupID: r.group, ContainerName: r.container, Tail: 1}, nil)

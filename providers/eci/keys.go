@@ -23,7 +23,7 @@ const (
 	keyTimeout = 10 * time.Second
 	// keyRetry is how long to wait after a failed request for a key.
 	keyRetry = 10 * time.Second
-	// maxKeyAnswer is how many bytes of the answer are read.
+	// maxKeyAnswer is the maximum number of bytes read from the answer.
 	maxKeyAnswer = 1 << 20
 	// sessionName is the name of the session at STS.
 	sessionName = "virtual-kubelet"
@@ -35,7 +35,7 @@ func (c Config) keys(next http.RoundTripper, now func() time.Time) sign.KeySourc
 	case o.RoleARN != "":
 		return renewed(fmt.Sprintf("take the role %s by OIDC at %s", o.RoleARN, o.Endpoint), oidc{o, next, now}.ask, now)
 	case i.Name != "":
-		if t, ok := next.(*http.Transport); ok { // a proxy has another instance's metadata, or reads the key
+		if t, ok := next.(*http.Transport); ok { // a proxy would return the metadata of another instance, or read the key
 			t = t.Clone()
 			t.Proxy = nil
 			next = t
@@ -59,13 +59,13 @@ func (c credentials) key() sign.Key {
 	return sign.Key{Access: c.AccessKeyID, Secret: c.AccessKeySecret, Token: c.SecurityToken}
 }
 
-// renewed keeps a temporary key, and asks for the next one in the last tenth of its life. Errors begin with doing.
+// renewed caches a temporary key, and requests the next one in the last tenth of its lifetime. Errors begin with doing.
 func renewed(doing string, ask func(context.Context) (credentials, error), now func() time.Time) sign.KeySource {
 	var (
-		mu    sync.Mutex  // held while a key is asked for
+		mu    sync.Mutex  // held during a request for a key
 		have  credentials // guarded by mu
 		renew time.Time   // guarded by mu
-		err   error       // guarded by mu; why the last one could not be had
+		err   error       // guarded by mu; of the last request
 	)
 	return func(ctx context.Context) (sign.Key, error) {
 		mu.Lock()
@@ -95,14 +95,14 @@ func renewed(doing string, ask func(context.Context) (credentials, error), now f
 	}
 }
 
-// oidc takes a role with the token of a service account.
+// oidc assumes a role with the token of a service account.
 type oidc struct {
 	config OIDC
 	next   http.RoundTripper
 	now    func() time.Time
 }
 
-// ask asks STS (2015-04-01) for a key.
+// ask requests a key from STS (2015-04-01).
 func (o oidc) ask(ctx context.Context) (credentials, error) {
 	token, err := os.ReadFile(o.config.TokenFile) // the file is replaced before the token expires
 	if err != nil {
@@ -123,7 +123,7 @@ type instanceRole struct {
 	next   http.RoundTripper
 }
 
-// ask asks the metadata service of the instance for a key, with the token that such requests need.
+// ask requests a key from the metadata service of the instance, with the token that such requests need.
 func (i instanceRole) ask(ctx context.Context) (says credentials, err error) {
 	var token []byte
 	err = fetch(ctx, i.next, http.MethodPut, i.config.Endpoint+"/latest/api/token", http.Header{"X-Aliyun-Ecs-Metadata-Token-Ttl-Seconds": {"60"}}, "", &token)

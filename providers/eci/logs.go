@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// mostLines is how many lines ECI returns at once: the newest lines. The limit is also 1 MiB.
+	// mostLines is the maximum number of lines in an answer: the newest lines. The limit is also 1 MiB.
 	mostLines = 2000
 	// logEvery is the interval of requests for a log that is followed. An account has 500 requests a minute, and
 	// each follower makes 30 of them.

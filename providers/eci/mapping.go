@@ -120,7 +120,7 @@ func (c Config) registries(pod *corev1.Pod) (out []acrRegistry) {
 	return out
 }
 
-// tags are in the order of their keys.
+// tags returns tags in the order of their keys.
 func tags(of map[string]string) (out []tag) {
 	for _, key := range slices.Sorted(maps.Keys(of)) {
 		out = append(out, tag{key, of[key]})
@@ -128,7 +128,7 @@ func tags(of map[string]string) (out []tag) {
 	return out
 }
 
-// cannot refuses everything that a group has no field for and that no feature covers.
+// cannot refuses pod fields that a group lacks and that no feature covers.
 func cannot(pod *corev1.Pod, spec *field.Path) error {
 	s := &pod.Spec
 	for _, is := range []struct {
@@ -153,7 +153,7 @@ func cannot(pod *corev1.Pod, spec *field.Path) error {
 	return nil
 }
 
-// network sets the names and addresses that a group knows.
+// network sets the DNS and the host names of a group.
 func (out *createRequest) network(pod *corev1.Pod) {
 	out.DNSPolicy = string(corev1.DNSDefault) // the DNS of the VPC: services of the cluster have no names there
 	if pod.Spec.DNSPolicy == corev1.DNSNone {
@@ -174,7 +174,7 @@ func (out *createRequest) network(pod *corev1.Pod) {
 	}
 }
 
-// ECI takes two sysctls as safe. A field of their own takes the other sysctls of its list, with some exceptions.
+// ECI accepts two sysctls as safe. Another field accepts unsafeSysctls without refusedSysctls.
 var (
 	safeSysctls    = []string{"net.ipv4.ping_group_range", "net.ipv4.ip_unprivileged_port_start"}
 	unsafeSysctls  = []string{"kernel.shm*", "kernel.msg*", "kernel.sem", "fs.mqueue.*", "net.*", "vm.min_free_kbytes"}

@@ -18,7 +18,7 @@ import (
 // commands and by requests to the container itself.
 func lacking(c *corev1.Container) service.Probes { return service.LackingProbes(c, ownProbe) }
 
-// ownProbe reports whether ECI does such a probe.
+// ownProbe reports whether ECI runs such a probe.
 func ownProbe(p *corev1.Probe) bool {
 	switch {
 	case p.SuccessThreshold > 1:

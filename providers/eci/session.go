@@ -112,7 +112,7 @@ func (s *session) send(ctx context.Context) {
 	}
 }
 
-// heard extends the time until the session must send something again.
+// heard extends the deadline for the next message of the session.
 func (s *session) heard() error { return s.conn.SetReadDeadline(time.Now().Add(execSilence)) }
 
 // receive passes the output on until the command has ended.
@@ -172,7 +172,7 @@ func (s *session) ended(code int) error {
 	return utilexec.CodeExitError{Err: fmt.Errorf("the command ended with exit code %d", code), Code: code}
 }
 
-// hidden is why a session ended, without an address.
+// hidden returns the reason why a session ended, without the address.
 func hidden(err error) error {
 	var closed *websocket.CloseError
 	if errors.As(err, &closed) {

@@ -109,7 +109,7 @@ func extraStorage(pod *corev1.Pod) int64 {
 	return max(0, (storage.Requested(pod)+sizing.Gi-1)/sizing.Gi-storageGiven)
 }
 
-// cpus and gibs write a size as ECI has it.
+// cpus and gibs convert a size to the units of ECI.
 func cpus(s sizing.Size) float64 { return float64(s.MilliCPU) / 1000 }
 
 func gibs(s sizing.Size) float64 { return float64(s.Memory) / float64(sizing.Gi) }

@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// pageOfMetrics is how many groups a request may name.
+// pageOfMetrics is the maximum number of groups in a request.
 const pageOfMetrics = 20
 
 // Stats implements service.Measurer with the newest record of each running pod at ECI, if the configuration

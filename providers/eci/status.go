@@ -75,7 +75,7 @@ func observe(s seen) podstatus.Pod {
 		out.Ended, out.Failed = true, true
 		out.Reason, out.Message = reasonExpired, "ECI has taken the group back: its price or its time was over"
 	case stateRunning, stateRestarting, stateUpdating, stateTerminating: // the states of the containers decide
-	default: // an unknown state has no meaning
+	default: // an unknown state is ignored
 	}
 	if out.Ended {
 		out.EndRunning()

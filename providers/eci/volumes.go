@@ -25,7 +25,7 @@ const (
 	largestFiles = 60 << 10
 )
 
-// resolved is a pod with everything from other objects.
+// resolved is a pod with all values from other objects.
 type resolved struct{ *service.Inputs }
 
 // volume maps a volume.
@@ -139,8 +139,8 @@ func (r resolved) checkFiles(at *field.Path) error {
 	return errdefs.InvalidInputf("%s: the files of the pod have %d bytes, of which volume %q has %d, and ECI takes %d: put some into the image or on NFS", at, all, name, largest, largestFiles)
 }
 
-// logins returns the credentials for the images of the pod, one for each registry. ECI takes ten, and only a
-// name with a password.
+// logins returns the credentials for the images of the pod, one for each registry. ECI accepts ten, each with a user name and a
+// password.
 func (r resolved) logins() (out []registryCredential, err error) {
 	err = service.Containers(r.Pod, func(container *corev1.Container, _ bool, at *field.Path) error {
 		login, ok := r.RegistryLogin(container.Image)
