@@ -24,7 +24,7 @@ import (
 // unansweredTime bounds the time until a job appears whose submission had no answer.
 const unansweredTime = time.Hour
 
-// firstUse marks the root as the pods' root, at the first list that counts, and removes failed submissions.
+// firstUse marks the root as used at the first complete list, and removes failed submissions.
 func (d *driver) firstUse(jobs map[types.UID][]queued) error {
 	if d.provider.Cache().Synced() {
 		return nil
@@ -97,7 +97,7 @@ func (d *driver) adopt(ctx context.Context, jobs map[types.UID][]queued) error {
 	return nil
 }
 
-// named returns the pod in the comments of jobs, for a pod with a damaged file; no pod without comments.
+// named returns the pod from the comments of its jobs, for a pod with a damaged file. Without a valid comment, the bundle has no pod.
 func named(jobs []queued) (b podjob.Bundle) {
 	for _, q := range jobs {
 		if id, ok := parseComment(q.Comment); ok {

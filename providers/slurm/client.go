@@ -31,13 +31,13 @@ type client struct {
 // commandTimeout bounds one command.
 const commandTimeout = 30 * time.Second
 
-// refusedError is a refusal in Slurm's own words.
+// refusedError is a refusal with Slurm's message.
 type refusedError struct{ command, said string }
 
 func (e *refusedError) Error() string { return e.command + ": " + e.said }
 
-// environment returns the environment of commands. On another machine they get nothing of this process's
-// environment, because command lines are visible.
+// environment returns the environment of commands. On another machine, the commands get nothing from the environment of this process,
+// because command lines are visible.
 func (c client) environment() []string {
 	env := []string{"LC_ALL=C", "SLURM_TIME_FORMAT=%s"}
 	if c.conf != "" {
@@ -71,7 +71,7 @@ func (c client) command(ctx context.Context, name string, args ...string) *exec.
 	return cmd
 }
 
-// step is a command of srun. It gets a request to end, because a killed srun does not end its step.
+// step returns a command of srun. Its cancellation sends SIGTERM, because a killed srun does not end its step.
 func (c client) step(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := c.command(ctx, "srun", args...)
 	dieTogether(cmd, syscall.SIGTERM)
@@ -80,7 +80,7 @@ func (c client) step(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// close has nothing to release: each command is a process.
+// close does nothing: each command is a process.
 func (client) close() {}
 
 // run returns the output of a command.
@@ -103,7 +103,7 @@ func (c client) run(ctx context.Context, name string, args ...string) (string, e
 			text = err.Error()
 		}
 		if c.ssh != nil && exited.ExitCode() == sshFailed {
-			return "", fmt.Errorf("%s: ssh %s: %s", name, c.ssh.Host, text[max(0, len(text)-maxSaid):]) // the reason is the last thing
+			return "", fmt.Errorf("%s: ssh %s: %s", name, c.ssh.Host, text[max(0, len(text)-maxSaid):]) // the reason is at the end
 		}
 		return "", &refusedError{name, text}
 	}
@@ -113,8 +113,7 @@ func (c client) run(ctx context.Context, name string, args ...string) (string, e
 // maxSaid bounds the text of ssh in an error.
 const maxSaid = 400
 
-// refusals are the texts of Slurm, or of sbatch itself, that say that there is no job. Other texts say nothing
-// of the kind.
+// refusals are parts of messages of Slurm, or of sbatch itself, that prove that there is no job. Other messages prove nothing.
 var refusals = []string{
 	"Invalid", "invalid", "unrecognized option", "not permitted", "Job violates", "Permission denied",
 	"Requested node configuration is not available", "Requested partition configuration not available", "Requested time limit",
@@ -174,7 +173,7 @@ func (c client) jobs(ctx context.Context, more ...string) ([]queued, error) {
 		}
 		id, err := strconv.Atoi(f[0])
 		if err != nil {
-			continue // a task of an array is not this provider's
+			continue // a task of an array does not belong to this provider
 		}
 		all = append(all, queued{ID: id, State: f[1], Reason: f[2], Name: f[3], Host: f[4], Submitted: seconds(f[5]), Started: seconds(f[6]), Comment: f[7]})
 	}
@@ -208,7 +207,7 @@ func (c client) submit(ctx context.Context, args []string) (int, error) {
 	return id, nil
 }
 
-// maxJobs is the number of jobs in one command.
+// maxJobs is the maximum number of jobs in one command.
 const maxJobs = 500
 
 // cancel cancels jobs, or acts on them by the flags in more. An error may be about some of them only.
@@ -236,8 +235,8 @@ func (c client) cancelNamed(ctx context.Context, uids []types.UID) error {
 	return errors.Join(all...)
 }
 
-// accounted asks the accounting for the states of jobs. Not every site has an accounting; then the result is
-// empty. A number in the accounting may belong to another job, from before the numbers began anew.
+// accounted requests the states of jobs from the accounting. Without an accounting, the result is empty. A number in the accounting
+// may belong to an older job, because Slurm may restart its numbers.
 func (c client) accounted(ctx context.Context, jobs []queued) (map[int]string, error) {
 	known := map[int]string{}
 	for some := range slices.Chunk(jobs, maxJobs) {
@@ -265,7 +264,7 @@ func (c client) accounted(ctx context.Context, jobs []queued) (map[int]string, e
 	return known, nil
 }
 
-// near reports whether two times may belong to one submission, by two clocks. An unknown time is near any time.
+// near reports whether two times from different clocks may belong to one submission. An unknown time is near any time.
 func near(a, b time.Time) bool {
 	return a.IsZero() || b.IsZero() || a.Sub(b).Abs() < 10*time.Minute
 }
@@ -312,7 +311,7 @@ func (c client) partition(ctx context.Context, name string) (machines []machine,
 	return machines, up, nil
 }
 
-// usable reports whether a node in that state runs jobs, or will.
+// usable reports whether a node in that state runs jobs, now or later.
 func usable(state string) bool {
 	if strings.ContainsAny(state, "*") { // the node does not respond
 		return false

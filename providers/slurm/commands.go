@@ -26,7 +26,7 @@ type slurm interface {
 	accounted(ctx context.Context, jobs []queued) (map[int]string, error)
 	// partition returns the nodes of a partition, and whether it is up. "" is the default partition.
 	partition(ctx context.Context, name string) (machines []machine, up bool, err error)
-	// step is a command of srun: there is no other way for streams.
+	// step returns a command of srun, which is the only way for streams.
 	step(ctx context.Context, args ...string) *exec.Cmd
 	// close releases resources that are kept for the next call. A call may still follow.
 	close()

@@ -57,7 +57,7 @@ type Config struct {
 	// Containers is the kind of the pods' containers: "" for programs of the Slurm nodes; podman for images,
 	// which the program podman of the nodes pulls; unpack for images, which jobs pull and unpack themselves.
 	Containers string `json:"containers,omitempty"`
-	// SSH is the machine of Slurm's commands, on which BinDir and SlurmConf are paths. Default: this machine.
+	// SSH is the machine with Slurm's commands, BinDir and SlurmConf. Default: this machine.
 	SSH *SSH `json:"ssh,omitempty"`
 	// REST is a slurmrestd that replaces the commands, except srun for exec, attach and port-forward. Default:
 	// the commands.
@@ -192,7 +192,8 @@ var reserved = []string{
 	"--bbf", "--nodefile", "--help", "--usage", "--version",
 }
 
-// checkAllowedFlag returns why the configuration may not allow pods a flag; "" if it may. sbatch takes the beginning of a flag for the flag.
+// checkAllowedFlag returns why the configuration may not allow a flag to pods, or "" if it may. sbatch accepts the beginning of a flag
+// as the flag.
 func checkAllowedFlag(flag string) string {
 	switch {
 	case !strings.HasPrefix(flag, "--") || !word.MatchString(flag[2:]):

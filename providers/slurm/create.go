@@ -94,7 +94,7 @@ func (d *driver) track(t *tracked) *instance {
 	return &i
 }
 
-// Find implements service.Driver. An ended job does not count. It cancels other jobs of the pod.
+// Find implements service.Driver. It ignores ended jobs, and cancels other jobs of the pod.
 func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (*instance, bool, error) {
 	if !isUID(pod.UID) {
 		return nil, false, nil
@@ -123,7 +123,7 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (*instance, bool, er
 	return d.track(t), true, nil
 }
 
-// Gone implements service.Mourner: it removes the directory of a pod without a job, which may contain secrets.
+// Gone implements service.Mourner. It removes the directory of a pod without a job, which may contain secrets.
 func (d *driver) Gone(pod *corev1.Pod) {
 	if !isUID(pod.UID) {
 		return
@@ -136,8 +136,8 @@ func (d *driver) Gone(pod *corev1.Pod) {
 // endTime is the time that a job has to end after the grace period of its pod.
 const endTime = 20 * time.Second
 
-// Stop implements service.Driver: it tells the job to stop the pod within its grace period. A second call does
-// not give the pod more time.
+// Stop implements service.Driver. It tells the job to stop the pod within its grace period. A second call does not give the pod more
+// time.
 func (d *driver) Stop(_ context.Context, pod *corev1.Pod, i *instance) error {
 	d.mu.Lock()
 	t := d.pods[i.id.UID]
@@ -159,12 +159,12 @@ func (d *driver) Stop(_ context.Context, pod *corev1.Pod, i *instance) error {
 	return nil
 }
 
-// Update implements service.Updater: it writes changed files of a pod's mounts.
+// Update implements service.Updater. It writes changed files of a pod's mounts.
 func (d *driver) Update(ctx context.Context, pod *corev1.Pod, i *instance) error {
 	return d.Renew(ctx, &service.Inputs{Pod: pod}, i)
 }
 
-// Renew implements service.Renewer: it writes the current files of a pod's mounts, as long as its job runs.
+// Renew implements service.Renewer. It writes the current files of a pod's mounts, as long as its job runs.
 func (d *driver) Renew(ctx context.Context, in *service.Inputs, i *instance) error {
 	if i.said != nil && i.said.Ended || ended[i.job.State] != "" {
 		return nil

@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// dieTogether sends s to a command when this process ends, because no other process would look for a submission
-// that outlives this one.
+// dieTogether sends s to a command when this process ends, because nothing would track a submission that outlives this process.
 func dieTogether(cmd *exec.Cmd, s syscall.Signal) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: s}
 }

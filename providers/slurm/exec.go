@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
 )
 
-// streamIn does a request in a step of a job. The command line of the step has only a path and a number: the request
-// goes through its input. program is the path of the program of jobs.
+// streamIn runs a request in a step of a job. The command line of the step has only a path and a number; the request goes through the
+// input of the step. program is the path of the program of jobs.
 func streamIn(ctx context.Context, s slurm, program string, i *instance, req podjob.Request, e podjob.Ends) error {
 	if i.said == nil || i.said.Ended {
 		return errdefs.InvalidInput("its job does not run")

@@ -22,7 +22,7 @@ const annotationPrefix = "slurm-job.vk.io/"
 // 30.
 const AnnotationFlags = annotationPrefix + "flags"
 
-// annotationImageRoot of a pod begins the names of its images, as docker://.
+// annotationImageRoot of a pod has the prefix for the names of its images, such as docker://.
 const annotationImageRoot = annotationPrefix + "image-root"
 
 // flagsPath is the path of the flags in a pod.
@@ -46,7 +46,7 @@ var shortFlags = map[string]string{
 	"-S": "--core-spec", "-t": "--time", "-w": "--nodelist", "-x": "--exclude",
 }
 
-// Flags of sbatch that need no value. All other flags need one: sbatch would take the next argument for it.
+// Flags of sbatch that need no value. All other flags need one, because sbatch would use the next argument as the value.
 var (
 	switchFlags   = []string{"--contiguous", "--hold", "--ignore-pbs", "--overcommit", "--oversubscribe", "--quiet", "--reboot", "--spread-job", "--stepmgr", "--use-min-nodes", "--verbose"}
 	ownSwitches   = []string{"--parsable", "--requeue", "--no-requeue"}
@@ -117,7 +117,7 @@ func joined(words []string) (flags []string) {
 	return flags
 }
 
-// checkFlag returns why a flag of a pod is refused; "" if it is not.
+// checkFlag returns why a flag of a pod is refused, or "" if it is not.
 func (c Config) checkFlag(flag string) string {
 	name, value, hasValue := strings.Cut(flag, "=")
 	switch {

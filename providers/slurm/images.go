@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/imageref"
 )
 
-// noImage replaces the image of a program whose image no registry can have.
+// noImage replaces the image of a program if the image is not valid for any registry.
 const noImage = "program"
 
 // setImages gives the containers of a pod the names of their images for a registry. It changes the pod.

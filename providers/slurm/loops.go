@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Follow implements service.Follower: requests to Slurm and reads of files do not wait for each other.
+// Follow implements service.Follower. Requests to Slurm and reads of files do not wait for each other.
 func (d *driver) Follow(ctx context.Context) {
 	d.mu.Lock()
 	d.listsAt, d.readAt = time.Now(), time.Now()
@@ -21,7 +21,7 @@ func (d *driver) Follow(ctx context.Context) {
 	telling.Wait()
 }
 
-// followJobs asks Slurm: one list for all pods, often after a change and seldom at rest.
+// followJobs lists the jobs of all pods, often after a change and seldom at rest.
 func (d *driver) followJobs(ctx context.Context, telling *sync.WaitGroup) {
 	var listed, lists, partitions time.Time // the last list, and when each is due
 	timer := time.NewTimer(0)
@@ -32,7 +32,7 @@ func (d *driver) followJobs(ctx context.Context, telling *sync.WaitGroup) {
 			return
 		case <-timer.C:
 		case <-d.wake:
-			// Many changes at once are one list.
+			// One list is enough for many changes at once.
 			if soon := listed.Add(d.config.FastEvery.Duration); soon.Before(lists) {
 				lists = soon
 			}
@@ -73,7 +73,7 @@ func (d *driver) followFiles(ctx context.Context, telling *sync.WaitGroup) {
 	}
 }
 
-// followHealth notices a stuck loop.
+// followHealth reports a stuck loop.
 func (d *driver) followHealth(ctx context.Context) {
 	ticker := time.NewTicker(stuckTime / 4)
 	defer ticker.Stop()
@@ -94,7 +94,7 @@ func (d *driver) turned(at *time.Time) {
 	d.mu.Unlock()
 }
 
-// every is fast while something changes.
+// every returns fast while something changes, and slow at rest.
 func (d *driver) every(fast, slow time.Duration) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
-// script is the script of every job; its arguments are the program and the directory. sbatch passes on the token
-// of the submitting user, which a pod must not get. A supervisor's heap may grow at its start, because nearly
-// everything that it makes then stays. It has little to do on any machine, so it uses one thread at a time.
+// script is the script of every job; its arguments are the program and the directory. sbatch passes on the token of the submitting
+// user, which a pod must not get. GOGC lets the heap of the supervisor grow, because nearly everything that it allocates at its start
+// stays. GOMAXPROCS limits it to one thread at a time, because it has little to do.
 const script = scriptBegin + "\"$1\"" + scriptRun + "\"$2\"\n"
 
 // Every script of jobs is scriptBegin, the program, scriptRun and the directory of the pod.
@@ -38,7 +38,7 @@ func (i identity) comment() string {
 	return strings.Join([]string{commentHead, i.Cluster, i.Node, i.Namespace, i.Name, string(i.UID)}, "/")
 }
 
-// parseComment is the reverse of comment.
+// parseComment parses the result of comment.
 func parseComment(text string) (identity, bool) {
 	p := strings.Split(strings.TrimSpace(text), "/")
 	if len(p) != 6 || p[0] != commentHead {
@@ -50,8 +50,7 @@ func parseComment(text string) (identity, bool) {
 // jobName returns the name by which the job of a pod is found.
 func jobName(uid types.UID) string { return "vk-" + string(uid) }
 
-// endOfFlags precedes the script: if the last flag needs a value, it takes this one, and the script stays the
-// script.
+// endOfFlags precedes the script. If the last flag lacks its value, sbatch uses endOfFlags as the value, and not the script.
 const endOfFlags = "--"
 
 // submission returns the command line of sbatch for a pod. dir is the pod's directory, program and script run in

@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
-// place is the directory of pods on the shared file system: a directory each, for the user of the jobs alone.
+// place is the directory of pods on the shared file system. Each pod has its own directory, which only the user of the jobs can read.
 type place struct {
 	root, shared    string
 	program, script string
@@ -31,7 +31,7 @@ type place struct {
 // submittedFile has the number of the job, once it is known.
 const submittedFile = "submitted"
 
-// prepare writes the program of jobs, and their script, to the shared file system: once, named by their content.
+// prepare writes the program and the script of jobs to the shared file system once. Their names depend on their content.
 func (p *place) prepare(program string) error {
 	for _, dir := range []string{filepath.Join(p.shared, "bin"), p.root} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -66,7 +66,7 @@ func (p *place) prepare(program string) error {
 	return nil
 }
 
-// keep copies a program to a name with its hash, unless it is there.
+// keep copies a program to a name with its hash, unless the copy exists.
 func keep(from, to string) (string, error) {
 	f, err := os.Open(from)
 	if err != nil {
@@ -84,7 +84,7 @@ func keep(from, to string) (string, error) {
 	return to, writeNew(to, f)
 }
 
-// writeNew writes a program, unless it is there and correct: completely, or not at all.
+// writeNew writes a program completely or not at all. It does nothing if the file has the right content.
 func writeNew(path string, from io.ReadSeeker) error {
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && own(info) && info.Mode().Perm() == 0o700 && same(path, from) {
 		return nil
@@ -122,7 +122,7 @@ func same(path string, from io.ReadSeeker) bool {
 
 func (p place) pod(uid types.UID) string { return filepath.Join(p.root, string(uid)) }
 
-// write writes the input of a pod's job. before says that it had been written before.
+// write writes the input of a pod's job. before is true if the directory of the pod existed.
 func (p place) write(uid types.UID, b podjob.Bundle) (before bool, err error) {
 	dir := p.pod(uid)
 	err = os.Mkdir(dir, 0o700)
@@ -158,26 +158,26 @@ func (p place) said(uid types.UID, seen os.FileInfo, again bool) (*podjob.Status
 	err = jsonfile.Read(path, &said)
 	switch {
 	case errors.Is(err, jsonfile.ErrDamaged), errors.Is(err, os.ErrNotExist):
-		return nil, seen, nil // a later look reads the file again
+		return nil, seen, nil // a later call reads the file again
 	case err != nil:
 		return nil, seen, err
 	}
 	return &said, info, nil
 }
 
-// unchanged reports whether the file is the same as before. Its time alone does not show it: the clock's tick is
-// coarse, and a job may write twice within a tick. Each write makes a new file.
+// unchanged reports whether the file is the same as before. Its time alone is not enough: the clock's tick is coarse, and a job may
+// write twice within a tick. Each write makes a new file.
 func unchanged(seen, now os.FileInfo) bool {
 	return seen != nil && os.SameFile(seen, now) && now.ModTime().Equal(seen.ModTime()) && now.Size() == seen.Size()
 }
 
-// usedFile stands beside a root with pods, now or earlier: without it another file system is mounted there, or
-// none.
+// usedFile returns the path of the mark beside a root that has had pods. If the mark is missing, another file system is mounted there,
+// or none.
 func (p place) usedFile() string {
 	return filepath.Join(filepath.Dir(p.root), "."+filepath.Base(p.root)+".used")
 }
 
-// used checks that the root is the pods' root.
+// used returns an error if the root has no mark.
 func (p place) used() error {
 	if _, err := os.Lstat(p.usedFile()); err != nil {
 		return fmt.Errorf("sharedDir: the directory is not the same as before; check that it is mounted: %w", err)
@@ -185,7 +185,7 @@ func (p place) used() error {
 	return nil
 }
 
-// use sets the root that is used from now on.
+// use marks the root as used.
 func (p place) use() error {
 	if _, err := os.Lstat(p.usedFile()); err == nil {
 		return nil

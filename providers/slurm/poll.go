@@ -32,7 +32,7 @@ const (
 	partitionEvery = 30 * time.Second
 )
 
-// list takes Slurm's list of all jobs. An error says nothing about any of them.
+// list applies Slurm's list of all jobs. After an error, all jobs keep their state.
 func (d *driver) list(ctx context.Context) {
 	began := time.Now()
 	jobs, err := d.slurm.jobs(ctx)
@@ -92,9 +92,8 @@ func (d *driver) list(ctx context.Context) {
 	d.provider.Cache().TakeAll(ctx, time.Now(), d.instances(func(*tracked) bool { return true }))
 }
 
-// lose handles jobs that Slurm no longer knows: their end may be in its accounting. A job that runs by the
-// accounting may run, and so may all jobs while the accounting does not answer: such a pod stays as it is,
-// unless it must stop and its time is up.
+// lose handles jobs that Slurm no longer knows. Their end may be in the accounting. A pod keeps its state if its job runs according to
+// the accounting, or while the accounting does not answer, unless the pod must stop and its time is up.
 func (d *driver) lose(ctx context.Context, jobs []queued) {
 	if len(jobs) == 0 {
 		return

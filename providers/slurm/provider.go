@@ -69,14 +69,14 @@ type driver struct {
 
 	settle time.Duration // see settleTime
 
-	wake    chan struct{} // something changed: look soon
+	wake    chan struct{} // signals a change, so that the next list is soon
 	telling chan struct{} // has room while no order is sent to a job
 
 	reporting sync.Mutex // held during reports to the provider, before mu
 
 	mu   sync.Mutex
 	pods map[types.UID]*tracked // guarded by mu
-	// guarded by mu: why Slurm cannot be asked, and why the partition takes no jobs
+	// guarded by mu: why requests to Slurm fail, and why the partition takes no jobs
 	listErr, down error
 	away          error     // guarded by mu: the reason why the files of jobs cannot be read
 	filesAt       time.Time // guarded by mu: the beginning of the last complete read
@@ -109,9 +109,9 @@ type tracked struct {
 	submitted time.Time // when this process submitted the job; zero for a found job
 	said      *podjob.Status
 	seen      os.FileInfo // of the file; nil: there was none
-	missing   int         // complete lists in a row without the job
-	missingAt time.Time   // the first of them
-	askAt     time.Time   // when the accounting is asked again
+	missing   int         // consecutive complete lists without the job
+	missingAt time.Time   // the time of the first of these lists
+	askAt     time.Time   // the time of the next request to the accounting
 	forgotten bool        // no list shows the job; its state comes from elsewhere
 	overAt    time.Time   // when its job was first seen to be over
 	shown     instance
@@ -145,7 +145,7 @@ func newDriver(in cli.ProviderInput, config Config) (*driver, error) {
 // seenWithin bounds the time until a job appears whose submission had no answer.
 const seenWithin = 30 * time.Second
 
-// serve gives the driver its streams and its provider.
+// serve sets the streams and the provider of the driver.
 func (d *driver) serve() {
 	d.Streams = func(ctx context.Context, i *instance, req podjob.Request, e podjob.Ends) error {
 		return streamIn(ctx, d.slurm, d.place.program, i, req, e)
@@ -157,8 +157,8 @@ func (d *driver) serve() {
 	}, d)
 }
 
-// lasting is the least age of Slurm's state of a waiting job before it is reported: most jobs begin earlier, and
-// a write for each state would delay the states that people wait for.
+// lasting is the minimum age of Slurm's state of a waiting job before it is reported. Most jobs begin earlier, and a write for each
+// state would delay more important writes.
 const lasting = 2 * time.Second
 
 // Identify implements service.Driver.
@@ -188,7 +188,7 @@ func isUID(uid types.UID) bool {
 	return filepath.IsLocal(string(uid)) && filepath.Base(string(uid)) == string(uid) && uid != "."
 }
 
-// look has the poll look soon.
+// look records a change, so that the next list is soon.
 func (d *driver) look() {
 	d.mu.Lock()
 	d.changed = time.Now()

@@ -20,9 +20,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// rest asks slurmrestd. Streams go through commands.
+// rest implements slurm by slurmrestd. Streams use commands.
 type rest struct {
-	client        // its step alone
+	client        // only for its step
 	base, version string
 	user          string
 	uid           int // the user ID of the jobs and of the files of pods
@@ -82,7 +82,7 @@ type restAnswer struct {
 	} `json:"errors"`
 }
 
-// said returns Slurm's complaints, and whether they say more than that Slurm could not be asked.
+// said returns the errors of Slurm. refused is false if all of them only report that Slurm is unreachable.
 func (a restAnswer) said() (text string, refused bool) {
 	var all []string
 	for _, e := range a.Errors {
@@ -128,8 +128,7 @@ func (r *rest) call(ctx context.Context, what, method, path string, in, out any)
 	return r.understand(what, answer.StatusCode, data, out)
 }
 
-// understand decodes an answer. Any other text than slurmrestd's, such as the page of a proxy, says nothing
-// about a job.
+// understand decodes an answer. An answer that does not come from slurmrestd, such as the page of a proxy, proves nothing about a job.
 func (r *rest) understand(what string, code int, data []byte, out any) error {
 	if code == http.StatusUnauthorized || code == http.StatusForbidden {
 		return fmt.Errorf("slurmrestd: %s: it does not take the token of user %s: %d %s", what, r.user, code, http.StatusText(code))
@@ -140,13 +139,13 @@ func (r *rest) understand(what string, code int, data []byte, out any) error {
 	}
 	var unread error
 	if out != nil {
-		unread = json.Unmarshal(data, out) // the answer may have data beside its error
+		unread = json.Unmarshal(data, out) // the answer may have data in addition to its error
 	}
 	text, refused := said.said()
 	switch {
 	case refused:
 		return &refusedError{what, text}
-	case text != "" || code != http.StatusOK: // the controller refuses a token without a word of its own
+	case text != "" || code != http.StatusOK: // the controller refuses a token without a reason
 		return fmt.Errorf("slurmrestd: %s: %s (%d): look whether the controller of Slurm runs, and takes the token of user %s", what, cmp.Or(text, "it does not say why"), code, r.user)
 	case unread != nil:
 		return fmt.Errorf("slurmrestd: %s: %w", what, unread)
@@ -154,8 +153,7 @@ func (r *rest) understand(what string, code int, data []byte, out any) error {
 	return nil
 }
 
-// without returns the error of an answer that lacks a field: that says nothing, least of all that there is no
-// job.
+// without returns the error for an answer that lacks a field. Such an answer does not prove that there is no job.
 func (r *rest) without(what, field string) error {
 	return fmt.Errorf("slurmrestd: %s: the answer does not come from slurmrestd %s: it has no %s", what, r.version, field)
 }

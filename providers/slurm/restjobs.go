@@ -62,7 +62,7 @@ func asMinutes(s string) (any, error) {
 	return (total + 59) / 60, nil
 }
 
-// always returns the field of a flag without a value. The flag with a value has a meaning without a field.
+// always returns v for a flag without a value. With a value, the flag has a meaning for which there is no field.
 func always(v any) func(string) (any, error) {
 	return func(s string) (any, error) {
 		if s != "" {
@@ -84,7 +84,7 @@ var restFields = map[string]restField{
 	"--threads-per-core": {"threads_per_core", asNumber}, "--gpu-freq": {"gpu_frequency", asText}, "--time-min": {"time_minimum", asMinutes},
 }
 
-// restJob is a job as it is submitted.
+// restJob converts a command line of sbatch to a job of slurmrestd.
 func restJob(args []string) (map[string]any, error) {
 	end := slices.Index(args, endOfFlags)
 	if end < 0 || len(args) != end+4 {
@@ -178,7 +178,7 @@ func (r *rest) jobs(ctx context.Context, more ...string) ([]queued, error) {
 	return all, nil
 }
 
-// nobody is the number of the real user with this name.
+// nobody is the user ID of the real user nobody.
 const nobody = 65534
 
 // nameless reports whether slurmrestd could not find the name of a user.
@@ -260,7 +260,7 @@ func (r *rest) cancelNamed(ctx context.Context, uids []types.UID) error {
 	return r.cancel(ctx, ids)
 }
 
-// accounted knows no job: slurmrestd has the accounting in another place.
+// accounted returns no states, because slurmrestd has the accounting in a different interface.
 func (*rest) accounted(context.Context, []queued) (map[int]string, error) { return nil, nil }
 
 func (r *rest) partition(ctx context.Context, name string) (machines []machine, up bool, err error) {

@@ -21,8 +21,8 @@ type look struct {
 	now   os.FileInfo
 }
 
-// readFiles reads the status files of jobs. The shared file system may be slow, or hang, so readFiles never
-// waits for it with mu. After a failed read, no pod counts as silent.
+// readFiles reads the status files of jobs. The shared file system may be slow, or hang, so readFiles never waits for it with mu.
+// After a failed read, no job counts as ended without a last status.
 func (d *driver) readFiles(ctx context.Context) {
 	began := time.Now()
 	var looks []look
@@ -63,8 +63,8 @@ func (d *driver) readFiles(ctx context.Context) {
 	}
 }
 
-// unsettled reports whether the job of t is over and its last status may yet be seen: until a look at its files
-// after the deadline has found none. A job without a node has no status. The caller holds mu.
+// unsettled reports whether the job of t is over and its last status may still appear. This ends with a read of its files after the
+// deadline. A job without a node has no status. The caller holds mu.
 func (d *driver) unsettled(t *tracked) bool {
 	if ended[t.job.State] == "" {
 		t.overAt = time.Time{}
@@ -93,7 +93,7 @@ func (d *driver) report(ctx context.Context) {
 	d.provider.Cache().Take(ctx, time.Now(), d.instances(func(t *tracked) bool { return !t.reported })...)
 }
 
-// instances returns the instances of wanted pods, which are reported.
+// instances returns the instances of wanted pods, and marks them as reported.
 func (d *driver) instances(wanted func(*tracked) bool) (all []*instance) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

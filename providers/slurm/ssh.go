@@ -11,8 +11,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
-// SSH configures access to Slurm's commands on another machine, by the program ssh. The host must be a known
-// one, and no password is asked.
+// SSH configures access to Slurm's commands on another machine, by the program ssh. The key of the host must be known, and ssh asks
+// for no password.
 type SSH struct {
 	// Host is a login node. It must have sharedDir under the same path.
 	Host string `json:"host,omitempty"`

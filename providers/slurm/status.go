@@ -17,7 +17,7 @@ type instance struct {
 	id        identity
 	job       queued
 	said      *podjob.Status // nil: the job has written no status
-	unsettled bool           // the job is over, and its last status may yet be seen
+	unsettled bool           // the job is over, and its last status may still appear
 }
 
 // ended maps the states of ended jobs to the reason of a pod that had not ended by itself.
@@ -30,8 +30,7 @@ var ended = map[string]string{
 // stateLost is the state of a job that Slurm does not know any more, and that did not write the end of its pod.
 const stateLost = "LOST"
 
-// statusOf returns the status of a pod from its job and from the last status that the job wrote; nil if there is
-// none.
+// statusOf returns the status of a pod from its job and from the last status that the job wrote. said is nil if there is none.
 func statusOf(pod *corev1.Pod, q queued, said *podjob.Status) corev1.PodStatus {
 	reason, over := ended[q.State]
 	switch {

@@ -12,8 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// again sets the time of the next order to a job. The waits grow: an overloaded Slurm does not get more requests
-// for it.
+// again sets the time of the next order to a job. The waits grow, so that an overloaded Slurm does not get more requests.
 func (s *stopping) again(now time.Time, first time.Duration) {
 	s.next = now.Add(min(first<<min(s.tries, 6), time.Minute))
 	s.tries++
@@ -23,11 +22,11 @@ func (s *stopping) again(now time.Time, first time.Duration) {
 type order struct {
 	flags []string
 	ids   []int
-	lost  []types.UID // in the place of ids
+	lost  []types.UID // instead of ids
 	stops []*stopping // pods that have got the order, or have ended, once the command succeeded
 }
 
-// These are the waits before a job gets the same order again.
+// Waits before a job gets the same order again.
 const (
 	askPending = time.Second
 	askRunning = 5 * time.Second
@@ -74,8 +73,8 @@ func (d *driver) orders(now time.Time) (due []order) {
 	return due
 }
 
-// mayRun reports whether the job of a stopping pod may run although Slurm does not show it: it is cancelled
-// before the removal of its files. The caller holds mu.
+// mayRun reports whether the job of a stopping pod may run although Slurm does not show it. Such a job is cancelled before its files
+// are removed. The caller holds mu.
 func mayRun(t *tracked) bool {
 	return (t.job.State == stateLost || t.forgotten) && !t.stop.ended && (t.said == nil || !t.said.Ended)
 }

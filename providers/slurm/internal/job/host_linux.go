@@ -28,8 +28,7 @@ func init() {
 	})
 }
 
-// ofSlurm reports whether a variable describes the resources of the job. The token of the submitting user is not
-// for the pod.
+// ofSlurm reports whether a variable describes the resources of the job. The pod must not get the token of the submitting user.
 func ofSlurm(name string) bool {
 	return strings.HasPrefix(name, "SLURM_") && name != "SLURM_TIME_FORMAT" && name != "SLURM_JWT"
 }

@@ -14,7 +14,7 @@ const Host = "slurm"
 // The files of a pod, in its directory on the shared file system.
 const (
 	BundleFile = "bundle.json" // the job's input, with secrets: for the user of the job alone
-	StatusFile = "status.json" // how the pod is, by the job
+	StatusFile = "status.json" // the status of the pod, written by the job
 	StopFile   = "stop.json"   // the order to stop
 	ClaimFile  = "claim"       // the number of the job that runs the pod
 	// LogDir has the logs of containers, as NAMESPACE_NAME_UID/CONTAINER/RUN.log in the format of the CRI.
