@@ -32,7 +32,7 @@ func TestDoctor(t *testing.T) {
 		config func(*Config)
 		env    [2]string
 		fault  emulator.Fault
-		want   string // "" is well
+		want   string // "" means no problem
 	}{
 		"well":                          {},
 		"well with all rights":          {cloud: without("")},
@@ -169,13 +169,14 @@ func TestIAMOfPartitions(t *testing.T) {
 	}
 }
 
-// carrier is a function as a transport.
+// carrier is a transport made of a function.
 type carrier func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) { return c(r) }
 
-// TestDoctorAdvisesAgainstDockerHub: every pod with a token pulls filesImage, and Docker Hub limits pulls without an account.
+// TestDoctorAdvisesAgainstDockerHub checks the advice about a filesImage on Docker Hub. Every pod with a token pulls this image, and
+// Docker Hub limits pulls without an account.
 func TestDoctorAdvisesAgainstDockerHub(t *testing.T) {
 	login := map[string]string{"docker.io": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:hub"}
 	for _, c := range []struct {

@@ -55,7 +55,7 @@ func oneTask(task types.Task) answers {
 	return answers{
 		"ListTasks": func(_ context.Context, request []byte) (any, error) {
 			if !bytes.Contains(request, []byte("startedBy")) {
-				return map[string]any{}, nil // none is to stop
+				return map[string]any{}, nil // no task is stopping
 			}
 			return map[string]any{"taskArns": []any{task.TaskArn}}, nil
 		},
@@ -66,9 +66,9 @@ func oneTask(task types.Task) answers {
 	}
 }
 
-// TestLearning checks that a round, a list and a queue all show that a task could not start because its secret
-// was removed. Otherwise each later pod would use the missing secret. The news counts once: ECS shows the task
-// for an hour, during which equal pods would share nothing.
+// TestLearning checks that a round, a list and a queue all show that a task could not start because its secret was removed. Otherwise
+// each later pod would use the missing secret. The failure counts once: ECS shows the task for an hour, during which equal pods would
+// share nothing.
 func TestLearning(t *testing.T) {
 	for way, learn := range map[string]func(p *driver) ([]types.Task, error){
 		"a round": func(p *driver) ([]types.Task, error) { return p.Changed(t.Context(), time.Now()) },

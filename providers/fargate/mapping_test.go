@@ -267,8 +267,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestSizes checks that the size of a task has room for all containers that run together, and for each init
-// container beside the sidecars before it.
+// TestSizes checks that the size of a task has room for all containers that run together, and for each init container together with
+// the sidecars before it.
 func TestSizes(t *testing.T) {
 	pod := func(containers ...corev1.ResourceList) *corev1.PodSpec {
 		s := &corev1.PodSpec{}
@@ -329,8 +329,8 @@ func TestStrategyOnlyWhereTheClusterNeedsOne(t *testing.T) {
 	}
 }
 
-// TestGracePeriodsThatFargateLacks checks grace periods outside the 2 to 120 seconds of ECS. Shorter ones are
-// raised, which an event of the pod says. Longer ones are refused.
+// TestGracePeriodsThatFargateLacks checks grace periods outside the 2 to 120 seconds of ECS. Shorter ones are raised, and an event of
+// the pod reports this. Longer ones are refused.
 func TestGracePeriodsThatFargateLacks(t *testing.T) {
 	c := cloudOf(t)
 	conf, err := c.config("home")

@@ -354,7 +354,7 @@ func validated(t *testing.T) (version string, counts map[string]int) {
 	if err := p.kit.RunInContainer(t.Context(), "shop", "pod", "main", append([]string{"program"}, program.Program{}.Args()...), &caller{}); err != nil {
 		t.Error(err)
 	}
-	m := p.mapping // and one that uses every part of a definition
+	m := p.mapping // and a definition with every part
 	large, err := m.definition(testResolved(testPod()), map[string]string{"main": "arn:s"})
 	if err == nil {
 		large.Family = aws.String("vk-large")

@@ -157,7 +157,7 @@ func isOver(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// TestReadinessOnFargate has one passing and one failing probe.
+// TestReadinessOnFargate checks the readiness of containers with a passing and a failing probe.
 func TestReadinessOnFargate(t *testing.T) {
 	p := open(t, cloudOf(t))
 	for name, need := range map[string][]string{"well": nil, "ill": {"/tmp/ready"}} {
@@ -175,8 +175,8 @@ func TestReadinessOnFargate(t *testing.T) {
 	})
 }
 
-// TestEarlyEnd has a container that ends before ECS restarts it. The pod has failed, whatever its exit code, and
-// its status says why.
+// TestEarlyEnd checks a container that ends before ECS restarts it. The pod has failed, whatever its exit code, and its status says
+// why.
 func TestEarlyEnd(t *testing.T) {
 	p := open(t, cloudOf(t, func(c *ecs.Config) { c.Quick = false }))
 	pod := podOf("early", program.Program{})

@@ -183,8 +183,8 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// TestNotStartedAgain has a pod that is to run for ever. The pod has failed if ECS does not restart it, whatever
-// its exit code.
+// TestNotStartedAgain checks a pod that should run until it is deleted. The pod has failed if ECS does not restart it, whatever its
+// exit code.
 func TestNotStartedAgain(t *testing.T) {
 	task := testTask("STOPPED", types.Container{LastStatus: aws.String("STOPPED"), ExitCode: new(int32)})
 	task.StopCode, task.StoppedReason = types.TaskStopCodeEssentialContainerExited, aws.String("Essential container in task exited")

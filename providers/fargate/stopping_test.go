@@ -96,9 +96,9 @@ func TestTaskThatStopsIsKnownAfterARestart(t *testing.T) {
 // listing is a configuration in which each round is a list.
 var listing = func() (at service.Config) { at = quick; at.ListEvery = time.Millisecond; return at }()
 
-// TestTaskWithoutTagsIsKnownByItsARN checks tasks of an earlier version, which have no group with the UID of the
-// pod, and no tags while they stop. Such a task is known as long as its pod is, and its secret goes with the
-// task. Tasks of others are never taken.
+// TestTaskWithoutTagsIsKnownByItsARN checks tasks of an earlier version, which have no group with the UID of the pod, and no tags
+// while they stop. Such a task is known as long as its pod is, and its secret is removed with the task. Tasks of others are never
+// adopted.
 func TestTaskWithoutTagsIsKnownByItsARN(t *testing.T) {
 	p, _ := hearing(t)
 	pod := podOf("a", program.Program{})

@@ -147,7 +147,7 @@ func TestSharedThingsGoADayAfterTheirLastUser(t *testing.T) {
 	for definitions, secrets := kinds(c); definitions+secrets > 0; definitions, secrets = kinds(c) {
 		tick("a day after the last user the definition and the secret are removed")
 	}
-	again := variables("third") // and made anew
+	again := variables("third") // and created again
 	lifeOf(t, p, again)
 }
 
