@@ -67,7 +67,7 @@ func TestErrors(t *testing.T) {
 		name   string
 		status int
 		body   string
-		header string // of Retry-After
+		header string // the value of Retry-After
 		kind   string
 		says   string
 		undone bool

@@ -118,7 +118,7 @@ func TestAListHasAllPages(t *testing.T) {
 	}
 }
 
-// TestAListIsCompleteOrAnError.
+// TestAListIsCompleteOrAnError checks that a list fails if a page or the owner of a group is missing, or if the pages do not end.
 func TestAListIsCompleteOrAnError(t *testing.T) {
 	for name, says := range map[string]map[string]func(url.Values) any{
 		"the second page fails": {"DescribeContainerGroupStatus": func(f url.Values) any {

@@ -74,7 +74,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// tell writes a status of one container in a line.
+// tell returns a status with one container as a line of text.
 func tell(s corev1.PodStatus) string {
 	c := s.ContainerStatuses[0]
 	text := string(s.Phase) + " " + s.Reason + " "
