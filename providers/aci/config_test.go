@@ -23,7 +23,7 @@ func TestConfigurations(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*Config)
-		want   string // "" is none
+		want   string // "" means no error
 	}{
 		{"the least", func(*Config) {}, ""},
 		{"no subscription", func(c *Config) { c.SubscriptionID = "" }, "subscriptionID"},
