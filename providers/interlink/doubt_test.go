@@ -43,7 +43,7 @@ func doubtOutlives(t *testing.T, s *site, p *provider, pod *corev1.Pod, code int
 			t.Errorf("%d, then %s: %v, %d jobs", code, what, err, s.jobs[pod.UID])
 		}
 	}
-	if code == http.StatusBadGateway { // it is seen
+	if code == http.StatusBadGateway { // the next answer reports the job
 		s.set(func(s *site) { s.hide = false })
 		if err := p.CreatePod(t.Context(), pod); err != nil || s.jobs[pod.UID] != 1 {
 			t.Errorf("seen: %v, %d jobs", err, s.jobs[pod.UID])
