@@ -82,8 +82,8 @@ func TestClientComesBack(t *testing.T) {
 	server.nothingLeft(t)
 }
 
-// TestClientIsLost has a client that stays away: its pods have failed for good after lostAfter. When the client
-// is back, it ends its running tasks, and no pod returns.
+// TestClientIsLost checks that the pods of a client that stays away have failed for good after lostAfter. When the client is back, it
+// ends its running tasks, and no pod returns.
 func TestClientIsLost(t *testing.T) {
 	server, client := pair(t)
 	c := server.config("lost")

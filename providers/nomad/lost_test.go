@@ -153,8 +153,8 @@ func TestPodsAreLookedAtWhileTheyChange(t *testing.T) {
 	running.Wait()
 }
 
-// TestPodIsGivenUp has a pod whose client stays away. Its job is stopped after lostAfter, and the pod has then
-// failed, whatever becomes of its allocation.
+// TestPodIsGivenUp checks a pod whose client stays away. After lostAfter its job is stopped and the pod has failed, whatever the later
+// state of its allocation.
 func TestPodIsGivenUp(t *testing.T) {
 	d, p := openDouble(t, objects{secret: map[string][]byte{"a": []byte("1")}})
 	pod := keysPod()
