@@ -170,8 +170,8 @@ func TestDoubtEnds(t *testing.T) {
 	}
 }
 
-// TestLostJobIsCancelled has a job that Slurm no longer shows, although it may still run. The job is cancelled
-// by the name of its pod until that succeeds. Only then are its files removed.
+// TestLostJobIsCancelled checks a job that Slurm no longer shows, although it may still run. The job is cancelled by the name of its
+// pod until that succeeds. Only then are its files removed.
 func TestLostJobIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := home(&driver{place: place{root: t.TempDir()}, pods: stopped(stateLost, 1, time.Now().Add(time.Hour))})
