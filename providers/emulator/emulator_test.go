@@ -35,7 +35,7 @@ func TestRequestsAreBroken(t *testing.T) {
 		name   string
 		fault  Fault
 		effect int
-		answer string // "" is none
+		answer string // "" means no answer
 	}{
 		{"none", Fault{Operations: []string{"Other"}}, 1, "got x"},
 		{"an error", Fault{Operations: []string{"Make"}, Answer: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "busy", http.StatusServiceUnavailable) }}, 0, "busy\n"},

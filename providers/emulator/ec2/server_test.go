@@ -36,7 +36,7 @@ func ask(t *testing.T, s *Server, params ...string) string {
 	return w.Body.String()
 }
 
-// TestRequestsKeepTheServiceModel: the emulator refuses parameters and values that EC2 does not know, and missing ones.
+// TestRequestsKeepTheServiceModel checks that the emulator refuses unknown parameters, wrong values and missing parameters.
 func TestRequestsKeepTheServiceModel(t *testing.T) {
 	for want, form := range map[string]url.Values{
 		"":                      {"Version": {version}, "MinCount": {"1"}, "MaxCount": {"1"}, "TagSpecification.1.Tag.2.Key": {"k"}},
@@ -51,7 +51,7 @@ func TestRequestsKeepTheServiceModel(t *testing.T) {
 	}
 }
 
-// TestMachineThatPowersOffEndsItsInstance: the instance is terminated, or stopped without the behavior terminate.
+// TestMachineThatPowersOffEndsItsInstance checks that its instance is terminated or stopped, as its shutdown behavior says.
 func TestMachineThatPowersOffEndsItsInstance(t *testing.T) {
 	host := fake{}
 	s := New(host)
@@ -68,7 +68,7 @@ func TestMachineThatPowersOffEndsItsInstance(t *testing.T) {
 	}
 }
 
-// TestUserDataNeedAToken: the metadata service of an instance answers only requests with one of its tokens.
+// TestUserDataNeedAToken checks that the metadata service of an instance answers only requests with one of its tokens.
 func TestUserDataNeedAToken(t *testing.T) {
 	host := fake{}
 	ask(t, New(host), "Action", "RunInstances", "MinCount", "1", "MaxCount", "1", "UserData", "aGVsbG8=")

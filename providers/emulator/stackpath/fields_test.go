@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCheck has a create that is right, and one mistake in it at a time.
+// TestCheck checks a correct create, and the same create with one mistake at a time.
 func TestCheck(t *testing.T) {
 	const good = `{"workload":{"name":"a","slug":"a","metadata":{"labels":{"k":"v"}},"spec":{"containers":{"c":{"image":"i","ports":{"http":{"port":80}},"imagePullPolicy":"ALWAYS",` +
 		`"securityContext":{"runAsUser":"7"},"command":["x"]}}}}}`
@@ -20,7 +20,7 @@ func TestCheck(t *testing.T) {
 		{`"k":"v"`, `"k":1`, "labels.k"},
 		{`"port":80`, `"port":"80"`, "ports.http.port"},
 		{`"port":80`, `"port":80.5`, "ports.http.port"},
-		{`"runAsUser":"7"`, `"runAsUser":7`, "runAsUser"}, // 64 bits are texts
+		{`"runAsUser":"7"`, `"runAsUser":7`, "runAsUser"}, // 64-bit numbers are strings
 		{`"ALWAYS"`, `"Always"`, "imagePullPolicy"},
 		{`["x"]`, `"x"`, "command"},
 		{`["x"]`, `[1]`, "command[0]"},

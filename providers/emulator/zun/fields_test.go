@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestBodiesAreCheckedBySchema has what Zun takes, and what it refuses by its shape.
+// TestBodiesAreCheckedBySchema checks bodies that Zun accepts, and bodies that its schema refuses.
 func TestBodiesAreCheckedBySchema(t *testing.T) {
 	for body, takes := range map[string]bool{
 		`{"image": "img"}`: true, `{"image": "img", "cpu": 0.1, "memory": "4", "command": ["a"], "entrypoint": ["b"]}`: true,
@@ -32,7 +32,7 @@ func TestBodiesAreCheckedBySchema(t *testing.T) {
 	}
 }
 
-// TestNewestVersionIsToldWithoutToken: clients of OpenStack look there before they log in.
+// TestNewestVersionIsToldWithoutToken checks that the newest version needs no token. Clients of OpenStack read it before they log in.
 func TestNewestVersionIsToldWithoutToken(t *testing.T) {
 	for newest, want := range map[string]string{"": "1.40", "1.22": "1.22"} {
 		out := httptest.NewRecorder()
@@ -49,7 +49,7 @@ func TestNewestVersionIsToldWithoutToken(t *testing.T) {
 	}
 }
 
-// TestFullPageHasNext: Zun gives a next page after each full page, and that page may be empty.
+// TestFullPageHasNext checks that each full page names a next page, as in Zun. The next page may be empty.
 func TestFullPageHasNext(t *testing.T) {
 	s := &Server{records: []*record{{uuid: "a"}, {uuid: "b"}}}
 	for query, want := range map[string]string{"limit=1": "a true", "limit=2": "ab true", "limit=3": "ab false", "limit=2&marker=b": " false"} {
@@ -67,7 +67,7 @@ func TestFullPageHasNext(t *testing.T) {
 	}
 }
 
-// TestVersionsAreChecked: a server with an older maximum refuses each request.
+// TestVersionsAreChecked checks that a server with an older maximum version refuses each request.
 func TestVersionsAreChecked(t *testing.T) {
 	for newest, want := range map[string]int{"": http.StatusOK, "1.40": http.StatusOK, "1.39": http.StatusNotAcceptable} {
 		s := &Server{Newest: newest, Gate: Gate{Applications: map[string]string{"a": "b"}}}
