@@ -105,7 +105,7 @@ func TestSecurityJ9PodsThatMountPartsOfAVolume(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, path := range paths {
-			data, _ := os.ReadFile(path) // older ones go
+			data, _ := os.ReadFile(path) // older files are removed concurrently
 			said += string(data)
 		}
 		return said
