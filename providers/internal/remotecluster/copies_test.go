@@ -122,8 +122,8 @@ func (m *configMaps) ConfigMap(_ context.Context, pod *corev1.Pod, name string) 
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name}}, nil
 }
 
-// TestRefreshDoesTheSameOnce has many pods that name one ConfigMap. A pod is translated again only if it has
-// changed, and the ConfigMap is read once.
+// TestRefreshDoesTheSameOnce checks many pods that name one ConfigMap. A pod is translated again only if it has changed, and the
+// ConfigMap is read once.
 func TestRefreshDoesTheSameOnce(t *testing.T) {
 	const pods = 20
 	r, from, translated := &remote{}, &configMaps{}, 0

@@ -51,7 +51,8 @@ func TestDarkRemoteClusterCostsNothing(t *testing.T) {
 	})
 }
 
-// TestNothingBeginsBeforeHomeWasListed has a home with a slow API server.
+// TestNothingBeginsBeforeHomeWasListed checks that a node whose home has a slow API server sends no request to the remote cluster, and
+// reports no pod, before the pods of home are listed.
 func TestNothingBeginsBeforeHomeWasListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -82,7 +83,7 @@ func TestNothingBeginsBeforeHomeWasListed(t *testing.T) {
 	})
 }
 
-// TestClaimIsLookedAtAfterARestore has a remote cluster that may have lost the claim in a restore.
+// TestClaimIsLookedAtAfterARestore checks that the claim is read again after a restore of the remote cluster, which may have lost it.
 func TestClaimIsLookedAtAfterARestore(t *testing.T) {
 	r := &remote{}
 	c := inMemory(t, r, 0, nil)
@@ -102,8 +103,8 @@ func TestClaimIsLookedAtAfterARestore(t *testing.T) {
 	}
 }
 
-// TestDeletionOfAKnownPodDoesNotWaitForTheClaim has a remote cluster that answers again for a moment. The claim
-// of the name was not checked yet, and need not be: the UID proves that the pod belongs to this home.
+// TestDeletionOfAKnownPodDoesNotWaitForTheClaim checks that a pod is deleted although the claim of the name is not checked after an
+// outage. The UID proves that the pod belongs to this home.
 func TestDeletionOfAKnownPodDoesNotWaitForTheClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &remote{}

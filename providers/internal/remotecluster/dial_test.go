@@ -15,9 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestDialEndsWithItsCaller has a frozen API server, which accepts connections and sends nothing. When a caller
-// cancels, the call returns and its connection is closed, over a websocket, and over SPDY after the websocket was
-// refused.
+// TestDialEndsWithItsCaller uses a frozen API server, which accepts connections and sends nothing. When a caller cancels, the call
+// returns, over a websocket, and over SPDY after the websocket was refused. The connection of the websocket is closed.
 func TestDialEndsWithItsCaller(t *testing.T) {
 	for name, refusals := range map[string]int{"websocket": 0, "SPDY": 1} {
 		t.Run(name, func(t *testing.T) {

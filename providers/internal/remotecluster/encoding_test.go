@@ -34,8 +34,8 @@ func TestRequestsAreProtobuf(t *testing.T) {
 	}
 }
 
-// TestMetricsAreReadAsJSON has a metrics API that answers with protobuf if a client asks for it. The client has
-// no protobuf types for it.
+// TestMetricsAreReadAsJSON checks that the client requests JSON from the metrics API, which would send protobuf to a client that
+// accepts it. The client has no protobuf types for metrics.
 func TestMetricsAreReadAsJSON(t *testing.T) {
 	c := asking(t, "", func(r *http.Request) (*http.Response, error) {
 		text := "protobuf"

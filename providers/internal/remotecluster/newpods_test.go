@@ -38,8 +38,8 @@ func (noObjects) Container(context.Context, *corev1.Pod, string) (*corev1.Contai
 	return &corev1.Container{}, nil
 }
 
-// TestPodThatNoWatchShowsIsThere has a watch without events for minutes. A created pod exists until the remote
-// cluster returns not-found.
+// TestPodThatNoWatchShowsIsThere checks that a created pod exists until the remote cluster returns not-found, although the watch has
+// no event for minutes.
 func TestPodThatNoWatchShowsIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &remote{}
@@ -109,8 +109,8 @@ func TestPodWithoutAnAnswerKeepsItsCopies(t *testing.T) {
 	})
 }
 
-// TestLateWatchOfARemovedCopy has another pod that needs a copy that was just removed but is still in the watch
-// cache.
+// TestLateWatchOfARemovedCopy checks that a copy that was just removed is written again for another pod, although the watch cache
+// still has it.
 func TestLateWatchOfARemovedCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &remote{}
@@ -149,8 +149,8 @@ func TestLateWatchOfARemovedCopy(t *testing.T) {
 	})
 }
 
-// TestTokensAreRenewedWhatever has pods whose token requests fail, or that would no longer be accepted. The
-// tokens of other pods are renewed nevertheless.
+// TestTokensAreRenewedWhatever checks that failed token requests of some pods do not stop the renewal for others, and that pods that
+// would no longer be accepted still get new tokens.
 func TestTokensAreRenewedWhatever(t *testing.T) {
 	const pods = 20
 	refused := func(*corev1.Pod) error { return errdefs.InvalidInputf("no pod is taken any more") }
@@ -196,8 +196,8 @@ func (r *refusing) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Se
 	return r.counted.Token(ctx, pod, source)
 }
 
-// TestPodThatHomeHasNoMoreGetsNoToken has a remote pod whose home pod was replaced by another pod of the same
-// name.
+// TestPodThatHomeHasNoMoreGetsNoToken checks that a remote pod gets no token after its home pod was replaced by another pod of the
+// same name.
 func TestPodThatHomeHasNoMoreGetsNoToken(t *testing.T) {
 	r, tokens := &remote{}, &counted{}
 	c := inMemory(t, r, 1, nil)

@@ -88,8 +88,8 @@ func TestRemadePodIsOnePod(t *testing.T) {
 	}
 }
 
-// TestRestartsOfARemadeObject has a recreated owner object. The annotation of the object and of each of its pods
-// has the earlier restarts.
+// TestRestartsOfARemadeObject checks the restart count of the pods of a recreated owner object. The annotation of the object and of
+// each of its pods has the earlier restarts.
 func TestRestartsOfARemadeObject(t *testing.T) {
 	c, _ := startRemade(t)
 	pod := ofHome("")
@@ -155,7 +155,7 @@ func TestImagesOfContainers(t *testing.T) {
 	}
 }
 
-// TestObjectWithoutAPodIsTold has a controller that does not run. The missing pod is reported once.
+// TestObjectWithoutAPodIsTold checks that the missing pod of an owner object is reported once, if the controller does not run.
 func TestObjectWithoutAPodIsTold(t *testing.T) {
 	c, owner := startRemade(t)
 	owner.Status.Phase = ""

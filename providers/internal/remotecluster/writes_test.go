@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestOneWriteForManyPods has many pods that name one ConfigMap and one Secret, and a late watch. Each object is
-// written once, and again after it was changed or removed.
+// TestOneWriteForManyPods checks many pods that name one ConfigMap and one Secret, with a late watch. Each object is written once, and
+// again after it was changed or removed.
 func TestOneWriteForManyPods(t *testing.T) {
 	c, err := New(Config{Home: testHome, REST: &rest.Config{Host: "http://127.0.0.1:1"}, Capacity: corev1.ResourceList{}})
 	if err != nil {
