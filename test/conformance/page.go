@@ -18,7 +18,7 @@ import (
 //go:embed page.md
 var head string
 
-// headOfProcess is the same for the provider process, and headOfRunc for it on runc.
+// headOfProcess is the text for the provider process, and headOfRunc for the provider process on runc.
 var (
 	//go:embed page-process.md
 	headOfProcess string
@@ -26,7 +26,7 @@ var (
 	headOfRunc string
 )
 
-// headOfTwo is the same for two nodes.
+// headOfTwo is the text for two nodes.
 //
 //go:embed page-two-nodes.md
 var headOfTwo string

@@ -2,11 +2,11 @@
 
 // Package box runs a program in namespaces of its own: processes, network, mounts, IPC and host name.
 //
-// The guarantee: nothing of the program is left when it ends for any reason. The end of its first process ends all others. With them go its
-// mounts and its network, which has no way out of the machine.
+// The guarantee: when the program ends for any reason, it leaves nothing. The end of its first process ends all other processes, and
+// removes its mounts and its network, which cannot reach other machines.
 //
-// The surprise: cgroups outlive processes, so the caller's process removes the cgroups of a box at the end. And
-// /run is empty, because container runtimes keep sockets at fixed places in it.
+// The surprise: cgroups outlive processes, so the caller's process removes the cgroups of a box at the end. And /run is empty, because
+// container runtimes keep sockets at fixed paths in it.
 package box
 
 import (
@@ -22,9 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Address is the machine's address inside, on an interface that is not the loopback one, and SecondAddress is
-// for a second machine (see [Machine]). They are from a range for documentation, and nothing outside can be
-// reached.
+// Address is the address of the machine in a box, on an interface other than the loopback interface. SecondAddress is for a second
+// machine (see [Machine]). Both are from a range for documentation, and reach nothing outside.
 const (
 	Address       = "192.0.2.2"
 	SecondAddress = "192.0.2.3"
@@ -33,8 +32,8 @@ const (
 // first is the argument of the first process of a box.
 const first = "box-first-process"
 
-// Run runs this program with the arguments in a box and returns when it has ended. It ends with ctx. The cgroup is for
-// the containers inside; it is made in each hierarchy, and removed with all below it.
+// Run runs this program with the arguments in a box, until the program or ctx ends. It makes the cgroup for the containers inside in
+// each hierarchy, and removes it with all cgroups below it.
 func Run(ctx context.Context, hostname, cgroup string, args ...string) (err error) {
 	// The signal for the death of the parent is sent when the child's starting thread ends.
 	runtime.LockOSThread()
@@ -56,7 +55,7 @@ func Run(ctx context.Context, hostname, cgroup string, args ...string) (err erro
 	return nil
 }
 
-// IsFirst reports whether this process is the first one of a box; then main calls [First] and nothing else.
+// IsFirst reports whether this process is the first process of a box. If so, main must only call [First].
 func IsFirst() bool { return len(os.Args) > 2 && os.Args[1] == first }
 
 // First is the first process of a box: it prepares the namespaces, starts this program with the arguments, and
@@ -110,8 +109,7 @@ func prepareNamespaces(hostname string) error {
 			return fmt.Errorf("mount %s: %w", m.target, err)
 		}
 	}
-	// This is a pair of interfaces that is connected to itself: an address on it is up, and nothing is behind
-	// it.
+	// The two interfaces are connected to each other, so an address on them is up and reaches nothing.
 	for _, args := range [][]string{
 		{"link", "set", "lo", "up"},
 		{"link", "add", "node0", "type", "veth", "peer", "name", "node1"},

@@ -33,7 +33,7 @@ func Cgroups(name string) ([]string, error) {
 	return dirs, nil
 }
 
-// MakeCgroup makes a cgroup in each hierarchy, below an existing one.
+// MakeCgroup makes a cgroup in each hierarchy, below an existing cgroup.
 func MakeCgroup(name string) error {
 	dirs, err := Cgroups(name)
 	if err != nil {
@@ -57,8 +57,8 @@ func MakeCgroup(name string) error {
 	return nil
 }
 
-// removeCgroups removes the cgroups, the innermost ones first. A killed process leaves its cgroup a moment
-// later, so removal is tried again for a while.
+// removeCgroups removes the cgroups, the innermost ones first. It tries for a while, because a killed process leaves its cgroup a
+// moment later.
 func removeCgroups(name string) error {
 	dirs, err := Cgroups(name)
 	if err != nil {
@@ -99,7 +99,7 @@ func forwardSignals(child *os.Process) {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
 		for s := range signals {
-			_ = child.Signal(s) // a program that has ended needs none
+			_ = child.Signal(s) // the program may have ended
 		}
 	}()
 }

@@ -26,7 +26,7 @@ const Node = "conformance-0"
 const (
 	podNetwork = "10.97.0.0/16"
 	mirror     = box.Address + ":5055"
-	// startTime is long enough for a busy machine.
+	// startTime bounds each wait during the start. It is long enough for a busy machine.
 	startTime = 2 * time.Minute
 )
 
@@ -38,7 +38,7 @@ type Options struct {
 	Cgroup string
 	// Nodes is the number of nodes: 1, or 2.
 	Nodes int
-	// Devcluster is the program of the control plane, Programs the directory of all others.
+	// Devcluster is the program of the control plane. Programs is the directory of all other programs.
 	Devcluster, Programs string
 	// Images are the images of the registry, by name and tag.
 	Images images.Programs
@@ -48,10 +48,9 @@ type Options struct {
 	Provider string
 	// Runtime is the container runtime of the provider process: "gvisor" or "runc".
 	Runtime string
-	// Network is the network of pods of the provider process: pods, by CNI plugins; own, the provider's; or
-	// machine.
+	// Network is the network of pods of the provider process: pods (CNI plugins), own (the provider's network) or machine.
 	Network string
-	// VirtualKubelet is the program of the agent of that name.
+	// VirtualKubelet is the path of the program virtual-kubelet.
 	VirtualKubelet string
 	// DNS runs CoreDNS. Most tests of nodes do not need it, and it takes minutes to build.
 	DNS bool
@@ -62,7 +61,7 @@ type Options struct {
 // Cluster is a running cluster.
 type Cluster struct {
 	Options
-	// Kubeconfig is the administrator's kubeconfig, Kubectl a program for it.
+	// Kubeconfig is the administrator's kubeconfig. Kubectl is a program that uses it.
 	Kubeconfig, Kubectl string
 	// Endpoint is the address of the first node's container runtime; "" if there is none.
 	Endpoint string
@@ -98,8 +97,8 @@ func Start(ctx context.Context, o Options) (c *Cluster, err error) {
 	return c, nil
 }
 
-// Stop stops the programs of Start, the last first. It does not stop container runtimes: their containers end
-// with the box.
+// Stop stops the programs that Start started, in reverse order. It does not stop container runtimes: their containers end with the
+// box.
 func (c *Cluster) Stop() error {
 	var errs []error
 	for _, p := range slices.Backward(c.programs) {

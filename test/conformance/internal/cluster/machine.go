@@ -14,8 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/box"
 )
 
-// node is a node of the cluster. The second node is a machine by its network only: the nodes share the rest, but
-// each has its own directory and its own cgroup.
+// node is a node of the cluster. Each node has its own network, directory and cgroup. The nodes share everything else.
 type node struct {
 	number        int
 	name, address string
@@ -41,7 +40,7 @@ func (c *Cluster) makeNodes(ctx context.Context) error {
 			number: number, name: name, address: address, pods: fmt.Sprintf("10.97.%d.0/24", number),
 			dir: filepath.Join(c.Work, name), cgroup: c.Cgroup + "/" + name,
 		}
-		// Users of a container's own user namespace pass through the directory.
+		// Users of a container's own user namespace must be able to enter the directory.
 		if err := os.Mkdir(n.dir, 0o755); err != nil {
 			return err
 		}

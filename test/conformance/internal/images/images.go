@@ -158,7 +158,7 @@ func (p Programs) addSetuid(t *tree) {
 	}
 }
 
-// addBase adds the contents of every file system.
+// addBase adds the files that every image has.
 func addBase(t *tree, users, groups string) {
 	for _, name := range []string{"/dev", "/proc", "/sys", "/etc", "/root", "/home", "/usr/share", "/var/log", "/run", "/mnt"} {
 		t.addFolder(name, 0o755)
@@ -180,7 +180,7 @@ func (p Programs) busyboxLayers() ([]v1.Layer, error) {
 	return []v1.Layer{layer}, err
 }
 
-// agnhostLayers installs the contents of Kubernetes' own Dockerfile, from Debian in the place of Alpine.
+// agnhostLayers installs the contents of Kubernetes' own Dockerfile, from Debian instead of Alpine.
 func (p Programs) agnhostLayers(pause v1.Image) ([]v1.Layer, error) {
 	t := newTree()
 	addBase(t, "user-defined-in-image:x:1000:1000::/home/user-defined-in-image:/bin/sh\n",

@@ -25,12 +25,12 @@ import (
 type entry struct {
 	kind byte   // tar.TypeReg, tar.TypeDir or tar.TypeSymlink
 	mode int64  // permissions, with the bit for setuid
-	link string // where a symbolic link points
+	link string // target of a symbolic link
 	data []byte
 }
 
-// tree has the contents of one layer, by absolute path. It keeps its first error for makeLayer, so that a list of
-// files reads as one.
+// tree has the contents of one layer, by absolute path. It keeps its first error for makeLayer, so that its callers need no error
+// checks.
 type tree struct {
 	entries map[string]entry
 	err     error

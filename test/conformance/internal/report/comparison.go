@@ -21,14 +21,14 @@ func WithAgain(results, again []Result) []Result {
 	return results
 }
 
-// Beside has the results of another agent with the same tests in the same place.
+// Beside has the results of another agent for the same tests in the same environment.
 type Beside struct {
 	// Who names the other agent for use in a sentence, for example "two kubelets".
 	Who     string
 	Results []Result
 }
 
-// writeBeside writes the comparison: totals of the tests of both, and a row for each test without a pass with one of
+// writeBeside writes the comparison: totals of the tests that both agents ran, and a row for each test that did not pass with one of
 // them.
 func (p Page) writeBeside(b *strings.Builder) {
 	if p.Beside == nil {

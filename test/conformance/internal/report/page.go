@@ -23,14 +23,14 @@ type Page struct {
 	Beside *Beside
 }
 
-// Run is how one set ran.
+// Run is the report of a run of one set.
 type Run struct {
 	Set string
 	Report
 }
 
-// Merge joins the results of several sets. A test with a failure in one set has failed. A test of any set does
-// not count as not run.
+// Merge joins the results of several sets. A test with a failure in one set has failed. A test counts as not run only if no set ran
+// it.
 func Merge(sets ...[]Result) []Result {
 	by := map[string]Result{}
 	for _, set := range sets {
@@ -103,7 +103,7 @@ type Part struct {
 	Title string
 	// Groups are names of groups without "sig-". Tags are parts of names with totals of their own.
 	Groups, Tags []string
-	// Isolated are tests with a separate count, because they need a network for each pod; nil counts none apart.
+	// Isolated are tests with a separate count, because they need a network for each pod. Nil means no separate count.
 	Isolated Known
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report makes a page of ginkgo's reports: one line for each test, with its reason if it did not pass.
+// Package report makes a page from ginkgo's reports: one line for each test, with its reason if it did not pass.
 package report
 
 import (
@@ -33,7 +33,7 @@ type Result struct {
 // The states of a result.
 const (
 	Passed  = "passed"
-	Alone   = "passed alone" // failed beside others, and passed when it ran again without them
+	Alone   = "passed alone" // failed in parallel with others, and passed when it ran again alone
 	Failed  = "failed"
 	Skipped = "skipped"
 	NotRun  = "not run"
@@ -83,7 +83,7 @@ func Read(file string) (Report, error) {
 	return r, nil
 }
 
-// resultOf returns no result for an unselected test, which ginkgo calls skipped without a message.
+// resultOf returns the result of a test, or false for an unselected test: ginkgo reports it as skipped without a message.
 func (s spec) resultOf() (Result, bool) {
 	r := Result{Name: s.fullName(), Reason: oneLine(s.Failure.Message), Seconds: s.RunTime.Seconds()}
 	switch s.State {

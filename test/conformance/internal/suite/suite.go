@@ -22,8 +22,7 @@ type Set struct {
 	Name string
 	// Focus and Skip are regular expressions over the whole name of a test.
 	Focus, Skip string
-	// Procs is the number of tests that run at a time. Tests wait nearly all of their time, so there are many
-	// more than cores.
+	// Procs is the number of tests that run at a time. Tests mostly wait, so it is much larger than the number of cores.
 	Procs int
 	// Limit is the total time for all tests on a busy machine.
 	Limit time.Duration
@@ -39,8 +38,8 @@ const clusterTests = `\[sig-(network|apps|cli|scheduling|instrumentation|auth|ap
 // disturbing tests empty the node or change it, so they run alone.
 const disturbing = `\[Serial\]|\[Disruptive\]`
 
-// NotRun are the excluded tests of the sets with one node, because they take too long. The whole list has all of
-// its tests.
+// NotRun are the excluded tests of the sets with one node, because they take too long. The sets conformance and conformance-serial
+// exclude none of them.
 const NotRun = `InPlacePodLevelResourcesVerticalScaling|MaxContainerBackOff|continue listing from the last key`
 
 // AgainName is the name of the set from [Again].
@@ -104,7 +103,7 @@ type Programs struct {
 	Kubectl       string
 	Kubeconfig    string
 	Endpoint      string // of the container runtime
-	Nodes         int    // how many the cluster has
+	Nodes         int    // number of nodes of the cluster
 }
 
 // Run runs a set and writes NAME.json into the directory. Failed tests are no error.
