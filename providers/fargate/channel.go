@@ -23,9 +23,9 @@ import (
 const (
 	// clientVersion is a version of the vendor's client that knows the protocol used here.
 	clientVersion = "1.2.0.0"
-	// mostInput is how many bytes of input a message has. window is how many messages may be under way.
+	// mostInput is the maximum number of input bytes in a message. window is the maximum number of unacknowledged messages.
 	mostInput, window = 1024, 32
-	// againAfter is how long a message waits for its acknowledgement until it is sent again.
+	// againAfter is the time after which an unacknowledged message is sent again.
 	againAfter = 2 * time.Second
 	// beat is the interval at which a session reports that it is alive.
 	beat = 30 * time.Second

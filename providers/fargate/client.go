@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// batch is how many tasks one request asks about.
+// batch is the maximum number of tasks in one request.
 const batch = 100
 
 // patience is the timeout of a request. A request that hangs must not stop the rounds that ask for states.

@@ -111,7 +111,7 @@ type Config struct {
 	// Queue is the URL of a queue of SQS. A rule of EventBridge fills the queue with the changes of tasks.
 	// Default: none, and the provider polls ECS.
 	Queue string `json:"queue,omitempty"`
-	// Reachable says that this process reaches pods by their addresses. Then this process probes pods by HTTP,
+	// Reachable means that this process reaches pods by their addresses. Then this process probes pods by HTTP,
 	// TCP and gRPC, and forwards ports. Otherwise such probes are refused. Default: true.
 	Reachable *bool `json:"reachable,omitempty"`
 	// LogGroup is an existing group of CloudWatch Logs. Default: none, and pods have no logs.

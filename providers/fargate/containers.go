@@ -20,8 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
-// restartPeriod is how many seconds a container must run before ECS starts it again. It is the smallest value
-// that ECS takes.
+// restartPeriod is the number of seconds that a container must run before ECS starts it again. It is the smallest value
+// that ECS accepts.
 const restartPeriod = 60
 
 // streamPrefix begins the names of log streams: prefix/container/task.
@@ -85,7 +85,7 @@ func (b *builder) container(c *corev1.Container, init bool, at *field.Path) (typ
 	return k, nil
 }
 
-// declare declares the ports of a container that no earlier container has declared. ECS takes each port once in
+// declare declares the ports of a container that no earlier container has declared. ECS accepts each port once in
 // a task, and a port has no further settings.
 func (b *builder) declare(k *types.ContainerDefinition, ports []corev1.ContainerPort) {
 	for _, p := range ports {
@@ -120,7 +120,7 @@ func (b *builder) after(c *corev1.Container, until types.ContainerCondition) {
 	b.wait = append(b.wait[:len(b.wait):len(b.wait)], types.ContainerDependency{ContainerName: &c.Name, Condition: until})
 }
 
-// grace returns how many seconds a container has to stop. ECS takes no fewer than minGrace.
+// grace returns how many seconds a container has to stop. ECS accepts at least minGrace.
 func (b *builder) grace() int32 {
 	if s := b.Pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		return int32(max(minGrace, *s))

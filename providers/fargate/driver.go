@@ -142,7 +142,7 @@ func (d *driver) prepare(ctx context.Context, in *service.Inputs) (*ecs.RunTaskI
 	if err := d.kit.Keep(ctx, name); err != nil {
 		return nil, err
 	}
-	// Look for the definition first, because ECS takes about one registration a second.
+	// Look for the definition first, because ECS accepts about one registration a second.
 	arn, err := d.things.once(ctx, name, func() (string, error) {
 		known, err := d.client.describeDefinition(ctx, *definition.Family)
 		if errdefs.IsNotFound(err) {

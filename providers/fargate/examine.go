@@ -178,7 +178,7 @@ func (c *client) examineNetwork(ctx context.Context, conf Config) error {
 	return errors.Join(problems...)
 }
 
-// examineRoles checks that the roles exist, and that tasks may take them.
+// examineRoles checks that the roles exist, and that tasks may assume them.
 func (c *client) examineRoles(ctx context.Context, conf Config) error {
 	var problems []error
 	roles := map[string]string{"executionRole": conf.ExecutionRole, "execRole": conf.ExecRole}

@@ -58,7 +58,7 @@ func uuid(id [16]byte) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
-// marshal writes a message. The halves of an ID are in the other order.
+// marshal encodes a message. The halves of an ID are in reverse order.
 func (f frame) marshal() []byte {
 	out := make([]byte, atPayload, atPayload+len(f.data))
 	binary.BigEndian.PutUint32(out, atLength)
@@ -78,7 +78,7 @@ func (f frame) marshal() []byte {
 
 var errFrame = errors.New("a message of the data channel is broken")
 
-// unmarshal reads a message. It accepts the content only if the digest is right.
+// unmarshal decodes a message. It accepts the content only if the digest is right.
 func unmarshal(in []byte) (f frame, err error) {
 	if len(in) < atPayload || binary.BigEndian.Uint32(in) != atLength {
 		return f, errFrame

@@ -38,7 +38,7 @@ const (
 // tagOwn marks tasks with a secret of their own. The secret is deleted with the task.
 const tagOwn = "vk-own-secret"
 
-// maxDefinition is how many bytes a task definition has at most.
+// maxDefinition is the maximum size of a task definition, in bytes.
 const maxDefinition = 64 << 10
 
 // mapping makes task definitions and tasks of pods. Its methods are pure functions.

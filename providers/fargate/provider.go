@@ -49,7 +49,7 @@ type advised struct {
 }
 
 // Advise implements cli.Adviser. It advises about two things. Docker Hub limits the pulls of an address, and
-// many tasks share one address. Logs without a retention stay for ever, and cost.
+// many tasks share one address. Logs without a retention stay forever, and cost money.
 func (a advised) Advise(ctx context.Context) (versions []string, advice []cli.Advice) {
 	c := a.driver.config
 	if host := registry(c.FilesImage); host == dockerHub && c.RegistryCredentials[host] == "" {

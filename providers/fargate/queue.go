@@ -85,8 +85,8 @@ func (d *driver) listen(ctx context.Context) {
 	})
 }
 
-// hear receives messages for as many tasks as one request can ask about. If the request to ECS fails, hear
-// leaves the messages of its tasks for the next call, which asks about these tasks alone. If there is no next
+// hear receives messages for as many tasks as one request can describe. If the request to ECS fails, hear
+// leaves the messages of its tasks for the next call, which describes these tasks alone. If there is no next
 // call, the queue delivers the messages again.
 func (d *driver) hear(ctx context.Context, left *[]message) error {
 	messages, err := *left, error(nil)
@@ -134,7 +134,7 @@ func (d *driver) changedTask(m message) string {
 	return c.Detail.TaskArn
 }
 
-// ask asks about tasks at once. If ECS refuses the request, one ARN may be the cause, and ECS will always refuse
+// ask describes tasks in one request. If ECS refuses the request, one ARN may be the cause, and ECS will always refuse
 // it. So ask halves the list until only that ARN is left out.
 func (d *driver) ask(ctx context.Context, arns []string) error {
 	err := d.askTogether(ctx, arns)
@@ -149,7 +149,7 @@ func (d *driver) ask(ctx context.Context, arns []string) error {
 	return errors.Join(d.ask(ctx, arns[:half]), d.ask(ctx, arns[half:]))
 }
 
-// askTogether asks about tasks in one request, and asks again about tasks for which the cache kept another
+// askTogether describes tasks in one request, and describes tasks again for which the cache kept another
 // state.
 func (d *driver) askTogether(ctx context.Context, arns []string) error {
 	for try := 0; try < 3 && len(arns) > 0; try++ {

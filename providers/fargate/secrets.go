@@ -30,7 +30,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// maxSecret is how many bytes a secret of Secrets Manager has at most.
+// maxSecret is the maximum size of a secret of Secrets Manager, in bytes.
 const maxSecret = 64 << 10
 
 // secret is the environment of a container in Secrets Manager.

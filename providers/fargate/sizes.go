@@ -30,7 +30,7 @@ const (
 	storageMost  = 200
 )
 
-// minMemory is the least memory of a container that ECS takes, in bytes.
+// minMemory is the minimum memory of a container in ECS, in bytes.
 const minMemory = 6 * sizing.Mi
 
 // ask returns the resources of a container: its requests, or its limits where it has no request.
@@ -46,7 +46,7 @@ func ask(c *corev1.Container) corev1.ResourceList {
 }
 
 // buy returns the smallest size with room for a pod: for all containers that run together, and for each init
-// container with the sidecars that start before it. A memory limit counts as a request, because ECS takes no
+// container with the sidecars that start before it. A memory limit counts as a request, because ECS accepts no
 // limit above the size of the task.
 func buy(pod *corev1.Pod) (size sizing.Size, storage int32, err error) {
 	if err := checkResources(pod); err != nil {

@@ -25,7 +25,7 @@ func (d *driver) known() (all []poll.Known[ecstypes.Task], by map[string]*corev1
 	return all, by
 }
 
-// describe asks about tasks, and restores the tags of stopping tasks.
+// describe requests the states of tasks, and restores the tags of stopping tasks.
 func (d *driver) describe(ctx context.Context, arns []string) (tasks []ecstypes.Task, missing []string, err error) {
 	tasks, missing, err = d.client.describe(ctx, arns)
 	d.tagAgain(tasks)
