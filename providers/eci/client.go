@@ -28,7 +28,7 @@ const (
 	maxAnswer = 32 << 20
 )
 
-// client is ECI in one region.
+// client is a client of ECI in one region.
 type client struct {
 	endpoint string // without a slash at its end
 	region   string

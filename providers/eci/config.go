@@ -51,7 +51,7 @@ type Config struct {
 	// ClusterName names the home cluster in ECI. Each cluster of an account needs its own name. The name must
 	// not change while there are pods. Required.
 	ClusterName string `json:"clusterName,omitempty" env:"ECI_CLUSTER_NAME"`
-	// VSwitchIDs are the switches of pods: ECI takes the first one with room. Required.
+	// VSwitchIDs are the switches of pods: ECI uses the first one with room. Required.
 	VSwitchIDs []string `json:"vSwitchIDs,omitempty" env:"ECI_VSWITCH"`
 	// SecurityGroupID is the security group of pods. Required.
 	SecurityGroupID string `json:"securityGroupID,omitempty" env:"ECI_SECURITY_GROUP"`
@@ -78,7 +78,7 @@ type Config struct {
 	// ExecProbeEvery is the shortest period of a probe by command that this node runs. Each such probe is a
 	// request and a session of ECI. Default: 30s.
 	ExecProbeEvery metav1.Duration `json:"execProbeEvery,omitempty"`
-	// Reachable says that this process reaches pods by their addresses. Then this process runs the probes by
+	// Reachable means that this process reaches pods by their addresses. Then this process runs the probes by
 	// HTTP, TCP and gRPC that ECI lacks. Otherwise such probes are refused. Default: true.
 	Reachable *bool `json:"reachable,omitempty"`
 	// DefaultResources are the cpu and memory of containers without requests. Default: 1 CPU and 2Gi.

@@ -122,7 +122,7 @@ func (e *apiError) meaning() meaning {
 // noGroup are the codes of a group that does not exist. Other things, such as switches, have other codes.
 var noGroup = []string{"ContainerGroupNotFound", "ContainerGroup.NotFound", "InvalidContainerGroupId.NotFound"}
 
-// impossible matches codes of requests that are impossible. never has further ones.
+// impossible matches codes of impossible requests. never has further codes.
 var impossible = regexp.MustCompile(`^(InvalidParameter|MissingParameter|InvalidContainer|InvalidVolume)`)
 
 // refused reports whether the request itself is impossible.

@@ -70,7 +70,7 @@ func (d *driver) hasShell(ctx context.Context, group, container, run string) (bo
 	})
 }
 
-// open asks for a session, and opens it until ctx ends. Its address is valid for 30 s.
+// open requests a session, and connects to it until ctx ends. Its address is valid for 30 s.
 func (d *driver) open(ctx context.Context, request execRequest) (*websession.Session, error) {
 	var answer execAnswer
 	if err := d.client.call(ctx, "ExecContainerCommand", request, &answer); err != nil {

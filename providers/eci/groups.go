@@ -85,7 +85,7 @@ func (g *groups) isMade(pod identity.Pod, id string) {
 	g.requested[g.owner.Name(pod)] = request{pod, g.client.now(), id}
 }
 
-// before returns the earlier group of a pod, which lists do not show any more, or "" if there was none.
+// before returns the earlier group of a pod, which lists no longer show, or "" if there was none.
 func (g *groups) before(pod *corev1.Pod) string {
 	g.mu.Lock()
 	id := g.requested[g.owner.Name(identity.Of(pod))].id

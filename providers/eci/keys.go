@@ -83,7 +83,7 @@ func renewed(doing string, ask func(context.Context) (credentials, error), now f
 				return have.key(), nil
 			}
 			failed = fmt.Errorf("%s: %w", doing, failed)
-			if ctx.Err() != nil { // the caller has left, so the error says nothing about the service
+			if ctx.Err() != nil { // the caller canceled, so the error says nothing about the service
 				return sign.Key{}, failed
 			}
 			err, renew = failed, at.Add(keyRetry)

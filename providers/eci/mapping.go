@@ -200,7 +200,7 @@ func (out *createRequest) sysctls(pod *corev1.Pod, at *field.Path) error {
 	return nil
 }
 
-// dotted returns the name of a sysctl with dots between its parts. Kubernetes also takes slashes, and then a dot
+// dotted returns the name of a sysctl with dots between its parts. Kubernetes also accepts slashes, and then a dot
 // belongs to a part of the name.
 func dotted(name string) string {
 	at := strings.IndexAny(name, "./")

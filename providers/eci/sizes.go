@@ -18,7 +18,7 @@ import (
 
 // sizes are the pairs of CPU and memory in all regions:
 // https://www.alibabacloud.com/help/en/eci/user-guide/specify-the-number-of-vcpus-and-memory-size-to-create-an-elastic-container-instance
-// of 2026-06-20. ECI takes other pairs too, and gives the next larger size.
+// of 2026-06-20. ECI accepts other pairs too, and provides the next larger size.
 var sizes = []sizing.Row{
 	sizing.At(250, sizing.One(512*sizing.Mi), sizing.One(1*sizing.Gi)),
 	sizing.At(500, gib(1, 2)...),
