@@ -120,7 +120,7 @@ type Network struct {
 	// Public gives pods with ports a public address. It excludes a subnet. Default: no. For a file of azure-aci,
 	// and for its variables without a file, the default is yes if there is no subnet, as with azure-aci.
 	Public *bool `json:"public,omitempty"`
-	// Reachable says that this process reaches the addresses of pods. Then this process runs the probes by HTTP,
+	// Reachable means that this process reaches the addresses of pods. Then this process runs the probes by HTTP,
 	// TCP and gRPC that ACI lacks. Otherwise such probes are refused. Default: true.
 	Reachable *bool `json:"reachable,omitempty"`
 }

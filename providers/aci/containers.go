@@ -281,7 +281,7 @@ func declarePortsOnce(containers []*aci.Container) {
 // articles/container-instances/container-instances-resource-and-quota-limits.md, 2025-11-17.
 var largest = struct{ standard, confidential, spot [2]float64 }{[2]float64{31, 240}, [2]float64{31, 180}, [2]float64{4, 16}}
 
-// checkSize refuses a group that is larger than the largest size of ACI. Such a group would wait for ever for a
+// checkSize refuses a group that is larger than the largest size of ACI. Such a group would wait forever for a
 // region with room.
 func checkSize(g *aci.ContainerGroupPropertiesProperties, spec *field.Path) error {
 	most := largest.standard

@@ -183,7 +183,7 @@ func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus {
 	return podstatus.Status(pod, seen)
 }
 
-// resolve reads everything that a pod needs from other objects, besides the inputs of all providers.
+// resolve reads the values from other sources that this provider needs in addition to the common inputs.
 func (d *driver) resolve(ctx context.Context, in *service.Inputs) (resolved, error) {
 	r := resolved{
 		Inputs: in, shares: map[string]*corev1.Secret{}, entrypoints: map[string][]string{}, seccomp: map[string]string{},
@@ -234,7 +234,7 @@ func (d *driver) resolve(ctx context.Context, in *service.Inputs) (resolved, err
 // Lacking implements service.Prober.
 func (*driver) Lacking(_ *corev1.Pod, c *corev1.Container) service.Probes { return lacking(c) }
 
-// End implements service.Prober. A stopped group ends, and costs nothing any more.
+// End implements service.Prober. It stops the group, which then costs nothing.
 func (d *driver) End(ctx context.Context, of service.Target[instance], _ string) error {
 	name := value(of.Instance.group.Name)
 	err := d.client.stop(ctx, name)

@@ -93,7 +93,7 @@ func newGroups(c *client, owner identity.Owner, atRest int, gone func(identity.P
 // affords reports whether the budget allows n requests.
 func (g *groups) affords(n int) bool { return g.budget.Tokens() >= float64(n) }
 
-// spend takes n requests out of the budget, even if the budget has fewer.
+// spend removes n requests from the budget, even if the budget has fewer.
 func (g *groups) spend(n int) {
 	for range n {
 		g.budget.Reserve()

@@ -3,7 +3,7 @@
 // Package aci runs pods in Azure Container Instances (ACI): each pod is a container group.
 //
 // The guarantee: everything that a group cannot have is refused, with the field of the pod. A group belongs to
-// one pod for ever, by its name and its tags, so a repeated create makes no second group. A group is gone only
+// one pod forever, by its name and its tags, so a repeated create makes no second group. A group is gone only
 // when ACI says so.
 //
 // The surprise: lists of ACI do not show the states of containers. The provider follows starting groups by
