@@ -76,7 +76,7 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 		if k.Stopping || !terminal(k.Pod.Status.Phase) {
 			pods = append(pods, k.Pod)
 		} else {
-			unanswered[k.Pod.UID] = false // the status of this pod does not change any more
+			unanswered[k.Pod.UID] = false // the status of this pod no longer changes
 		}
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.UID, b.UID) })
@@ -162,7 +162,7 @@ func (d *driver) Gone(pod *corev1.Pod) {
 }
 
 // forget tells the server to drop its memory of some pods and returns their UIDs. Where the plugin has no
-// answer, the server answers from memory, so a pod lost by the plugin would keep its old state for ever.
+// answer, the server answers from memory, so a pod lost by the plugin would keep its old state forever.
 // Stopping pods come first; the other pods take turns.
 func (d *driver) forget(ctx context.Context, pods []*corev1.Pod, known map[types.UID]poll.Known[instance]) (forgotten []types.UID) {
 	after := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.UID > d.rotated })

@@ -7,7 +7,7 @@
 // server that does not answer, or answers with an error, never makes a pod look lost.
 //
 // The surprise: the protocol has no list. The provider asks the server only for pods of the cluster. If a pod is
-// removed by force while this node is down, its job goes on and the provider never asks for it.
+// removed by force while this node is down, its job keeps running and the provider never asks for it.
 package interlink
 
 import (
