@@ -101,7 +101,7 @@ func (d *driver) listSoon() {
 	}
 }
 
-// listAgain lists on request and from time to time, and then removes the Variables of gone jobs.
+// listAgain lists on request and periodically, and then removes the Variables of gone jobs.
 func (d *driver) listAgain(ctx context.Context) {
 	ticker := time.NewTicker(listEvery)
 	defer ticker.Stop()

@@ -120,7 +120,7 @@ func (m mapping) driver(pod *corev1.Pod) (string, error) {
 	return asked, nil
 }
 
-// datacenters returns the datacenters of the pod, which may narrow the configured ones.
+// datacenters returns the datacenters of the pod, which may narrow the configured datacenters.
 func (m mapping) datacenters(pod *corev1.Pod) ([]string, error) {
 	asked := strings.FieldsFunc(pod.Annotations[AnnotationDatacenters], func(r rune) bool { return r == ',' || r == ' ' })
 	if len(asked) == 0 {

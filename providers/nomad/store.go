@@ -36,7 +36,7 @@ type entry struct {
 	stopping bool      // Nomad has accepted the stop
 	halted   bool      // another client has stopped the job, or an earlier process
 	purged   bool      // another client purged the job while it still ran
-	endsBy   time.Time // when the tasks must have ended, if Nomad forgot the allocations and reports their end no more
+	endsBy   time.Time // when the tasks must have ended, if Nomad forgot the allocations and will not report their end
 	stopEval string    // the evaluation of the stop; "" after its end
 	evals    []string  // ended evaluations: the stream may be faster than the answer with the ID of the evaluation
 	killAt   time.Time // zero: the client kills

@@ -335,7 +335,7 @@ func (b taskBuilder) resources(c *corev1.Container, at *field.Path) (*nomadapi.R
 			continue
 		}
 		if quantity.IsZero() {
-			continue // Nomad takes no request for 0 devices
+			continue // Nomad accepts no request for 0 devices
 		}
 		device, ok := b.config.Devices[string(name)]
 		if !ok {
