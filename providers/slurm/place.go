@@ -143,7 +143,7 @@ func (p place) submitted(uid types.UID, number int) error {
 
 func (p place) remove(uid types.UID) error { return os.RemoveAll(p.pod(uid)) }
 
-// said returns the status of a pod's job, if its file differs from the file that was seen, or if again is set.
+// said returns the status of a pod's job, if its file differs from seen, or if again is set.
 // nil means no news; an error means that the status is unknown.
 func (p place) said(uid types.UID, seen os.FileInfo, again bool) (*podjob.Status, os.FileInfo, error) {
 	path := filepath.Join(p.pod(uid), job.StatusFile)

@@ -21,7 +21,7 @@ const (
 	filesSlow = time.Second
 	// lively is the time after a change during which another change is expected.
 	lively = 15 * time.Second
-	// missingLists is the number of complete lists without a submitted job after which it is lost, if they take
+	// missingLists is the number of complete lists without a submitted job after which it is lost, if they span
 	// settleTime at least.
 	missingLists = 3
 	// accountTime is the time without an answer of the accounting after which a job is lost, and accountEvery

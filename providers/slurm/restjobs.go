@@ -229,7 +229,7 @@ func (r *rest) hold(ctx context.Context, ids []int) (held []int, err error) {
 	}), failed
 }
 
-// each calls do for each job, several at a time, and returns the successful ones.
+// each calls do for each job, several at a time, and returns the jobs for which it succeeded.
 func each(ids []int, do func(id int) error) (done []int, err error) {
 	all := make([]error, len(ids))
 	var requests errgroup.Group

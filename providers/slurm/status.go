@@ -27,7 +27,7 @@ var ended = map[string]string{
 	stateLost: "JobLost",
 }
 
-// stateLost is the state of a job that Slurm does not know any more, and that did not write the end of its pod.
+// stateLost is the state of a job that Slurm no longer knows, and that did not write the end of its pod.
 const stateLost = "LOST"
 
 // statusOf returns the status of a pod from its job and from the last status that the job wrote. said is nil if there is none.
