@@ -65,7 +65,7 @@ func TestNoisyPodThatFillsTheDiskIsEvicted(t *testing.T) {
 }
 
 // TestSecurityF4APodThatFillsTheDiskIsEvictedByDefault checks the eviction without any setting. A pod that waits
-// for room meanwhile says so in an event and in its status.
+// for room meanwhile has the reason in an event and in its status.
 func TestSecurityF4APodThatFillsTheDiskIsEvictedByDefault(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, config process.Config) {
 		for what, script := range map[string]string{

@@ -96,7 +96,7 @@ func removeCgroups(text string) {
 	}
 }
 
-// TestPodThatForksWithoutEnd checks that other pods go on, that the node reports the fork bomb, and that nothing
+// TestPodThatForksWithoutEnd checks that other pods keep running, that the node reports the fork bomb, and that nothing
 // of the pod is left after its deletion.
 func TestPodThatForksWithoutEnd(t *testing.T) {
 	w := open(t, nil)

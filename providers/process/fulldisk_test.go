@@ -19,9 +19,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// TestNoisyFullDiskEndsNobody fills the disk by a pod, with no eviction. The other pods go on, also under
+// TestNoisyFullDiskEndsNobody fills the disk by a pod, with no eviction. The other pods keep running, also under
 // another daemon. A pod that ends has its true exit code. No new pod starts, and the reason is reported. After
-// the deletion of the full pod, everything goes on as before.
+// the deletion of the full pod, everything works as before.
 func TestNoisyFullDiskEndsNobody(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, config process.Config) {
 		for what, script := range map[string]string{
@@ -122,7 +122,7 @@ func TestSandboxIsRemovedFromAFullDisk(t *testing.T) {
 	}
 }
 
-// untilFull waits until the disk is full. The pod that fills it goes on when other pods free some space.
+// untilFull waits until the disk is full. The pod that fills it continues when other pods free some space.
 func (m *noisyNode) untilFull() {
 	m.t.Helper()
 	m.until("the disk to be full", func() bool {

@@ -18,7 +18,7 @@ import (
 const forks = "sh -c 'n=0; while [ $n -lt 300 ]; do sleep 600 & n=$((n+1)); done'; exec sleep 600"
 
 // TestNoisyPodForksWithoutEnd checks that the pod gets no more processes than its limit, that the limit is
-// reported, and that other pods go on. With gVisor its processes are threads of its sandbox, whose kernel ends
+// reported, and that other pods keep running. With gVisor its processes are threads of its sandbox, whose kernel ends
 // when the machine refuses a thread. The pod has then ended, and its status has the reason.
 func TestNoisyPodForksWithoutEnd(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, config process.Config) {

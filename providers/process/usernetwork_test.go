@@ -181,7 +181,7 @@ func TestSecurityK5ASandboxHasNoRights(t *testing.T) {
 	}
 }
 
-// TestNetworkProcessIsStartedAgain checks that pods go on with the same addresses after the network process was
+// TestNetworkProcessIsStartedAgain checks that pods keep running with the same addresses after the network process was
 // killed, and with the next daemon.
 func TestNetworkProcessIsStartedAgain(t *testing.T) {
 	ownNetwork(t)
@@ -365,7 +365,7 @@ func TestHostPortLeadsToThePod(t *testing.T) {
 }
 
 // TestHostPortThatIsTakenIsToldToThePod lets another process take a host port while the network process is away.
-// The pod then has no network until the port is free, and an event of the pod says so.
+// The pod then has no network until the port is free, and an event of the pod reports this.
 func TestHostPortThatIsTakenIsToldToThePod(t *testing.T) {
 	ownNetwork(t)
 	w := open(t, nil)

@@ -23,7 +23,7 @@ func TestNameserversAreAskedInTurn(t *testing.T) {
 	defer silent.Close()
 	c := testConfig()
 	c.Nameservers = []netip.AddrPort{
-		silent.LocalAddr().(*net.UDPAddr).AddrPort(), // takes the question and does not answer; there is no TCP
+		silent.LocalAddr().(*net.UDPAddr).AddrPort(), // receives the query and does not answer; there is no TCP
 		netip.MustParseAddrPort("127.0.0.1:1"),       // no listener
 		netip.MustParseAddrPort(internetAddress + ":53"),
 	}

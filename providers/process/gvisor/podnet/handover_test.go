@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPodsOutliveTheProcess checks that the next process gets the same descriptors, and that pods go on.
+// TestPodsOutliveTheProcess checks that the next process gets the same descriptors, and that pods keep running.
 func TestPodsOutliveTheProcess(t *testing.T) {
 	needInternet(t)
 	eachUser(t, func(t *testing.T, u user) {

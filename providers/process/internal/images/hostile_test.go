@@ -289,7 +289,7 @@ func TestSecurityI7PlainHTTPIsForListedRegistriesOnly(t *testing.T) {
 }
 
 // TestSecurityI7ARegistryDoesNotLeadToPlainHTTP checks that the token server of a registry, which gets the
-// password, is not asked by plain HTTP.
+// password, gets no request over plain HTTP.
 func TestSecurityI7ARegistryDoesNotLeadToPlainHTTP(t *testing.T) {
 	var asked atomic.Int32
 	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

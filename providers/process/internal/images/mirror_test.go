@@ -39,7 +39,7 @@ func serve(t *testing.T, tags ...string) (host string) {
 	return host
 }
 
-// The mirror is asked first, and images that it lacks come from the registry.
+// Images are requested from the mirror first; images that it lacks come from the registry.
 func TestAMirrorIsAskedFirst(t *testing.T) {
 	mirror := serve(t, "library/both:1")
 	origin := serve(t, "library/both:1", "library/origin:1")
