@@ -43,7 +43,7 @@ var advice = map[string]string{
 // codes of advice may too. Any other bad request means that ACI will never create the group: no list of such codes is complete. The
 // emulator has the published codes with their sources, and tests check this table against them.
 var mendable = []string{
-	"MultipleErrorsOccurred",                                                                                                   // any error may be one of them
+	"MultipleErrorsOccurred",                                                                                                   // of any kind
 	"StorageAccount",                                                                                                           // a share, its key, and the access to the share
 	"NotAvailable", "Quota", "Capacity", "LimitReached", "OperationNotAllowed", "AllocationFailed", "DoesNotAllowProvisioning", // DnsNameLabelNotAvailable is one of them
 	"FailedIdentityOperation", "Timeout", "TooManyRequests", "Conflict", "InProgress", "BeingDeleted", // a retry may succeed
