@@ -13,7 +13,7 @@ import (
 // into this series. Otherwise a gather would fail because of two values of one series.
 func TestSeriesWithTheLabelsOfTheOverflowIsMergedIntoIt(t *testing.T) {
 	g := &Gauge{desc: prometheus.NewDesc("g", "help", []string{"a", "b"}, nil), labels: 2, merge: Sum, from: map[int]source{}}
-	const more = 50 // sources come in any order, so each of these may be beyond the limit
+	const more = 50 // the sources are read in random order: some of these are read after the limit is reached
 	for i := range maxSeries {
 		g.Track(func() float64 { return 1 }, strconv.Itoa(i), "x")
 	}

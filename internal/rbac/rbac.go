@@ -56,7 +56,7 @@ const (
 	Provisioning Feature = "provisioning"
 	// EndpointSlices means that the provider takes services elsewhere. A role has it on request only.
 	EndpointSlices Feature = "endpoint slices"
-	// ManyNodes is a process with several nodes.
+	// ManyNodes means that one process runs several nodes.
 	ManyNodes Feature = "many nodes"
 	// SharedNodes means that the process shares its nodes with other processes.
 	SharedNodes Feature = "shared nodes"

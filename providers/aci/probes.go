@@ -14,8 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// lacking returns the probes of a container that ACI does not run. ACI has liveness and readiness probes, by
-// commands and by HTTP at the container itself.
+// lacking returns the probes of a container that ACI does not run. ACI supports liveness and readiness
+// probes of the types exec and httpGet, the latter only without host.
 func lacking(c *corev1.Container) service.Probes { return service.LackingProbes(c, ownProbe) }
 
 // ownProbe reports whether ACI runs such a probe.

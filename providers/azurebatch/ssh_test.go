@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
-// says runs a command in a pod, and returns its output.
+// says runs echo in a pod, and returns the output.
 func (h *home) says(d *driver, pod *corev1.Pod) (string, error) {
 	h.Helper()
 	who := &remotetest.Console{}
@@ -22,7 +22,7 @@ func (h *home) says(d *driver, pod *corev1.Pod) (string, error) {
 	return who.Out.String(), err
 }
 
-// TestWrongHostKey: a machine whose SSH server has another key than the task of the pod has written is shown nothing.
+// TestWrongHostKey: the node does not authenticate to a machine whose SSH host key differs from the key that the task of the pod recorded.
 func TestWrongHostKey(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, aPool(), 1, nil)

@@ -108,7 +108,7 @@ var meanings = []meaning{
 	{codes: regexp.MustCompile(`^Forbidden|^NoPermission$`), right: true, hint: "give the user or role the right eci:"},
 }
 
-// meaning returns the meaning of the code, or no meaning.
+// meaning returns the meaning of the code, or the zero value for an unknown code.
 func (e *apiError) meaning() meaning {
 	if e.status == http.StatusTooManyRequests {
 		return meanings[0]

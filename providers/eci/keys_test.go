@@ -86,8 +86,8 @@ func TestMetadataNeedsNoProxy(t *testing.T) {
 	}
 }
 
-// TestTemporaryKeysAreRenewed checks that a role is assumed again by OIDC before its key ends. ECI then rejects
-// the old key, and no round fails.
+// TestTemporaryKeysAreRenewed checks that a role is assumed again with the OIDC token before the temporary
+// credentials expire. ECI then rejects the old key, and no round fails.
 func TestTemporaryKeysAreRenewed(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -56,7 +56,7 @@ func serve(t *testing.T, answer func(asked) (int, string)) (*client, *[]asked) {
 	return c, &got
 }
 
-// TestErrorsHaveKinds also checks that each error is a single request: the SDK does not retry.
+// TestErrorsHaveKinds also checks that a failed request is sent only once: the SDK does not retry.
 func TestErrorsHaveKinds(t *testing.T) {
 	for name, test := range map[string]struct {
 		status         int

@@ -33,7 +33,7 @@ func filesOf(n int, text string) map[string]file {
 	return files
 }
 
-// visible returns the names in a volume, without the names of versions, and the texts of the files.
+// visible returns the names and contents of the files in a volume, except for entries that begin with "..".
 func visible(t *testing.T, dir string) string {
 	t.Helper()
 	var out []string

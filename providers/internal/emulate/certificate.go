@@ -17,8 +17,7 @@ import (
 	"time"
 )
 
-// makeCertificate makes a certificate for the loopback device, and writes it as its own authority. The key stays in
-// memory.
+// makeCertificate makes a self-signed certificate for 127.0.0.1, and writes it to dir. The key stays in memory.
 func makeCertificate(dir string) (config *tls.Config, caFile string, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

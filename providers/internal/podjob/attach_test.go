@@ -71,7 +71,7 @@ func attached(t *testing.T) (c *container, out slow, ended chan error) {
 	return c, out, ended
 }
 
-// TestContainerWaitsForNoViewer: one who is attached and takes nothing is dropped, and the container goes on.
+// TestContainerWaitsForNoViewer: a client that attaches and does not read is disconnected, and the container keeps running.
 func TestContainerWaitsForNoViewer(t *testing.T) {
 	c, out, ended := attached(t)
 	defer close(out.proceed)

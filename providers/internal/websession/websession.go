@@ -35,7 +35,7 @@ const (
 // ErrAddress is the error of an address without TLS, or of no address.
 var ErrAddress = errors.New("the service gives no address of a session that begins with wss://")
 
-// Options are how a session is opened.
+// Options configures a session.
 type Options struct {
 	// TLS has the settings for requests to the service. Nil means the settings of this machine.
 	TLS *tls.Config

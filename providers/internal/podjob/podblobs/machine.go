@@ -21,7 +21,7 @@ import (
 // 107 bytes at most.
 const maxRoot = 80
 
-// lastTime bounds the last write of a failed program.
+// lastTime bounds each request to the storage, and the report of a failure at the end.
 const lastTime = 10 * time.Second
 
 // Run runs the pod of the package in the working directory. The job and the machine are names for its status;

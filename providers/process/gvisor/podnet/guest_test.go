@@ -135,7 +135,7 @@ func askStream(t testing.TB, socket string, r Request, fds ...int) (*net.UnixCon
 	return c, a, stream
 }
 
-// pair returns both ends of a network card. The caller closes both.
+// pair returns both ends of a virtual network link. The caller closes both.
 func pair(t testing.TB) (network, sandbox int) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
