@@ -38,7 +38,7 @@ type reader struct {
 // Read implements io.Reader.
 func (r *reader) Read(b []byte) (int, error) {
 	n, err := r.r.Read(b)
-	if err != nil && err != io.EOF && r.err == nil { //nolint:errorlint // readers return io.EOF itself
+	if err != nil && err != io.EOF && r.err == nil {
 		r.err = err
 	}
 	return n, err
