@@ -85,7 +85,7 @@ func (d *driver) due(ctx context.Context, followed map[string]context.CancelFunc
 			}
 		}
 		if c.pod.UID != "" && c.said != nil && c.said.Pod == "" {
-			c.poke() // the pod may have been unknown when the agent spoke
+			c.poke() // the agent may have reported before the cache knew the pod
 		}
 		if _, is := followed[id]; !is && c.Address != "" && c.State != machine.Stopping {
 			fresh = append(fresh, c)
@@ -95,9 +95,9 @@ func (d *driver) due(ctx context.Context, followed map[string]context.CancelFunc
 	return fresh, untold
 }
 
-// judge sets d.judged, the time since when the silence of an agent counts against its machine. Silence does not count while no agent speaks, because the
-// network of this node may be at fault, nor while the cloud does not answer. Afterwards, the count starts again, to give agents time to come back. The
-// caller holds d.mu.
+// judge sets d.judged, the time from which an unreachable agent counts against its machine. The time does not count while no agent answers, because
+// the network of this node may be down, or while the cloud does not answer. It then starts again, to give agents time to reconnect. The caller holds
+// d.mu.
 func (d *driver) judge(now time.Time) {
 	speaks := false
 	for _, c := range d.cells {
@@ -337,10 +337,10 @@ func (d *driver) step(ctx context.Context, c *cellState, a agent) error {
 	return nil
 }
 
-// notice is the rest of the two minutes' notice from a cloud, if the agent sees the notice within some seconds.
+// notice is the time that remains of a cloud's two-minute notice after the agent has seen it.
 const notice = 110 * time.Second
 
-// noticeOf returns the time that a pod may take to end when the cloud takes its machine away. The caller holds d.mu.
+// noticeOf returns the time that a pod has to stop when the cloud takes its machine away. The caller holds d.mu.
 func (d *driver) noticeOf(c *cellState) time.Duration {
 	if pod, _, ok := d.kit.Cache().Get(c.pod.UID); ok {
 		return min(notice, podspec.Grace(pod)+d.at.end)

@@ -66,7 +66,7 @@ type Config struct {
 	InstanceProfiles []string `json:"instanceProfiles,omitempty"`
 	// Tags are additional tags of machines, for cost reports.
 	Tags map[string]string `json:"tags,omitempty"`
-	// Services tells that machines have routes to the pods of the cluster. Machines then know its Services.
+	// Services declares that machines have routes to the pods of the cluster. Machines then get the Services of the cluster.
 	Services bool `json:"services,omitempty"`
 	// ClusterDNS are the DNS servers of the cluster, for pods with dnsPolicy ClusterFirst. Default, with Services: the Service kube-system/kube-dns.
 	ClusterDNS []string `json:"clusterDNS,omitempty"`
@@ -87,9 +87,9 @@ type Config struct {
 	Directory string `json:"directory,omitempty"`
 	// StartWithin is the time limit for a new machine's agent to answer. Default: 10m.
 	StartWithin metav1.Duration `json:"startWithin,omitzero"`
-	// SilentAfter is the time limit for silence of a joined agent whose machine runs according to the cloud. Then the pod fails, and the node stops the
-	// machine. Silence does not count while no agent speaks, because the node's network may be cut: the node never gives up its only machine. Default:
-	// 15m.
+	// SilentAfter is how long a joined agent may be unreachable while the cloud reports that its machine runs. Afterwards, the pod fails, and the
+	// node stops the machine. The time does not count while no agent answers, because the node's own network may be down: the node never gives up its
+	// only machine. Default: 15m.
 	SilentAfter metav1.Duration `json:"silentAfter,omitzero"`
 	// KeepEnded is the time that a machine stays after its pod has ended, for the logs. Default: 1m.
 	KeepEnded *metav1.Duration `json:"keepEnded,omitempty"`
@@ -321,14 +321,15 @@ var usual = pace{
 	end: 20 * time.Second, stopAgain: time.Minute, speak: 3 * time.Second,
 }
 
-// ec2Types returns general-purpose sizes of EC2, without the memory that machine.Reserve needs, and with prices for an hour in us-east-1 in US dollars. Source of CPUs, memory and prices: the data of
-// elotl/kip (pkg/util/instanceselector/aws_instance_data.go, 2021); read 2026-11-28. All sizes of a family have the same price for each CPU there.
+// ec2Types returns general-purpose sizes of EC2, without the memory that machine.Reserve needs, and with prices for an hour in us-east-1 in US
+// dollars. Source of CPUs, memory and prices: the data of elotl/kip (pkg/util/instanceselector/aws_instance_data.go, 2021); read 2026-11-28. In that
+// data, all sizes of a family have the same price per CPU.
 func ec2Types() []Type {
 	var all []Type
 	for _, f := range []struct {
 		family string
 		gib    int64 // for each CPU
-		price  int64 // for each CPU, in millionths
+		price  int64 // per CPU, in millionths
 	}{{"c5", 2, 42500}, {"m5", 4, 48000}, {"r5", 8, 63000}} {
 		for _, s := range []struct {
 			name string
@@ -358,7 +359,7 @@ func ec2Types() []Type {
 	return all
 }
 
-// forPods returns the memory for the pod of a machine with so many MiB.
+// forPods returns the memory for the pod of a machine with mib MiB of memory.
 func forPods(mib int64) resource.Quantity {
 	return *resource.NewQuantity(mib<<20-machine.Reserve(mib<<20), resource.BinarySI)
 }

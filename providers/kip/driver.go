@@ -42,12 +42,12 @@ type driver struct {
 	at        pace
 	wake      chan struct{} // holds a value when Work has something to do
 
-	heard chan struct{} // holds a value when an agent has spoken
+	heard chan struct{} // holds a value when an agent has reported
 
 	mu     sync.Mutex
 	listed time.Time              // guarded by mu; when the last list began, zero before the first
 	cells  map[string]*cellState  // guarded by mu; the machines of the node by ID
-	judged time.Time              // guarded by mu; since when the silence of agents counts, zero while it does not count
+	judged time.Time              // guarded by mu; from when unreachable agents count, zero while they do not count
 	over   map[types.UID]instance // guarded by mu; ended pods, possibly without a machine
 	starts limiter                // guarded by mu
 	asking map[string]asking      // guarded by mu; running or unanswered starts, by token
@@ -72,25 +72,25 @@ type cellState struct {
 	agent   agent        // nil: nothing follows the machine
 	joined  bool
 	brought bool           // the node has delivered the agent
-	said    *cell.State    // nil: the agent has said nothing
+	said    *cell.State    // nil: the agent has not reported yet
 	bundle  *podjob.Bundle // the bundle for the machine; nil after the machine has it
-	giving  bool           // the machine may have received the pod
+	giving  bool           // the machine may already have the pod
 	doomed  bool           // the machine must not get a pod
-	lost    string         // why the node gave the machine up while the pod may still run; "": it did not
+	lost    string         // why the node gave up the machine although the pod may still run; "": it did not
 	reason  string         // why the pod ended without a final status of its own; "": it did not
 	message string
 	began   time.Time        // when this process first saw the machine
 	seen    bool             // a list had the machine
-	silent  time.Time        // since when the agent says nothing; zero while it speaks
-	taken   string           // why the cloud takes the machine away while the pod may still run; "": it does not
-	deleted bool             // the pod's delete has begun, so nobody asks for the pod afterwards
+	silent  time.Time        // when the agent stopped answering; zero while it answers
+	taken   string           // why the cloud takes the machine away although the pod may still run; "": it does not
+	deleted bool             // the pod is being deleted, so List does not report its end
 	over    time.Time        // when the node first saw that the pod had ended
 	stopBy  time.Time        // when to stop the machine, even if the pod runs; zero: never
 	stopped time.Time        // when the node asked for the stop of the machine
 	knows   *clusterServices // the Services that the machine knows
-	refused time.Time        // since when the machine does not take the Services; zero while it does
-	asked   time.Time        // when it was asked to take them, without success since then
-	step    chan struct{}    // holds a value when the follower has something to do
+	refused time.Time        // when the machine first rejected the Services; zero after it accepts them
+	asked   time.Time        // the last unsuccessful attempt to send the Services
+	step    chan struct{}    // holds a value when the follower has work
 }
 
 func (c *cellState) instance() instance {
@@ -158,7 +158,7 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 		c := d.take(m)
 		c.seen = true
 		if m.State == machine.Gone && c.stopped.IsZero() {
-			d.leave(c) // removes the remains of the machine
+			d.leave(c) // removes the leftovers of the machine
 		}
 		if (m.State == machine.Starting || m.State == machine.Running) && !c.stopped.IsZero() && asked.Sub(c.stopped) > d.at.stopAgain {
 			d.leave(c) // the cloud has not stopped the machine
@@ -266,8 +266,8 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, err
 // Refuse implements service.Refuser.
 func (d *driver) Refuse(pod *corev1.Pod) error { return d.config.check(pod) }
 
-// Stop implements service.Driver. It tells a running pod to stop within its grace period. The node stops the machine when the pod has ended or the time is
-// over. If the machine has not received the pod, Stop stops the machine at once.
+// Stop implements service.Driver. It tells a running pod to stop within its grace period. The node stops the machine when the pod has ended or the
+// grace period has expired. If the machine has not received the pod, Stop stops the machine at once.
 func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	d.mu.Lock()
 	c := d.cells[i.ID]
@@ -297,11 +297,11 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	d.nudge()
 	d.mu.Unlock()
 	if a == nil {
-		return nil // Work stops the machine when the time is over
+		return nil // Work stops the machine when the grace period has expired
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	if err := a.Stop(ctx, grace); err != nil { // step tells the agent again when it answers, and Work stops the machine when the time is over
+	if err := a.Stop(ctx, grace); err != nil { // step repeats the order when the agent answers, and Work stops the machine at the deadline
 		log.G(ctx).WithError(err).WithField("machine", i.ID).Info("The agent of a machine has not taken the order to stop its pod")
 	}
 	return nil
@@ -313,7 +313,7 @@ func (d *driver) leave(c *cellState) {
 	d.kit.Leave(c.id)
 }
 
-// fail ends a pod whose own final status is missing. The caller holds d.mu.
+// fail ends a pod that has reported no final status. The caller holds d.mu.
 func (d *driver) fail(ctx context.Context, c *cellState, reason, message string) {
 	c.reason, c.message, c.bundle = reason, message, nil
 	log.G(ctx).WithField("machine", c.id).WithField("pod", c.pod.Namespace+"/"+c.pod.Name).Warn(message)
@@ -457,7 +457,7 @@ func (d *driver) ownerTags() map[string]string {
 	return map[string]string{identity.TagCluster: d.owner.Cluster, identity.TagNode: d.owner.Node}
 }
 
-// setTags adds tags to a copy of the map, because others may have the map.
+// setTags adds tags to a copy of the map, because the map is shared.
 func (c *cellState) setTags(more map[string]string) {
 	tags := maps.Clone(c.Tags)
 	maps.Copy(tags, more)

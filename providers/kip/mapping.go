@@ -111,7 +111,7 @@ func (c Config) check(pod *corev1.Pod) error {
 	return err
 }
 
-// tokenOf returns the name of a machine. Repeated calls for the same pod and type return the same name.
+// tokenOf returns the name of a machine. It is the same for repeated calls with the same pod and type.
 func tokenOf(o identity.Owner, parts ...string) string {
 	return "vk-" + identity.Hash(append([]string{o.Cluster, o.Node}, parts...)...)
 }
@@ -120,7 +120,7 @@ func tokenOf(o identity.Owner, parts ...string) string {
 // pattern from the annotation is the name of a type, or has wildcards such as *. If a pod requests nothing, the default pattern is DefaultType.
 func (c Config) choose(pod *corev1.Pod, pattern string, spot bool) ([]machine.Type, error) {
 	if len(c.Types) == 0 {
-		return nil, nil // only a check without a configuration gets here: it does not know the sizes
+		return nil, nil // reached only by a check without a configuration, which does not know the sizes
 	}
 	a := askedBy(pod)
 	if pattern == "" && a.none {

@@ -49,8 +49,8 @@ func waitOf(err error) (time.Duration, bool) {
 	return quotaFor, true
 }
 
-// start starts a machine and records it, unless its type is scarce, or a limit or the budget prevents it. It retries a start without an answer, with the
-// same token. The machine counts at every moment: first in d.asking, then in d.cells.
+// start starts a machine and records it, unless its type is scarce, or a limit or the budget prevents it. It retries a start without an answer, with
+// the same token. The machine always counts towards the limits: first in d.asking, then in d.cells.
 func (d *driver) start(ctx context.Context, spec machine.Spec) (*cellState, error) {
 	if err := d.admit(spec); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (d *driver) admit(spec machine.Spec) error {
 		delete(d.scarce, kind)
 	}
 	for token, a := range d.asking {
-		if now.Sub(a.at) > 2*d.at.seen { // if the machine exists, lists show it by now
+		if now.Sub(a.at) > 2*d.at.seen { // lists would show an existing machine by now
 			delete(d.asking, token)
 		}
 	}

@@ -27,7 +27,7 @@ const servicesAgain = 2 * time.Second
 // proxyName is the label of Services that another proxy serves.
 const proxyName = "service.kubernetes.io/service-proxy-name"
 
-// refreshServices returns the Services of the cluster, or nil while the node does not know them. It tells the followers of machines about a change.
+// refreshServices returns the Services of the cluster, or nil while the node does not know them. It notifies the followers of machines of a change.
 func (d *driver) refreshServices(ctx context.Context) *clusterServices {
 	d.mu.Lock()
 	lister, last, known := d.slices, d.services, ""
@@ -60,7 +60,7 @@ func (d *driver) refreshServices(ctx context.Context) *clusterServices {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.services != nil && reflect.DeepEqual(d.services.data, data) {
-		d.services.of = string(versions) // the change concerns no machine
+		d.services.of = string(versions) // the change does not affect machines
 		return d.services
 	}
 	now := &clusterServices{of: string(versions), data: data}
@@ -71,7 +71,7 @@ func (d *driver) refreshServices(ctx context.Context) *clusterServices {
 	return now
 }
 
-// servicesOf returns the ports with cluster IPs of IPv4, and their endpoints as kube-proxy chooses them. Services with a proxy of their own are left out.
+// servicesOf returns the ports with cluster IPs of IPv4, and their endpoints as kube-proxy chooses them. It omits Services with a proxy of their own.
 func servicesOf(services []*corev1.Service, all []*discoveryv1.EndpointSlice, node string) (s cell.Services) {
 	type name struct{ namespace, service string }
 	of := map[name][]*discoveryv1.EndpointSlice{}
@@ -106,7 +106,7 @@ func servicesOf(services []*corev1.Service, all []*discoveryv1.EndpointSlice, no
 	return s
 }
 
-// endpointsOf returns the ready endpoints of a port. Without one, it returns the endpoints that end and still serve.
+// endpointsOf returns the ready endpoints of a port. If there are none, it returns the endpoints that are terminating but still serving.
 func endpointsOf(all []*discoveryv1.EndpointSlice, port corev1.ServicePort, local bool, node string) []netip.AddrPort {
 	var ready, ending []netip.AddrPort
 	for _, slice := range all {
@@ -120,7 +120,7 @@ func endpointsOf(all []*discoveryv1.EndpointSlice, port corev1.ServicePort, loca
 			if local && ptr.Deref(e.NodeName, "") != node || len(e.Addresses) == 0 {
 				continue
 			}
-			ip, err := netip.ParseAddr(e.Addresses[0]) // further addresses have no meaning
+			ip, err := netip.ParseAddr(e.Addresses[0]) // consumers must ignore further addresses
 			if err != nil || !ip.Is4() {
 				continue
 			}
@@ -140,11 +140,11 @@ func endpointsOf(all []*discoveryv1.EndpointSlice, port corev1.ServicePort, loca
 	return slices.Compact(ready) // an endpoint may be in two slices while it moves
 }
 
-// servicesRetry is the pause until a machine with a running pod, which did not take the Services, is asked to take them again.
+// servicesRetry is the wait before the node sends the Services again to a machine that rejected them and has a running pod.
 const servicesRetry = 10 * time.Second
 
-// sendServices sends a machine the Services if it does not know them. False means that the machine does not know them. A machine that does not take them
-// keeps its running pod; a pod that waits for it fails after the time limit for a start.
+// sendServices sends the current Services to a machine that does not have them yet. It returns false if the machine still does not have them. A
+// machine that rejects them keeps its running pod. A pod that waits for its machine fails after StartWithin.
 func (d *driver) sendServices(ctx context.Context, c *cellState, a agent, give bool) (known bool, err error) {
 	if !d.config.Services {
 		return true, nil

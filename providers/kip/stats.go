@@ -51,8 +51,8 @@ func (d *driver) Stats(ctx context.Context, of []service.Target[instance]) ([]st
 // maxCards is the limit of network interfaces in the statistics of a machine.
 const maxCards = 4
 
-// measured returns the statistics of a machine for its pod, and for the containers that the pod has. It drops other names that the machine gives: they would
-// become labels of metrics, and a machine can send any number of them.
+// measured returns the statistics of a machine for its pod, and for the containers that the pod has. It drops unknown container names: they would
+// become metric labels, and a machine can report any number of them.
 func measured(pod *corev1.Pod, said statsv1alpha1.PodStats) statsv1alpha1.PodStats {
 	s := statsv1alpha1.PodStats{
 		PodRef:    statsv1alpha1.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)},

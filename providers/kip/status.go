@@ -19,7 +19,7 @@ import (
 type instance struct {
 	machine.Machine
 	pod             identity.Pod
-	said            *podjob.Status // nil: the agent has said nothing about the pod
+	said            *podjob.Status // nil: the agent has not reported the pod
 	unused          bool           // the machine has not received the pod, and never will
 	taken           string         // why the cloud takes the machine away; "": it does not
 	reason, message string
@@ -32,7 +32,7 @@ const (
 	reasonWrong    = "WrongPod"
 )
 
-// ended reports whether nothing of a pod runs any more, according to all reports.
+// ended reports whether, according to all reports, no process of the pod runs any longer.
 func ended(i instance) bool {
 	return i.said != nil && i.said.Ended || i.State == machine.Gone || i.unused || i.reason != ""
 }
@@ -60,7 +60,7 @@ func statusOf(pod *corev1.Pod, i instance) corev1.PodStatus {
 	case i.said != nil:
 		return believed(pod, i)
 	case pod.Status.Phase == corev1.PodRunning:
-		return pod.Status // from before a restart of this process: the agent has not spoken yet
+		return pod.Status // the status from before a restart of this process, until the agent reports
 	}
 	s := podstatus.Status(pod, podstatus.Pod{StartedAt: i.Created, IPs: i.ips()})
 	switch i.State {
@@ -82,7 +82,7 @@ func (i instance) ips() []string {
 	return []string{i.IP}
 }
 
-// believed returns the agent's status of the pod. The address comes from the cloud, if known. Containers that the pod does not have are left out.
+// believed returns the agent's status of the pod. The address comes from the cloud, if known. It omits containers that the pod does not have.
 func believed(pod *corev1.Pod, i instance) corev1.PodStatus {
 	s := *i.said.Pod.DeepCopy()
 	s.PodIP, s.PodIPs = i.IP, nil

@@ -99,7 +99,7 @@ func (m *metadata) request(ctx context.Context, method, path, header, value stri
 	return body, answer.StatusCode, err
 }
 
-// spotEvery is the time between two looks for EC2's notice, as EC2 recommends. The notice comes two minutes before the end of the machine.
+// spotEvery is the interval of checks for EC2's notice, as EC2 recommends. The notice comes two minutes before the end of the machine.
 const spotEvery = 5 * time.Second
 
 // spotNotice is the page /latest/meta-data/spot/instance-action. It is missing before EC2 decides to take the machine. Source: "Spot Instance interruption
@@ -109,7 +109,7 @@ type spotNotice struct {
 	Time   time.Time `json:"time"`
 }
 
-// watchSpot calls tell when EC2 gives notice that it takes the machine, and returns then, or when ctx ends.
+// watchSpot calls tell when EC2 gives notice of the machine's interruption. It returns afterwards, or when ctx ends.
 func (m *metadata) watchSpot(ctx context.Context, every time.Duration, tell func(why string)) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -76,7 +76,7 @@ func (m *meter) measureContainers(now time.Time) []statsv1alpha1.ContainerStats 
 		if of.resident == 0 {
 			continue // the container has ended
 		}
-		nanos := max(of.nanos, c.nanos) // a process of exec takes its time along when it ends
+		nanos := max(of.nanos, c.nanos) // the sum shrinks when a process of exec ends
 		cpu := &statsv1alpha1.CPUStats{Time: metav1.NewTime(now), UsageCoreNanoSeconds: &nanos}
 		if past := now.Sub(c.at); !c.at.IsZero() && past > 0 {
 			cpu.UsageNanoCores = new(uint64(float64(nanos-c.nanos) / past.Seconds()))
@@ -146,7 +146,7 @@ func (m *meter) stats() (s statsv1alpha1.PodStats, err error) {
 	kib := map[string]uint64{}
 	for lines := bufio.NewScanner(bytes.NewReader(memory)); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), ":")
-		n, _ := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64) // some fields are no numbers of kB
+		n, _ := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64) // some fields are not in kB
 		kib[name] = n
 	}
 	available, used := kib["MemAvailable"]<<10, (kib["MemTotal"]-kib["MemFree"])<<10

@@ -26,7 +26,7 @@ import (
 // servicesTable is the nftables table with the Services of the cluster.
 const servicesTable = "vk-services"
 
-// registers of a rule: the first four have the key of a lookup.
+// Registers of a rule. The first four have the key of a lookup.
 const (
 	firstRegister = unix.NFT_REG_1
 	register0     = unix.NFT_REG32_00
@@ -61,14 +61,14 @@ func stickTo(p cell.ServicePort, name string) netip.AddrPort {
 	return slices.MaxFunc(p.Endpoints, func(x, y netip.AddrPort) int { return cmp.Compare(rank(x), rank(y)) })
 }
 
-// serviceElements are the elements of maps: for each number of endpoints, the ports with so many endpoints. Ports without one are under 0.
+// serviceElements returns the map elements, grouped by the number of endpoints of a port. Group 0 has the ports without endpoints.
 func serviceElements(s cell.Services, name string) map[int][]nftables.SetElement {
 	all := map[int][]nftables.SetElement{}
 	seen := map[string]bool{}
 	for _, p := range s.Ports {
 		key := serviceKey(p)
 		if seen[string(key)] {
-			continue // the kernel takes no key twice
+			continue // the kernel rejects duplicate keys
 		}
 		seen[string(key)] = true
 		endpoints := p.Endpoints
@@ -94,8 +94,8 @@ const elementsInMessage = 500
 // servicesBuffer is the size of a transaction's buffer in the kernel, enough for about 50,000 endpoints.
 const servicesBuffer = 8 << 20
 
-// serviceSetter returns a function that replaces the Services of the machine with that name. Connections to cluster IPs lead to an endpoint, at random.
-// Running connections stay where they are.
+// serviceSetter returns a function that replaces the Services of the machine with that name. New connections to a cluster IP go to a random endpoint.
+// Existing connections keep their endpoint.
 func serviceSetter(name string) func(cell.Services) error {
 	return func(s cell.Services) error {
 		c, err := nftables.New(nftables.WithSockOptions(func(conn *netlink.Conn) error { return conn.SetWriteBuffer(servicesBuffer) }))
@@ -103,7 +103,7 @@ func serviceSetter(name string) func(cell.Services) error {
 			return fmt.Errorf("open nftables: %w", err)
 		}
 		table := &nftables.Table{Name: servicesTable, Family: nftables.TableFamilyIPv4}
-		c.AddTable(table) // else there may be none to delete
+		c.AddTable(table) // otherwise the delete fails if the table does not exist
 		c.DelTable(table)
 		c.AddTable(table)
 		elements := serviceElements(s, name)
@@ -169,8 +169,8 @@ func translateServices(c *nftables.Conn, chain *nftables.Chain, n int, elements 
 	return nil
 }
 
-// refuseServices adds the rules that refuse new connections to ports without an endpoint. They come before the translation. A connection that runs is
-// left alone: its endpoint may be not ready for a moment only.
+// refuseServices adds the rules that refuse new connections to ports without an endpoint. They come before the translation. Existing connections
+// continue, because their endpoint may be unready only for a moment.
 func refuseServices(c *nftables.Conn, table *nftables.Table, elements []nftables.SetElement) error {
 	set := &nftables.Set{Table: table, Name: "of-0", Concatenation: true, KeyType: keyType}
 	if err := addElements(c, set, elements); err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// want receives an image. The channel over closes when the image has arrived, or nobody waits for it any more.
+// want receives an image. The channel over closes when the image has arrived, or no caller waits for it any longer.
 type want struct {
 	arrives chan *arrival
 	over    chan struct{}
@@ -36,7 +36,7 @@ type want struct {
 type arrival struct {
 	head  imageHead
 	files io.Reader
-	taken chan struct{} // closed when nobody reads the files any more
+	taken chan struct{} // closed when no caller reads the files any longer
 }
 
 // AgentConfig configures an Agent.
@@ -182,7 +182,7 @@ func (a *Agent) writeState(name string, v any) error {
 	return os.Rename(path+".new", path)
 }
 
-// useKey makes the TLS certificate from the saved key. The caller holds mu, or no other goroutine has the agent.
+// useKey makes the TLS certificate from the saved key. The caller holds mu, or is the only user of the agent.
 func (a *Agent) useKey() error {
 	key, err := x509.ParsePKCS8PrivateKey(a.kept.Key)
 	if err != nil {

@@ -198,7 +198,7 @@ func writeRefusal(w http.ResponseWriter, err error) {
 		code = http.StatusNotFound
 	}
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(refusal{err.Error()}) // a client that does not read the answer has gone
+	_ = json.NewEncoder(w).Encode(refusal{err.Error()}) // an error means that the client has disconnected
 }
 
 // podNow returns the pod and its last status.
@@ -246,7 +246,7 @@ func (a *Agent) writeLogs(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 		if err != nil {
-			panic(http.ErrAbortHandler) // the reader must not take the error for the end of the log
+			panic(http.ErrAbortHandler) // the reader must not mistake the error for the end of the log
 		}
 	}
 }

@@ -37,7 +37,7 @@ const DefaultOrphanAfter = 30 * time.Minute
 func (u UserData) Marshal() []byte {
 	data, err := json.Marshal(u)
 	if err != nil {
-		panic(err) // it is made of strings and numbers
+		panic(err) // the fields are strings and numbers
 	}
 	return data
 }

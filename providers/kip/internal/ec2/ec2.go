@@ -94,7 +94,7 @@ func (d *Driver) request(s machine.Spec) *ec2.RunInstancesInput {
 		ClientToken: &s.Token, MinCount: aws.Int32(1), MaxCount: aws.Int32(1), ImageId: &s.Image, InstanceType: types.InstanceType(s.Type.Name),
 		UserData:                          aws.String(base64.StdEncoding.EncodeToString(s.UserData)),
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
-		MetadataOptions: &types.InstanceMetadataOptionsRequest{ // a request of a pod takes one more hop
+		MetadataOptions: &types.InstanceMetadataOptionsRequest{ // the hop limit excludes clients behind another network hop
 			HttpTokens: types.HttpTokensStateRequired, HttpPutResponseHopLimit: aws.Int32(1), HttpEndpoint: types.InstanceMetadataEndpointStateEnabled, HttpProtocolIpv6: types.InstanceMetadataProtocolStateDisabled,
 		},
 		NetworkInterfaces: []types.InstanceNetworkInterfaceSpecification{{
@@ -230,7 +230,8 @@ func (d *Driver) Console(ctx context.Context, id string) (string, error) {
 	return string(text), nil
 }
 
-// states maps the states of instances. This provider does not stop instances, so it takes a stopped instance, which costs its volume, as stopping.
+// states maps the states of instances. This provider does not stop instances, so it treats a stopped instance, whose volume still costs money, as
+// stopping.
 var states = map[types.InstanceStateName]machine.State{
 	types.InstanceStateNamePending: machine.Starting, types.InstanceStateNameRunning: machine.Running, types.InstanceStateNameShuttingDown: machine.Stopping,
 	types.InstanceStateNameStopping: machine.Stopping, types.InstanceStateNameStopped: machine.Stopping, types.InstanceStateNameTerminated: machine.Gone,
@@ -297,7 +298,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// kind gives an error of EC2 its kind. An error without a kind does not tell whether EC2 has done the request.
+// kind gives an error of EC2 its kind. An error without a kind does not show whether EC2 has executed the request.
 func kind(err error) error {
 	if err == nil {
 		return nil

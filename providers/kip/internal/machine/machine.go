@@ -25,7 +25,7 @@ type Driver interface {
 	Describe(ctx context.Context, id string) (Machine, bool, error)
 	// Tag adds tags to a machine, or replaces their values.
 	Tag(ctx context.Context, id string, tags map[string]string) error
-	// Console returns the machine's console output, for people. It is empty if the cloud has no output yet.
+	// Console returns the machine's console output, for users. It is empty if the cloud has no output yet.
 	Console(ctx context.Context, id string) (string, error)
 }
 
@@ -69,7 +69,7 @@ type Type struct {
 // 59 MiB are in use while a shell runs. The kernel's tables take 1.6 % of the memory. EC2 keeps 2 to 5 % for itself.
 func Reserve(memory int64) int64 { return 128<<20 + memory/16 }
 
-// State is the stage of a machine's life.
+// State is the lifecycle state of a machine.
 type State int
 
 // States of a machine. A machine in a state unknown to this version is Unknown, and the pod keeps its last state.
@@ -93,7 +93,8 @@ type Machine struct {
 	State   State
 	Spot    bool
 	Created time.Time
-	// Reason is a word for why a machine stops or is gone, if the cloud reports it: ReasonPreempted, or the cloud's own word. Message is for people.
+	// Reason is the reason code of a machine that stops or is gone, if the cloud reports one: ReasonPreempted, or the cloud's own code. Message is
+	// the text for users.
 	Reason, Message string
 }
 

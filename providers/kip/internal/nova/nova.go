@@ -61,19 +61,19 @@ type Driver struct {
 	flavors map[string]string    // guarded by mu; IDs by name
 	asked   map[string]time.Time // guarded by mu; running and unanswered creates, by token
 
-	look time.Duration // between two looks for a host
+	look time.Duration // between two checks whether a server has a host
 }
 
 var _ machine.Driver = (*Driver)(nil)
 
 const (
-	// microversion is the first one with tags in the call that creates a server.
+	// microversion is the first API microversion that accepts tags in the call that creates a server.
 	microversion = "2.52"
 	// patience is the time limit of a request.
 	patience = 30 * time.Second
 	// scheduledWithin is the time for which Start waits for Nova to find a host.
 	scheduledWithin = 20 * time.Second
-	// lostFor is the time after which lists show the server of a create without an answer. Then there is no server.
+	// lostFor is the time within which lists show a server whose create response was lost. Afterwards, the server does not exist.
 	lostFor = 2 * time.Minute
 	// maxUserData is the maximum length of user data in Base64, and maxValue of a value of metadata.
 	maxUserData, maxValue = 65535, 255
@@ -110,7 +110,7 @@ func (c Config) login(context.Context) (openstack.Login, error) {
 	return l, err
 }
 
-// call makes a request and reads the answer. False means that no server has got the request.
+// call makes a request and reads the answer. False means that the request was not sent.
 func (d *Driver) call(ctx context.Context, method, path string, query url.Values, in, out any) (sent bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -184,7 +184,8 @@ func (d *Driver) Start(ctx context.Context, s machine.Spec) (machine.Machine, er
 	return d.scheduled(ctx, begun)
 }
 
-// claim permits the create of a server. False means that a create runs, or had no answer lately, so another one could make a second server.
+// claim permits the create of a server. It returns false while a create of the token runs, or has recently gone unanswered, because another create
+// could make a second server.
 func (d *Driver) claim(token string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -230,7 +231,7 @@ func (d *Driver) request(s machine.Spec, flavor, data string) map[string]any {
 	return in
 }
 
-// cut returns tags as metadata of a server.
+// cut returns tags as metadata of a server, with values of at most maxValue characters.
 func cut(tags map[string]string) map[string]string {
 	all := maps.Clone(tags)
 	for k, v := range all {
@@ -374,7 +375,7 @@ func (d *Driver) Console(ctx context.Context, id string) (string, error) {
 	return answer.Output, err
 }
 
-// states maps the states of servers. Other states, such as PAUSED or REBOOT, are Unknown: somebody else changes the server.
+// states maps the states of servers. Other states, such as PAUSED or REBOOT, are Unknown: another client has changed the server.
 var states = map[string]machine.State{
 	"BUILD": machine.Starting, "ACTIVE": machine.Running, "DELETED": machine.Gone, "SOFT_DELETED": machine.Gone,
 	"SHUTOFF": machine.Gone, "ERROR": machine.Gone, // the pod has ended, and the provider deletes the remains
@@ -408,7 +409,7 @@ var advice = map[machine.Refusal]string{
 	machine.Quota:  "raise the quota of the project",
 }
 
-// kind gives a refusal of Nova its kind. An error without a kind does not tell whether Nova has done the request.
+// kind gives a refusal of Nova its kind. An error without a kind does not show whether Nova has executed the request.
 func kind(err error) error {
 	var answer *openstack.Refusal
 	if !errors.As(err, &answer) {
@@ -427,7 +428,7 @@ func kind(err error) error {
 		}
 		return machine.Refuse(machine.Throttled, said)
 	case answer.Status == http.StatusConflict:
-		return machine.Refuse(machine.Throttled, said) // the server is in the middle of another request
+		return machine.Refuse(machine.Throttled, said) // the server is busy with another request
 	case answer.Status == http.StatusForbidden && strings.Contains(strings.ToLower(answer.Detail), "quota exceeded"), answer.Status == http.StatusRequestEntityTooLarge:
 		why = machine.Quota
 	}

@@ -292,7 +292,7 @@ func (d *Driver) read(id string) (record, error) {
 	return r, nil
 }
 
-// keepGone is the time during which lists show a machine that has ended itself, from the first look that found it gone.
+// keepGone is the time during which lists show a machine that has ended itself, from the first time that the driver found it gone.
 const keepGone = 10 * time.Minute
 
 // List implements machine.Driver.

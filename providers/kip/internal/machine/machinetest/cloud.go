@@ -44,7 +44,7 @@ type Booted struct {
 type Faults struct {
 	// Lag is the time until lists show a new machine.
 	Lag time.Duration
-	// Dark makes every request fail. With Lost, the cloud executes the request first.
+	// Dark makes every request fail, as in an outage. With Lost, the cloud executes the request first.
 	Dark, Lost bool
 	// LoseStarts is the number of answers to Start that the cloud will lose.
 	LoseStarts int
@@ -53,7 +53,7 @@ type Faults struct {
 	// Scarce are types without capacity. Quota is the maximum number of machines; 0 means no limit.
 	Scarce []string
 	Quota  int
-	// Remains keeps a machine that has ended itself in lists until Stop, as a cloud does that still takes money for it.
+	// Remains keeps a machine that has ended itself in lists until Stop, as a cloud does while it still charges for the machine.
 	Remains bool
 	// Before runs before a request has an effect, without a lock.
 	Before func(operation string)
