@@ -20,10 +20,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// MaxBatch is how many blobs one request deletes: the limit of the service.
+// MaxBatch is the service's limit of blobs in one delete request.
 const MaxBatch = 256
 
-// DeleteBatch removes up to MaxBatch blobs by one request. A missing blob is no error.
+// DeleteBatch removes up to MaxBatch blobs in one request. A missing blob is no error.
 func (c *Container) DeleteBatch(ctx context.Context, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -75,7 +75,7 @@ func batchError(answer *http.Response) error {
 		if err != nil {
 			return fmt.Errorf("delete blobs: the answer is not understood: %w", err)
 		}
-		// The line break that should end the header of an answer belongs to the boundary.
+		// The line break that ends the header of a response is part of the boundary.
 		one, err := http.ReadResponse(bufio.NewReader(io.MultiReader(part, strings.NewReader("\r\n\r\n"))), nil)
 		if err != nil {
 			return fmt.Errorf("delete blobs: the answer is not understood: %w", err)

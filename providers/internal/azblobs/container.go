@@ -21,12 +21,11 @@ import (
 const (
 	// Scope is the scope of tokens for Azure Storage, in every cloud of Azure.
 	Scope = "https://storage.azure.com"
-	// version is the version of the service. The first version with everything that this package uses is
-	// 2019-12-12.
+	// version is the version of the service. This package needs 2019-12-12 or later.
 	version = "2021-12-02"
-	// callTime bounds a request with its answer, except for the program of tasks.
+	// callTime bounds a request and its response, except for the program of tasks.
 	callTime = time.Minute
-	// maxPages bounds a list, of 5000 blobs a page.
+	// maxPages bounds the pages of a list. A page has up to 5000 blobs.
 	maxPages = 1000
 	metaHead = "X-Ms-Meta-"
 )
@@ -49,7 +48,7 @@ type Blob struct {
 	Data       []byte            // of Get
 }
 
-// Error is an error answer.
+// Error is an error response.
 type Error struct {
 	Status int
 	Code   string // x-ms-error-code
@@ -60,7 +59,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.text }
 
-// Has reports whether an error is an answer with one of these statuses.
+// Has reports whether an error is a response with one of these HTTP statuses.
 func Has(err error, statuses ...int) bool {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -84,8 +83,8 @@ var advice = map[string]string{
 	"AccountIsDisabled":               "the storage account is disabled",
 }
 
-// explainAnswer turns an answer into an error. The kind is not-found for a missing blob, and the error has the delay
-// for the next try if the service gives one.
+// explainAnswer turns an error response into an error. The kind is not-found for a missing blob. The error has the retry delay of the service, if
+// any.
 func explainAnswer(what string, answer *http.Response) error {
 	e := &Error{Status: answer.StatusCode, Code: answer.Header.Get("x-ms-error-code"), after: answer.Header.Get("Retry-After")}
 	e.text = fmt.Sprintf("%s: Azure Storage answers %d %s", what, e.Status, e.Code)
@@ -239,8 +238,7 @@ func (c *Container) NewAppend(ctx context.Context, name string) error {
 	return err
 }
 
-// Append adds bytes to an append blob of a size. After an error the blob may or may not have the bytes: the same
-// call finds out.
+// Append adds bytes to an append blob of a size. After an error, the blob may or may not have the bytes. Repeating the call is safe.
 func (c *Container) Append(ctx context.Context, name string, data []byte, size int64) error {
 	_, err := c.requestProperties(ctx, http.MethodPut, name, "comp=appendblock", http.Header{"X-Ms-Blob-Condition-Appendpos": {strconv.FormatInt(size, 10)}}, data)
 	if !Has(err, http.StatusPreconditionFailed) {

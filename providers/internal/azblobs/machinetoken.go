@@ -56,7 +56,7 @@ func (m *MachineToken) Get(ctx context.Context) (string, error) {
 	if answer.StatusCode != http.StatusOK || json.NewDecoder(answer.Body).Decode(&said) != nil || said.Token == "" {
 		return "", fmt.Errorf("ask this machine for a token of %s: it answers %d: assign the identity to the machine", m.Identity, answer.StatusCode)
 	}
-	seconds, _ := said.Expire.Int64() // a token without a lifetime is requested again each time
+	seconds, _ := said.Expire.Int64() // a token without a lifetime is requested again for each use
 	m.token, m.until = said.Token, time.Now().Add(time.Duration(seconds)*time.Second-5*time.Minute)
 	return m.token, nil
 }

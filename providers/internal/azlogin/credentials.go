@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// callTimeout bounds a request with its answer.
+// callTimeout bounds a request and its response.
 const callTimeout = time.Minute
 
 // IdentityID matches the resource ID of a user-assigned identity. Azure ignores the case of the ID.
@@ -58,12 +58,11 @@ func HTTPClient(caFile string) (*http.Client, error) {
 	}
 	return &http.Client{
 		Transport: t, Timeout: callTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect would take the token along
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect would forward the token
 	}, nil
 }
 
-// PublicAuthority is the built-in authority of the SDK. The SDK would ask this authority about every other
-// authority.
+// PublicAuthority is the built-in authority of the SDK. For any other authority, the SDK would query this one.
 const PublicAuthority = "https://login.microsoftonline.com"
 
 // Credential returns a credential that gets tokens from the authority, given by its URL. Credential itself makes

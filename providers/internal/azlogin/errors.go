@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Refused is an error answer.
+// Refused is an error response.
 type Refused struct {
 	error
 	Status int
@@ -29,14 +29,14 @@ type Refused struct {
 // Unwrap lets errors.As see the error.
 func (r Refused) Unwrap() error { return r.error }
 
-// StatusOf returns the status of an error answer, or 0 if there was no answer.
+// StatusOf returns the HTTP status of an error response, or 0 if there was no response.
 func StatusOf(err error) int {
 	var is Refused
 	_ = errors.As(err, &is)
 	return is.Status
 }
 
-// CodeOf returns the code of an error answer, or "" if there was no answer.
+// CodeOf returns the code of an error response, or "" if there was no response.
 func CodeOf(err error) string {
 	var is Refused
 	_ = errors.As(err, &is)
@@ -56,14 +56,13 @@ type Errors struct {
 	Service string
 	// Advice is the advice for an error, by its code.
 	Advice map[string]string
-	// Said returns the code and the message of an answer.
+	// Said returns the code and the message in the body of a response.
 	Said func(body []byte) (code, message string)
-	// Kind returns the error with its kind, if it has one. The answer has its request.
+	// Kind returns the error with its kind, if it has one. The response has its request.
 	Kind func(answer *http.Response, code string, err error) error
 }
 
-// Explain turns an error of the SDK into one line with the failed action and advice. The result is a Refused if
-// the service has answered.
+// Explain turns an error of the SDK into one line with the failed action and advice. The result is a Refused if the service has responded.
 func (e Errors) Explain(what string, err error) error {
 	var answer *azcore.ResponseError
 	var login *azidentity.AuthenticationFailedError
@@ -106,7 +105,7 @@ func (e Errors) Explain(what string, err error) error {
 	return out
 }
 
-// maxSaid is the maximum length of a message of Azure in an error.
+// maxSaid is the maximum length of a message from Azure in an error.
 const maxSaid = 600
 
 // Line returns a text as one line of limited length.
@@ -118,7 +117,7 @@ func Line(text string) string {
 	return text
 }
 
-// RetryAfter returns the delay that an answer asks for, in seconds or milliseconds.
+// RetryAfter returns the retry delay of a response. The header has seconds or milliseconds.
 func RetryAfter(answer *http.Response) time.Duration {
 	if answer == nil {
 		return 0
@@ -131,8 +130,7 @@ func RetryAfter(answer *http.Response) time.Duration {
 	return 0
 }
 
-// clockOffset returns how far the clock of this machine is off, or 0 if it is near enough or the difference is
-// unknown.
+// clockOffset returns the error of this machine's clock, or 0 if the error is small or unknown.
 func clockOffset(h http.Header, now time.Time) time.Duration {
 	there, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
@@ -156,7 +154,7 @@ var logins = []struct{ code, do string }{
 	{"AADSTS700213", "the workload identity has no federated credential for this service account"},
 }
 
-// ExplainLogin returns why there is no token, without the answer, which has many lines.
+// ExplainLogin returns the reason of a failed login, without the response, which has many lines.
 func ExplainLogin(err *azidentity.AuthenticationFailedError) error {
 	var said struct {
 		Error       string `json:"error"`
@@ -184,8 +182,7 @@ func ExplainLogin(err *azidentity.AuthenticationFailedError) error {
 	return errors.New(text)
 }
 
-// Unreached adds advice about an endpoint that does not answer. It looks at the text, because the SDK drops the
-// causes of a failed login.
+// Unreached adds advice about an endpoint that does not answer. It matches the text of the error, because the SDK drops the causes of a failed login.
 func Unreached(err error) error {
 	text := err.Error()
 	switch {

@@ -24,7 +24,7 @@ func newJobs(runner nodeutil.Provider) *jobs {
 	return &jobs{runner: runner, reports: map[string]chan *corev1.Pod{}}
 }
 
-// takeReport takes a report of the runner.
+// takeReport passes a report of the runner to the job of its pod.
 func (j *jobs) takeReport(pod *corev1.Pod) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -35,7 +35,7 @@ func (j *jobs) takeReport(pod *corev1.Pod) {
 
 // startPod starts a pod with the ID of its job as its name. endPod stops the pod, and ends the reports.
 func (j *jobs) startPod(ctx context.Context, pod *corev1.Pod) (_ <-chan *corev1.Pod, endPod func(), _ error) {
-	reports := make(chan *corev1.Pod, 8) // there are four at most: one for each state
+	reports := make(chan *corev1.Pod, 8) // at most four: one for each state
 	j.mu.Lock()
 	j.reports[pod.Name] = reports
 	j.mu.Unlock()

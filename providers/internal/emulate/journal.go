@@ -67,7 +67,7 @@ func (j *journal) recordRequests(s service, next http.Handler) http.Handler {
 	})
 }
 
-// markRefused returns the handler that answers, instead of the service, when requests are above a quota.
+// markRefused returns the handler that answers requests above a quota instead of the service.
 func markRefused(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if h, ok := w.(*heard); ok {

@@ -43,9 +43,9 @@ import (
 // service is the emulator of one service.
 type service struct {
 	http.Handler
-	// report takes the reports of the containers.
+	// report receives the reports of the containers.
 	report func(*corev1.Pod)
-	// settings returns the configuration of the provider, and variables belong to its environment.
+	// settings returns the configuration of the provider, and variables returns its environment variables.
 	settings  func(url, caFile string) string
 	variables []string
 	// plain selects HTTP without TLS.
@@ -57,8 +57,7 @@ type service struct {
 	// groupOf converts the ID of a group at the runner to the ID that made returns. Nil means that they are the
 	// same.
 	groupOf func(id string) string
-	// wait returns when nothing runs any more, after the context of the service has ended. Nil means that only
-	// groups of the runner run.
+	// wait returns when all processes of the service have ended, after the end of its context. Nil means that only the runner has processes.
 	wait func()
 	// left returns the leftovers of clients at the service, by kind.
 	left func() map[string][]string
@@ -79,7 +78,7 @@ type behind struct {
 // sharedFleet returns the fleet of a service without its own fleet.
 func (b behind) sharedFleet() *emulator.Fleet { return b.groups }
 
-// services has the known services. A service may add itself.
+// services has the known services. Other files may add services.
 var services = map[string]func(context.Context, behind) service{"aci": aciService, "eci": eciService, "fargate": fargateService, "stackpath": stackpathService, "zun": zunService}
 
 // leftQuestion is the input line that writes the leftovers at the service into the journal. All other lines are
@@ -155,7 +154,7 @@ func runSimulated(ctx context.Context, open func(context.Context, behind) servic
 	runner := newSimulated(func(pod *corev1.Pod) { s.report(pod) }, func(what, id string) { j.write("%s %s", what, s.shownID(id)) })
 	objects := &emulator.Objects{}
 	s = open(ctx, behind{runner, objects, emulator.NewFleet(runner, objects, late), "{cpu: 100000, memory: 400Ti, pods: 20000}", dir})
-	go func() { // ends with its input, or the program
+	go func() { // ends with its input or with the program
 		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 			if lines.Text() == leftQuestion {
 				j.recordLeft(s.left())
@@ -213,7 +212,7 @@ func replaceFile(file, text string) error {
 	return os.Rename(file+".new", file)
 }
 
-// patience is the time that containers have to end.
+// patience is the time limit for containers to stop.
 const patience = 30 * time.Second
 
 // stopAll ends all containers.

@@ -69,7 +69,7 @@ func (s *simulated) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// beginContainers lets the containers run.
+// beginContainers marks the containers as running.
 func (s *simulated) beginContainers(key types.NamespacedName) {
 	s.changePod(key, began, func(pod *corev1.Pod) bool {
 		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil {
@@ -85,8 +85,7 @@ func (s *simulated) beginContainers(key types.NamespacedName) {
 	})
 }
 
-// endContainers lets the containers of a group exit by themselves, with 0. shown converts the name of a group at the
-// runner to id.
+// endContainers marks the containers of a group as exited with code 0. shown converts the name of a group at the runner to id.
 func (s *simulated) endContainers(id string, shown func(string) string) {
 	s.mu.Lock()
 	var found types.NamespacedName
@@ -169,7 +168,7 @@ func (s *simulated) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// remove lets a pod go, with a last report.
+// remove removes a pod, with a last report.
 func (s *simulated) remove(key types.NamespacedName) {
 	s.mu.Lock()
 	pod := s.pods[key].DeepCopy()
@@ -182,7 +181,7 @@ func (s *simulated) remove(key types.NamespacedName) {
 	s.notify(pod)
 }
 
-// GetPod implements node.PodLifecycleHandler. The pod is not to be changed.
+// GetPod implements node.PodLifecycleHandler. The caller must not change the pod.
 func (s *simulated) GetPod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,32 +210,32 @@ func (s *simulated) GetPods(context.Context) (all []*corev1.Pod, err error) {
 	return all, nil
 }
 
-// GetContainerLogs returns an empty log: nothing runs.
+// GetContainerLogs returns an empty log, because no container runs.
 func (*simulated) GetContainerLogs(context.Context, string, string, string, api.ContainerLogOpts) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader("")), nil
 }
 
 var errSimulated = errdefs.InvalidInput("the containers are simulated")
 
-// RunInContainer refuses: nothing runs.
+// RunInContainer refuses, because no container runs.
 func (*simulated) RunInContainer(context.Context, string, string, string, []string, api.AttachIO) error {
 	return errSimulated
 }
 
-// AttachToContainer refuses: nothing runs.
+// AttachToContainer refuses, because no container runs.
 func (*simulated) AttachToContainer(context.Context, string, string, string, api.AttachIO) error {
 	return errSimulated
 }
 
-// PortForward refuses: nothing runs.
+// PortForward refuses, because no container runs.
 func (*simulated) PortForward(context.Context, string, string, int32, io.ReadWriteCloser) error {
 	return errSimulated
 }
 
-// GetStatsSummary has nothing.
+// GetStatsSummary returns no statistics.
 func (*simulated) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
 	return &statsv1alpha1.Summary{}, nil
 }
 
-// GetMetricsResource has nothing.
+// GetMetricsResource returns no metrics.
 func (*simulated) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) { return nil, nil }

@@ -2,10 +2,9 @@
 
 // Package jsonfile writes small files in JSON that other processes read.
 //
-// The guarantee: a reader finds the old content or the new content, complete. Only the user of this process can
-// read a file.
+// The guarantee: a reader finds the old content or the new content, complete. Only the user of this process can read a file.
 //
-// The surprise: a reader on another machine may see a file of Show before it is sure to survive a crash.
+// The surprise: a reader on another machine may see a file of Show before the file is on stable storage.
 package jsonfile
 
 import (
@@ -41,8 +40,7 @@ func Write(path string, v any) error {
 	})
 }
 
-// Show is Write for waiting readers: they see the file before it is sure to survive a crash. It is when Show
-// returns.
+// Show is Write for waiting readers: they see the file before it is on stable storage. It is on stable storage when Show returns.
 func Show(path string, v any) error {
 	return write(path, v, func(f *os.File) error {
 		if err := os.Rename(f.Name(), path); err != nil {
@@ -57,7 +55,7 @@ func write(path string, v any, finish func(*os.File) error) error {
 	if err != nil {
 		return err
 	}
-	// Processes on several machines may have the same number.
+	// Processes on several machines may have the same ID.
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -68,7 +66,7 @@ func write(path string, v any, finish func(*os.File) error) error {
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // fails if the file has its final name already
+		_ = os.Remove(f.Name()) // fails if the file already has its final name
 	}
 	return err
 }

@@ -4,7 +4,7 @@
 //
 // The guarantee: the memory for a page is that of its largest item. A page that ends early is an error.
 //
-// The surprise: a caller has seen some items of a page with an error.
+// The surprise: before an error, the caller has already received some items of the page.
 package jsonlist
 
 import (
@@ -15,7 +15,7 @@ import (
 	"slices"
 )
 
-// errForm is the error of an answer of another form. An error of the decoder could quote a secret.
+// errForm is the error of a response in an unexpected format. It replaces the decoder's error, which could quote a secret.
 var errForm = errors.New("the answer is no JSON of the documentation")
 
 // Read reads a JSON object. It calls take with each item of the fields in lists, and decodes every other field into rest by
@@ -29,7 +29,7 @@ func Read[T any](r io.Reader, lists []string, take func(T), rest map[string]any)
 	return err
 }
 
-// reader keeps the first error of reading, which tells why an answer is incomplete.
+// reader keeps the first read error, because it explains why a response is incomplete.
 type reader struct {
 	r   io.Reader
 	err error

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lookups asks a service about instances one by one, and keeps the last answers. It is for services with
-// lists without the states of instances.
+// Package lookups gets the states of instances one by one, and keeps the last answers. It is for services whose lists lack the states.
 //
-// The guarantee: an unsettled instance is asked about after a pause, and ever more rarely the longer this lasts,
-// but at least each minute. The other instances share the rest of a budget of requests. Optional instances come first, then
-// instances that will end by themselves, and then those with the longest wait, relative to their running time, because most
-// ends come early. An unknown instance is asked about at once, so that no list has an instance without an answer.
+// The guarantee: an unsettled instance is looked up after a pause. The interval grows the longer the instance is unsettled, up to a minute. The other
+// instances share the rest of a budget of requests. Optional instances come first, then instances that will end by themselves, and then those with
+// the longest wait, relative to their running time, because most ends come early. An unknown instance is looked up at once, so every listed instance
+// has an answer.
 //
-// The surprise: an error about one instance is an error of the whole round, because an incomplete list is no
-// list.
+// The surprise: an error about one instance fails the whole round, because callers need a complete list.
 package lookups
 
 import (
@@ -26,15 +24,14 @@ import (
 )
 
 const (
-	// together is how many requests are under way at once.
+	// together is the maximum number of concurrent requests.
 	together = 8
-	// slowest is the longest time between two requests about an unsettled instance. The time between two
-	// requests is the duration so far, divided by patience.
+	// slowest is the longest interval of requests about an unsettled instance. The interval is the time that the instance has been unsettled, divided
+	// by patience.
 	slowest, patience = time.Minute, 8
-	// haste is how long requests about a changing instance come without a longer pause. The service may report
-	// how it ended only for a moment.
+	// haste is how long the interval for a changing instance does not grow, because the service may report an end for only a moment.
 	haste = 5 * time.Minute
-	// ripe is the age from which requests about an instance become no rarer.
+	// ripe is the age at which the interval for an instance stops growing.
 	ripe = 10 * time.Minute
 )
 
@@ -42,8 +39,7 @@ const (
 type Listed struct {
 	// Changes reports whether the instance is about to change.
 	Changes bool
-	// Optional reports whether nobody needs to know the instance exactly: it is asked about within the budget only, before
-	// settled instances.
+	// Optional reports whether the exact state of the instance is not needed. It is looked up only within the budget, before settled instances.
 	Optional bool
 	// Ends reports whether the instance will end by itself.
 	Ends bool
@@ -70,10 +66,10 @@ type known[T any] struct {
 	changes            bool
 }
 
-// New returns lookups without answers. ask asks about one instance, and reports whether the instance is settled:
-// no change is expected soon. perMinute is the budget of requests; unsettled instances are asked about without it,
-// too. start is the minimum time between Made and the first request about an instance. pause is the minimum time
-// between two requests about an unsettled instance, and between the begin of a change and the first request.
+// New returns lookups without answers. ask asks about one instance, and reports whether the instance is settled: no change is expected soon.
+// perMinute is the budget of requests; it does not limit requests about unsettled instances. start is the minimum time between Made and the first
+// request about an instance. pause is the minimum time between two requests about an unsettled instance, and between the start of a change and the
+// first request.
 func New[T any](perMinute int, start, pause time.Duration, ask func(ctx context.Context, id string) (answer T, settled bool, err error)) *Lookups[T] {
 	burst := max(1, perMinute/12) // of a round each 5 s
 	return &Lookups[T]{ask: ask, start: start, pause: pause, budget: rate.NewLimiter(rate.Limit(float64(perMinute)/60), burst), known: map[string]known[T]{}}
@@ -87,8 +83,7 @@ func (l *Lookups[T]) Made(id string) {
 	l.known[id] = known[T]{at: now, since: now, pause: l.start}
 }
 
-// Refresh asks about the instances whose turn it is. It forgets an instance that is not in instances, a while
-// after the last request about it.
+// Refresh looks up the instances that are due. It forgets an instance that is not in instances, a while after the last request about it.
 func (l *Lookups[T]) Refresh(ctx context.Context, instances map[string]Listed) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(together)
@@ -101,7 +96,7 @@ func (l *Lookups[T]) Refresh(ctx context.Context, instances map[string]Listed) e
 	return group.Wait()
 }
 
-// dueInstances are the instances to ask about now.
+// dueInstances returns the instances to look up now.
 func (l *Lookups[T]) dueInstances(instances map[string]Listed, now time.Time) (due []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +128,7 @@ func (l *Lookups[T]) dueInstances(instances map[string]Listed, now time.Time) (d
 			runs := max(now.Sub(k.settled), 1)
 			turns[id] = float64(min(now.Sub(k.at), runs, ripe)) / float64(min(runs, ripe))
 			if is.Ends {
-				turns[id]++ // the other settled ones have 1 at most
+				turns[id]++ // settled instances without Ends have at most 1
 			}
 		case asked && now.Sub(k.at) < min(max(lasts/patience, k.pause), slowest):
 		case is.Optional:
@@ -154,8 +149,8 @@ func (l *Lookups[T]) dueInstances(instances map[string]Listed, now time.Time) (d
 	return due
 }
 
-// Ask asks about an instance at once, and keeps the answer. If the service does not have the instance, the
-// answer is empty, and there is no error: lists decide whether the instance is gone.
+// Ask looks up an instance at once, and keeps the answer. If the service does not have the instance, the answer is empty, and there is no error:
+// lists decide whether the instance is gone.
 func (l *Lookups[T]) Ask(ctx context.Context, id string) (answer T, err error) {
 	asked := time.Now()
 	answer, settled, err := l.ask(ctx, id)

@@ -21,7 +21,7 @@ type Value struct {
 	isList bool
 }
 
-// Setter takes a value. Its error has the wanted value; Read puts the place in front.
+// Setter takes a value. Its error names the expected value. Read adds the position.
 type Setter func(Value) error
 
 // Read passes each value in data, the contents of the file called name, to the setter of its name. It joins
@@ -130,7 +130,7 @@ func Linux(v Value) error {
 	return nil
 }
 
-// Ignore takes every value. It is for names that had no effect in the earlier provider either.
+// Ignore accepts any value. It is for names that had no effect in the earlier provider either.
 func Ignore(Value) error { return nil }
 
 // Gone refuses every value, with advice.

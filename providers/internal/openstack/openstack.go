@@ -2,11 +2,11 @@
 
 // Package openstack makes requests to a service of OpenStack, with tokens of Keystone.
 //
-// The guarantee: a failed login is never an answer of the service: its error is no Refusal. No error has the address or
-// the body of a request, which may have credentials.
+// The guarantee: the error of a failed login is never a Refusal, so it is not mistaken for a response of the service. No error has the address or the
+// body of a request, which may have credentials.
 //
-// The surprise: the credentials are read again for each login, so they may change while the process runs. A token that
-// ends in the middle costs one more login, and the request is made again.
+// The surprise: the credentials are read again for each login, so they may change while the process runs. If the token expires during a request, the
+// client logs in again and repeats the request.
 package openstack
 
 import (
@@ -31,15 +31,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Login has the credentials, the endpoint and the TLS settings of a cloud. TLS is nil if the cloud has none of its own.
+// Login has the credentials, the endpoint and the TLS settings of a cloud. TLS is nil for the default TLS settings.
 type Login struct {
 	Credentials gophercloud.AuthOptions
 	Endpoint    gophercloud.EndpointOpts
 	TLS         *tls.Config
 }
 
-// Cloud selects a cloud of a clouds.yaml. Empty fields take the values of the file, of the variables of OpenStack's
-// clients, or of the usual places.
+// Cloud selects a cloud of a clouds.yaml. Empty fields take the values of the file, of the variables of OpenStack's clients, or the defaults of those
+// clients.
 type Cloud struct{ Name, File, Region, Interface, CAFile string }
 
 // Login reads the file.
@@ -70,7 +70,7 @@ type Client struct {
 	Find func(*gophercloud.ProviderClient, gophercloud.EndpointOpts) (*gophercloud.ServiceClient, error)
 	// Login returns the credentials for a login.
 	Login func(context.Context) (Login, error)
-	// HTTP makes the requests. It must not follow redirects, which would take the token along.
+	// HTTP makes the requests. It must not follow redirects, which would forward the token.
 	HTTP http.Client
 
 	mu      sync.Mutex // held during a login
@@ -80,12 +80,12 @@ type Client struct {
 // NoRedirect is CheckRedirect of a Client's HTTP.
 func NoRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// Refusal is an answer of the service, or of Keystone, to a failed request.
+// Refusal is an error response of the service or of Keystone.
 type Refusal struct {
 	Status int
-	Detail string        // in the words of the service
+	Detail string        // the message of the service
 	ID     string        // of the request
-	After  time.Duration // when to try again; 0: the service does not say
+	After  time.Duration // when to retry; 0: the service does not say
 }
 
 // Error returns the status and the reason.
@@ -115,14 +115,14 @@ type loginError struct{ text string }
 // Error returns the reason.
 func (e *loginError) Error() string { return e.text }
 
-// NotSent reports whether the service has certainly not got the request of an error.
+// NotSent reports whether the service has certainly not received the request of an error.
 func NotSent(err error) bool {
 	var login *loginError
 	var dial *net.OpError
 	return errors.As(err, &login) || errors.As(err, &dial) && dial.Op == "dial"
 }
 
-// Call makes a request and reads the answer. The answer goes to out: a pointer for its JSON, a func(io.Reader) error, or nil.
+// Call makes a request and decodes the response into out: a pointer for its JSON, a func(io.Reader) error, or nil.
 func (c *Client) Call(ctx context.Context, method, path string, query url.Values, in, out any) (http.Header, error) {
 	var old *gophercloud.ServiceClient
 	for {
@@ -154,7 +154,7 @@ func (c *Client) Call(ctx context.Context, method, path string, query url.Values
 	}
 }
 
-// logIn returns the service with a token. It reuses a service other than old.
+// logIn returns the service with a token. It reuses the current service unless that is old.
 func (c *Client) logIn(ctx context.Context, old *gophercloud.ServiceClient) (*gophercloud.ServiceClient, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,11 +183,11 @@ func (c *Client) logIn(ctx context.Context, old *gophercloud.ServiceClient) (*go
 	return service, nil
 }
 
-// throttledFor is the least pause after a refused login of too many.
+// throttledFor is the minimum pause after Keystone throttles a login.
 const throttledFor = 10 * time.Second
 
-// refuseLogin returns the error of a failed login. Keystone answers 404 for a deleted application credential, which tells
-// nothing about the things of the service. A login without an answer keeps its cause.
+// refuseLogin returns the error of a failed login. Keystone answers 404 for a deleted application credential, which must not look like a missing
+// object of the service. A login without an answer keeps its cause.
 func refuseLogin(action string, err error) error {
 	err = explain(err)
 	var r *Refusal
@@ -221,8 +221,8 @@ func explain(err error) error {
 	}
 }
 
-// detailOf returns the reason in an answer: a list of errors, or an object whose name is the kind of the error. An answer
-// of another form has none.
+// detailOf returns the reason in an error response. The response has a list of errors, or an object named after the kind of the error. Other formats
+// give no reason.
 func detailOf(body []byte) string {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(body, &fields)

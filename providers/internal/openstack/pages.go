@@ -12,12 +12,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/jsonlist"
 )
 
-// maxPages bounds a list, of up to 1000 items a page.
+// maxPages bounds the pages of a list. A page has up to 1000 items.
 const maxPages = 100
 
-// EachItem passes each item of a collection to take, from all pages. get requests a page and gives its body to read. idOf returns
-// the ID of an item: the marker of the next page is the ID of the last item, because a link to the next page may name an address
-// that only the service reaches.
+// EachItem passes each item of a collection to take, from all pages. get requests a page and gives its body to read. idOf returns the ID of an item:
+// the marker of the next page is the ID of the last item, because the link to the next page may have an address that is only reachable from the
+// service.
 func EachItem[T any](collection string, query url.Values, get func(query url.Values, read func(io.Reader) error) error, idOf func(T) string, take func(T)) error {
 	for range maxPages {
 		var next *string

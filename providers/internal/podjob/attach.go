@@ -17,12 +17,12 @@ import (
 // maxBehind is the largest allowed lag of an attached reader behind the container, in bytes.
 const maxBehind = 1 << 20
 
-// errBehind ends an attach if its reader is too far behind: the container never waits for a reader.
+// errBehind ends an attach whose reader is too slow, because the container never waits for a reader.
 var errBehind = errors.New("attach: its reader is more than 1 MiB behind the container: attach again")
 
-// viewer has the output of a container for one attached reader, as far as it is unread.
+// viewer buffers the unread output of a container for one attached reader.
 type viewer struct {
-	more   chan struct{} // there may be something new
+	more   chan struct{} // there may be new output
 	behind chan struct{} // closed when it is too far behind
 
 	mu    sync.Mutex
@@ -74,7 +74,7 @@ func (v *viewer) copy(ctx context.Context, stdout, stderr io.Writer, ended <-cha
 	for {
 		over := false
 		select {
-		case <-ended: // before the look: earlier output is there
+		case <-ended: // before the buffer is read, so that it has all output
 			over = true
 		default:
 		}
@@ -131,7 +131,7 @@ func (r *runtime) StreamAttach(ctx context.Context, id string, attach api.Attach
 		c.mu.Unlock()
 	}()
 	copied := make(chan error, 1)
-	go func() { copied <- v.copy(ctx, stdout, stderr, c.ended) }() // a write that hangs ends with its session
+	go func() { copied <- v.copy(ctx, stdout, stderr, c.ended) }() // a blocked write ends with its session
 	select {
 	case err := <-copied:
 		return err

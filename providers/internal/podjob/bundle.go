@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
-// bundle answers podruntime from the bundle of the host. Objects and tokens are read again each time: the node writes new ones.
+// bundle answers podruntime from the bundle of the host. It reads objects and tokens again each time, because the node replaces them.
 type bundle struct {
 	Bundle
 	host    Host
@@ -66,7 +66,7 @@ func (b *bundle) Secret(ctx context.Context, _ *corev1.Pod, name string) (*corev
 	return nil, notFound("secrets", name)
 }
 
-// Container implements node.PodObjects. The addresses are known only here.
+// Container implements node.PodObjects. Only this process knows the addresses of the pod.
 func (b *bundle) Container(_ context.Context, _ *corev1.Pod, name string) (*corev1.Container, error) {
 	c := b.Containers[name]
 	if c == nil {

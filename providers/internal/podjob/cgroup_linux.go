@@ -34,7 +34,7 @@ func MissingControllers(root string) (missing []string) {
 	return missing
 }
 
-// podPids returns the limit of processes and threads of a pod: half of the machine's, so that this process can still work beside the pod.
+// podPids returns the limit of processes and threads of a pod: half of the machine's limit, so that this process keeps working.
 func podPids() int64 {
 	data, err := os.ReadFile("/proc/sys/kernel/threads-max")
 	if err != nil {

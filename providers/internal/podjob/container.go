@@ -31,7 +31,7 @@ type container struct {
 	spec        enter.Entry
 	logPath     string
 	stopSignal  syscall.Signal
-	ended       chan struct{} // closed when no process of it runs any more
+	ended       chan struct{} // closed when all its processes have ended
 
 	mu                sync.Mutex
 	pid               int       // guarded by mu, as all below; 0 before the start
@@ -100,7 +100,7 @@ func (r *runtime) firstProcess(ctx context.Context, id string, config *runtimeap
 	if err := os.Chmod(tmp, 0o777|os.ModeSticky); err != nil { //nolint:gosec // as any /tmp, in a directory of this user alone
 		return e, err
 	}
-	e.Mounts = []enter.Mount{{Source: tmp, Target: "/tmp"}} // files of another pod there are not for this pod
+	e.Mounts = []enter.Mount{{Source: tmp, Target: "/tmp"}} // hides files of other pods
 	if r.writeDNS {
 		e.Mounts = append(e.Mounts, enter.Mount{Source: r.resolvConf(), Target: "/etc/resolv.conf", ReadOnly: true})
 	}
@@ -119,10 +119,10 @@ func (r *runtime) firstProcess(ctx context.Context, id string, config *runtimeap
 	return e, setUser(&e, config.GetLinux().GetSecurityContext(), of)
 }
 
-// ofDevices are prefixes of variables with the devices of a process.
+// ofDevices are the prefixes of variables that select the devices of a process.
 var ofDevices = []string{"CUDA_", "GPU_", "ROCR_", "HIP_", "ZE_"}
 
-// ofUser are variables with a meaning only on the machine's files.
+// ofUser are variables that are only valid with the machine's files.
 var ofUser = []string{"TMPDIR", "USER", "LOGNAME", "HOME", "SHELL"}
 
 // keepsVariable reports whether containers get a variable of this process.
@@ -136,7 +136,7 @@ func (r *runtime) keepsVariable(name string, of *Image) bool {
 	return r.keepVariable != nil && r.keepVariable(name)
 }
 
-// useImage makes e begin in the image of the container; nil if containers are programs of the machine.
+// useImage sets the root of e to the image of the container. It does nothing if containers are programs of the machine.
 func (r *runtime) useImage(ctx context.Context, e *enter.Entry, id string, config *runtimeapi.ContainerConfig) (*Image, error) {
 	if r.store == nil {
 		return nil, nil
@@ -223,7 +223,7 @@ func (r *runtime) StartContainer(_ context.Context, id string) error {
 		return err
 	}
 	p, err := launchContainer(c.spec)
-	if err != nil { // it has ended, as for a kubelet: it is not tried again but by its restart policy
+	if err != nil { // as with a kubelet, the container has ended, and only its restart policy starts it again
 		if wasOOMKilled(c.spec.Cgroup) {
 			err = fmt.Errorf("its memory limit of %d bytes is too small to start it: %w", c.config.GetLinux().GetResources().GetMemoryLimitInBytes(), err)
 		}
@@ -244,7 +244,7 @@ func (r *runtime) StartContainer(_ context.Context, id string) error {
 		copied.Go(func() { log.copy("stdout", p.stdout, func(b []byte) { c.showOutput(b, false) }) })
 		copied.Go(func() { log.copy("stderr", p.stderr, func(b []byte) { c.showOutput(b, true) }) })
 		state, err := p.process.Wait()
-		copied.Wait() // all that could write has ended with the first process of its namespace
+		copied.Wait() // all writers ended with the first process of the namespace
 		log.close()
 		p.close()
 		c.mu.Lock()
@@ -260,10 +260,10 @@ func (r *runtime) StartContainer(_ context.Context, id string) error {
 	return nil
 }
 
-// startErrorCode is a kubelet's exit code of a container that never ran.
+// startErrorCode is the kubelet's exit code for a container that did not start.
 const startErrorCode = 128
 
-// exitCode is as a shell has it.
+// exitCode returns the exit code of a process in the convention of shells.
 func exitCode(state *os.ProcessState) int32 {
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return 128 + int32(ws.Signal())
@@ -271,7 +271,7 @@ func exitCode(state *os.ProcessState) int32 {
 	return int32(state.ExitCode()) //nolint:gosec // it has eight bits
 }
 
-// showOutput hands the container's output to attached readers, and waits for none of them.
+// showOutput passes the container's output to attached readers without blocking.
 func (c *container) showOutput(b []byte, stderr bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -331,7 +331,7 @@ func (r *runtime) RemoveContainer(ctx context.Context, id string) error {
 	if err := r.StopContainer(ctx, id, 0); err != nil {
 		return err
 	}
-	_ = os.Remove(c.spec.Cgroup) // a command may still end in it: the removal of the pod's cgroup removes the rest
+	_ = os.Remove(c.spec.Cgroup) // fails while a command ends in it; the removal of the pod's cgroup removes it then
 	for _, dir := range []string{"tmp", "over"} {
 		if err := os.RemoveAll(filepath.Join(r.dir, dir, id)); err != nil {
 			return err
@@ -344,7 +344,7 @@ func (r *runtime) RemoveContainer(ctx context.Context, id string) error {
 	return nil
 }
 
-// ReopenContainerLog does nothing: logs begin new files by themselves.
+// ReopenContainerLog does nothing, because logs rotate by themselves.
 func (r *runtime) ReopenContainerLog(context.Context, string) error { return nil }
 
 func (r *runtime) container(id string) (*container, error) {
@@ -356,7 +356,7 @@ func (r *runtime) container(id string) (*container, error) {
 	return nil, status.Errorf(codes.NotFound, "container %q not found", id)
 }
 
-// containersOf returns the containers of a sandbox, the oldest first. An empty sandbox means all containers.
+// containersOf returns the containers of a sandbox, oldest first. An empty sandbox selects all containers.
 func (r *runtime) containersOf(sandbox string) []*container {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -370,7 +370,7 @@ func (r *runtime) containersOf(sandbox string) []*container {
 	return all
 }
 
-// ContainerStatus returns how it is.
+// ContainerStatus returns the status of a container.
 func (r *runtime) ContainerStatus(_ context.Context, id string, _ bool) (*runtimeapi.ContainerStatusResponse, error) {
 	c, err := r.container(id)
 	if err != nil {
@@ -404,7 +404,7 @@ func (c *container) status() *runtimeapi.ContainerStatus {
 	if !c.finished.IsZero() {
 		s.FinishedAt, s.ExitCode, s.Reason = c.finished.UnixNano(), c.exitCode, "Completed"
 		switch {
-		case c.lost: // the code that a kubelet shows with this reason
+		case c.lost: // the kubelet's exit code for this reason
 			s.ExitCode, s.Reason, s.Message = 128+int32(syscall.SIGKILL), "ContainerStatusUnknown", "nobody could wait for the process: how it ended is not known"
 		case c.startError != "":
 			s.Reason, s.Message = "StartError", c.startError
@@ -417,7 +417,7 @@ func (c *container) status() *runtimeapi.ContainerStatus {
 	return s
 }
 
-// ListContainers lists them, the oldest first.
+// ListContainers lists containers, oldest first.
 func (r *runtime) ListContainers(_ context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
 	var list []*runtimeapi.Container
 	for _, c := range r.containersOf(filter.GetPodSandboxId()) {

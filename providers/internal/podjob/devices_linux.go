@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
 )
 
-// usualCDI are the directories of CDI specifications, the more important first.
+// usualCDI are the default directories of CDI specifications, by decreasing priority.
 var usualCDI = []string{"/var/run/cdi", "/etc/cdi"}
 
 // device is a device of a CDI specification, with the edits of its file and its own.
@@ -45,7 +45,7 @@ func hostPath(n *specs.DeviceNode) string {
 	return n.Path
 }
 
-// key identifies the device on its machine, whatever its name is.
+// key identifies the device independently of its name.
 func (d device) key() string {
 	if nodes := d.nodes(); len(nodes) > 0 {
 		return strings.ReplaceAll(strings.Join(nodes, ","), "/", "_")
@@ -60,8 +60,7 @@ type devices struct {
 	locks []*os.File          // of the given devices, until this process ends
 }
 
-// claimDevices claims the devices of a kind that a pod asks for, as a resource with the name of the kind. An
-// empty kind means none.
+// claimDevices claims the devices of a kind that a pod requests. The resource has the name of the kind. An empty kind claims no device.
 func claimDevices(pod *corev1.Pod, kind string, dirs []string) (_ *devices, err error) {
 	d := &devices{given: map[string][]device{}}
 	if kind == "" {
@@ -71,7 +70,7 @@ func claimDevices(pod *corev1.Pod, kind string, dirs []string) (_ *devices, err 
 		q := c.Resources.Limits[corev1.ResourceName(kind)]
 		return int(q.Value())
 	}
-	var lasting, passing []*corev1.Container // passing ones end before the next container begins
+	var lasting, passing []*corev1.Container // passing containers end before the next container begins
 	most, sum := 0, 0
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
@@ -89,7 +88,7 @@ func claimDevices(pod *corev1.Pod, kind string, dirs []string) (_ *devices, err 
 	d.all, err = readDevices(dirs, kind)
 	switch {
 	case most == 0:
-		return d, nil // then nothing of them is hidden, if they cannot be read
+		return d, nil // errors of readDevices do not matter for a pod without devices
 	case err != nil:
 		return d, err
 	case len(d.all) == 0:
@@ -107,7 +106,7 @@ func claimDevices(pod *corev1.Pod, kind string, dirs []string) (_ *devices, err 
 		d.given[c.Name] = mine[at : at+asks(c)]
 		at += asks(c)
 	}
-	for _, c := range passing { // from the other end, as a container of the pod may run beside
+	for _, c := range passing { // from the other end, because a sidecar may run at the same time
 		d.given[c.Name] = mine[most-asks(c):]
 	}
 	return d, nil
@@ -126,7 +125,7 @@ func openLocks() (dir string, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("make the directory with the claims of devices: %w", err)
 	}
-	info, err := os.Lstat(dir) // not of the target of a link
+	info, err := os.Lstat(dir) // Lstat, because the directory must not be a symbolic link
 	if err != nil {
 		return "", fmt.Errorf("look at the directory with the claims of devices: %w", err)
 	}
@@ -169,9 +168,9 @@ func (d *devices) release() {
 	}
 }
 
-// readDevices returns the devices of a kind, without further names of the same device.
+// readDevices returns the devices of a kind, each device once.
 func readDevices(dirs []string, kind string) (all []device, err error) {
-	known := map[string]bool{"all": true} // by the custom of its makers, this name stands for the others
+	known := map[string]bool{"all": true} // by convention, this name stands for all devices
 	for _, dir := range dirs {
 		files, _ := filepath.Glob(filepath.Join(dir, "*.yaml"))
 		more, _ := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -203,7 +202,7 @@ func readDevices(dirs []string, kind string) (all []device, err error) {
 	return all, nil
 }
 
-// refuseEdits refuses edits that no container can have here.
+// refuseEdits refuses edits that are not possible for containers of podjob.
 func (d device) refuseEdits() error {
 	for _, e := range d.edits {
 		for _, h := range e.Hooks {
@@ -223,15 +222,14 @@ func (d device) refuseEdits() error {
 	return nil
 }
 
-// editEntry gives a container its devices, and hides the others. A container without an image has the driver's files of
-// the machine already.
+// editEntry gives a container its devices, and hides the others. A container without an image already has the driver files of the machine.
 func (d *devices) editEntry(e *enter.Entry, config *runtimeapi.ContainerConfig, dir string) error {
 	var own, mounts []enter.Mount
 	mine := d.given[config.GetMetadata().GetName()]
 	for i, one := range mine {
 		for j, edits := range one.edits {
 			if i > 0 && j == 0 {
-				continue // the devices of a kind share them
+				continue // all devices of a kind share these nodes
 			}
 			for _, v := range edits.Env {
 				name, _, _ := strings.Cut(v, "=")

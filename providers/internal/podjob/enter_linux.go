@@ -68,7 +68,8 @@ type launched struct {
 
 func (l launched) close() { _, _ = l.stdout.Close(), l.stderr.Close() }
 
-// launchContainer starts the first process of a container, in namespaces of its own: when it ends, the kernel kills all others.
+// launchContainer starts the first process of a container, in its own namespaces. When the process ends, the kernel kills all other processes of the
+// container.
 func launchContainer(e enter.Entry) (launched, error) {
 	var l launched
 	if err := os.MkdirAll(e.Root, 0o700); err != nil {
@@ -103,9 +104,8 @@ func launchContainer(e enter.Entry) (launched, error) {
 	return l, err
 }
 
-// beginProcess starts cmd, hands it the entry, and waits until its program runs. With a parent such as nsenter, which
-// keeps the pipe, it waits until cmd has ended. If ctx ends before, cmd and the processes in its session are
-// killed.
+// beginProcess starts cmd, sends it the entry, and waits until its program runs. With a parent such as nsenter, which keeps the pipe, it waits until
+// cmd has ended. If ctx ends earlier, beginProcess kills cmd and the processes in its session.
 func beginProcess(ctx context.Context, cmd *exec.Cmd, e enter.Entry) (*os.Process, error) {
 	specR, specW, err := os.Pipe()
 	if err != nil {
@@ -127,7 +127,7 @@ func beginProcess(ctx context.Context, cmd *exec.Cmd, e enter.Entry) (*os.Proces
 	defer context.AfterFunc(ctx, func() { _ = syscall.Kill(-pid, syscall.SIGKILL) })()
 	err = json.NewEncoder(specW).Encode(e)
 	err = errors.Join(err, specW.Close())
-	said, readErr := io.ReadAll(readyR) // it ends when the program has taken over
+	said, readErr := io.ReadAll(readyR) // ends when the program has replaced this one
 	message, entered := bytes.CutPrefix(said, []byte{enter.Mark})
 	if entered && len(message) == 0 && err == nil && readErr == nil {
 		return cmd.Process, nil
@@ -143,7 +143,7 @@ func beginProcess(ctx context.Context, cmd *exec.Cmd, e enter.Entry) (*os.Proces
 	return nil, errors.Join(errors.New("the namespaces of the container could not be entered: it has ended, or is about to"), err, readErr)
 }
 
-// enterNamespaces is a command in the namespaces of a process.
+// enterNamespaces returns a command that runs in the namespaces of a process.
 func enterNamespaces(pid int) (*exec.Cmd, error) {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -153,7 +153,7 @@ func enterNamespaces(pid int) (*exec.Cmd, error) {
 	if os.Getuid() != 0 {
 		args = append(args, "--user", "--preserve-credentials")
 	}
-	// 3 and 4 are the pipes of begin. The path of this program may differ there.
+	// 3 and 4 are the pipes of beginProcess. Descriptor 5 is this program, because its path may differ in the namespaces.
 	cmd := exec.Command("nsenter", append(args, "--", "/proc/self/fd/5", enter.Marker, enter.ModeEnter)...) //nolint:noctx // its command has a context of its own, and it ends with the job
 	cmd.ExtraFiles = []*os.File{self}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}

@@ -24,7 +24,7 @@ const (
 // maxFrame bounds a frame.
 const maxFrame = 1 << 20
 
-// frameEnd ends a frame: a carrier of the stream may buffer data until a line is complete.
+// frameEnd ends a frame: the transport of a stream may buffer data until the end of a line.
 const frameEnd = '\n'
 
 // Request is the first frame that a node sends: of the kind FrameInput.
@@ -49,7 +49,7 @@ const (
 // Size is the size of a terminal.
 type Size struct{ Width, Height uint16 }
 
-// Result is how a session ended.
+// Result is the result of a session.
 type Result struct {
 	// Exit is the exit code of a failed command.
 	Exit  int
@@ -66,7 +66,7 @@ type Frames struct {
 // NewFrames writes to w.
 func NewFrames(w io.Writer) *Frames { return &Frames{w: w} }
 
-// Send writes one frame, or several where the data is long.
+// Send writes data as one frame, or as several frames if the data is long.
 func (f *Frames) Send(kind byte, data []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,24 +11,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Host is the system behind this process, for a pod. Each call has a context of 10 seconds.
+// Host is the system that started this process for a pod. Each call has a timeout of 10 seconds.
 type Host interface {
-	// Claim takes the pod for this process, before anything of the pod is read. After an error no part of the
-	// pod runs: another process runs it, or has run it, or this is unknown.
+	// Claim claims the pod for this process. It is the first call. After an error, this process runs no part of the pod, because another process runs
+	// it, has run it, or may have run it.
 	Claim(ctx context.Context) error
-	// Bundle returns the pod with all of its input. It is called again when the pod asks for an object, a token
-	// or a login. After an error the pod gets the former ones. Several goroutines may call it at once.
+	// Bundle returns the pod with all of its input. It is called again when the pod needs an object, a token or a login. After an error, the pod
+	// keeps the previous ones. Bundle must be safe for concurrent use.
 	Bundle(ctx context.Context) (Bundle, error)
 	// WriteStatus writes the status of the pod to the place where the node reads it.
 	WriteStatus(ctx context.Context, s Status) error
-	// StopOrder returns the order to stop the pod, nil if the node has given none.
+	// StopOrder returns the order to stop the pod, or nil if the node has given none.
 	StopOrder(ctx context.Context) (*Stop, error)
 }
 
-// hostTime bounds a call of the host: signals wait meanwhile.
+// hostTime bounds a call of the host, because signals wait meanwhile.
 const hostTime = 10 * time.Second
 
-// Config is how Run runs a pod.
+// Config configures Run.
 type Config struct {
 	// Host is the system that started this process. Required.
 	Host Host
@@ -38,12 +38,13 @@ type Config struct {
 	LogDir string
 	// Hide is a directory of the machine, hidden from containers. Default: none.
 	Hide string
-	// Confine removes from containers each capability missing in a usual runtime. Without it root in a container
-	// is root of the machine, for machines of another system with its own confinement of the process.
+	// Confine removes the capabilities that usual container runtimes do not give. Without it, root in a container is root of the machine. That is for
+	// systems that confine the process themselves.
 	Confine bool
-	// CgroupParent is the parent of the pod's cgroups in the unified hierarchy, which keep the limits of containers. Default: nothing keeps limits.
+	// CgroupParent is the parent of the pod's cgroups in the unified hierarchy, which enforce the limits of containers. Default: limits are not
+	// enforced.
 	CgroupParent string
-	// WriteDNS gives containers a /etc/resolv.conf with the DNS settings of their pod. Default: they have the machine's.
+	// WriteDNS gives containers a /etc/resolv.conf with the DNS settings of their pod. Default: the machine's settings.
 	WriteDNS bool
 	// Pull pulls images for RuntimeUnpack. Default: PullImage.
 	Pull PullFunc
@@ -52,9 +53,9 @@ type Config struct {
 	KeepVariable func(name string) bool
 	// CDI are the directories with the CDI specifications of the machine. Default: /var/run/cdi and /etc/cdi.
 	CDI []string
-	// KillGrace is the pod's time on the machine after SIGTERM. Default 25s.
+	// KillGrace is the time that the pod has on the machine after SIGTERM. Default 25s.
 	KillGrace time.Duration
-	// LookEvery is the interval of checks for the host's stop order without a signal. Default 5s.
+	// LookEvery is the interval at which Run asks the host for a stop order. Default 5s.
 	LookEvery time.Duration
 	// Wake makes this process ask the host for a stop order at once, as SIGUSR1 does. Default: none.
 	Wake <-chan struct{}
@@ -77,9 +78,9 @@ type Bundle struct {
 	DNSDomain  string
 	// ClusterDNS are the DNS servers of the cluster, if the machine reaches them.
 	ClusterDNS []string
-	// Runtime is RuntimePodman or RuntimeUnpack for containers of images; "": they are programs of the machine.
+	// Runtime is RuntimePodman or RuntimeUnpack for containers of images; "": containers are programs of the machine.
 	Runtime string
-	// DeviceKind is the kind of the CDI devices that containers ask for, as a resource with this name; "": none.
+	// DeviceKind is the kind of the CDI devices that containers request as a resource with this name; "": none.
 	DeviceKind string
 	// Logins are the pod's logins at registries.
 	Logins []Login
@@ -100,25 +101,25 @@ type Token struct {
 	ExpiresAt, RefreshAt time.Time
 }
 
-// Status is the status of a pod by its process.
+// Status is the status of a pod as its process reports it.
 type Status struct {
 	Pod corev1.PodStatus
 	// Job is Config.Job, and Host is Config.Machine.
 	Job, Host string
 	// Socket is the path of this process's socket for streams, on its machine.
 	Socket string
-	// Ended means that no process of the pod runs any more, and none will.
+	// Ended means that no process of the pod runs any longer.
 	Ended bool
 	// Stopped means that the order to stop the pod has reached this process.
 	Stopped bool
-	// Cause is the signal behind an early end of the pod.
+	// Cause is the signal that ended the pod early.
 	Cause string
 }
 
 // Stop is the order to stop.
 type Stop struct {
 	GraceSeconds int64
-	// Until is when the node ends the job itself, by the clock of the node.
+	// Until is the time, by the clock of the node, at which the node ends the job itself.
 	Until time.Time
 }
 
@@ -137,6 +138,5 @@ type Image struct {
 	} `json:"Config"`
 }
 
-// PullFunc pulls an image. The files come as a tar archive. An error has a gRPC code. If the caller closes the
-// files at once, nothing is read.
+// PullFunc pulls an image. The files come as a tar archive. An error has a gRPC code. Nothing is read if the caller closes the files at once.
 type PullFunc func(ctx context.Context, image string, login Login) (of Image, files io.ReadCloser, err error)

@@ -22,10 +22,10 @@ type account struct {
 	groups   []int
 }
 
-// accounts reads /etc/passwd and /etc/group of an image. The files are not trusted.
+// accounts reads /etc/passwd and /etc/group of an untrusted image.
 type accounts struct{ root string }
 
-// user finds a user by USER[:GROUP], each a name or a number. A number need not be in the files.
+// user finds a user by USER[:GROUP], each a name or a number. A number does not have to be in the files.
 func (a accounts) user(text string) (account, error) {
 	wanted, group, _ := strings.Cut(cmp.Or(text, "0"), ":")
 	number, err := strconv.Atoi(wanted)

@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// A log has KeptLogs older files beside it, of at most maxLog bytes each: FILE.1 is the newest of them.
+// A log has up to KeptLogs older files in the same directory, of at most maxLog bytes each. FILE.1 is the newest.
 const (
 	KeptLogs = 4
 	maxLog   = 9 << 20 // less than podruntime's limit for rotation
 )
 
-// logFile takes lines of a container in the format of the CRI.
+// logFile writes the output of a container in the format of the CRI.
 type logFile struct {
 	path string
 
 	mu     sync.Mutex
-	file   *os.File // guarded by mu; nil: it could not be opened, or is closed
+	file   *os.File // guarded by mu; nil if it could not be opened, or is closed
 	size   int64    // guarded by mu
 	closed bool     // guarded by mu
 }
@@ -46,12 +46,12 @@ func openLog(path string) (*logFile, error) {
 	return &logFile{path: path, file: f, size: info.Size()}, nil
 }
 
-// dropRotated removes the older files of former runs after the removal of their newest file.
+// dropRotated removes the rotated files of earlier runs whose newest file was removed.
 func dropRotated(path string) {
 	older, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*.log.[0-9]"))
 	for _, f := range older {
 		if _, err := os.Lstat(strings.TrimSuffix(f, filepath.Ext(f))); errors.Is(err, os.ErrNotExist) {
-			_ = os.Remove(f) // the next run tries it again
+			_ = os.Remove(f) // the next run retries
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (l *logFile) open() {
 		return
 	}
 	if info, err := f.Stat(); err == nil {
-		l.size = info.Size() // it may be there still, where it could not be renamed
+		l.size = info.Size() // the old file still exists if the rename failed
 	}
 	l.file = f
 }

@@ -13,7 +13,7 @@ func init() {
 	if len(os.Args) < 3 || os.Args[1] != enter.Marker {
 		return
 	}
-	if os.Args[2] != enter.ModeRun { // package enter has the others
+	if os.Args[2] != enter.ModeRun { // package enter handles the other modes
 		fmt.Fprintf(os.Stderr, "unknown mode %q\n", os.Args[2])
 		os.Exit(1)
 	}

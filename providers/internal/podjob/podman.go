@@ -25,9 +25,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// podman has the images of a job. The program podman of its node pulls them into its own storage. The jobs of
-// the user share the storage. A root file system is a copy for an image and a job, made once. The copy needs no
-// rights, and a killed job leaves only a directory.
+// podman is an imageStore that uses the program podman of the machine. Podman pulls images into its own storage, which all jobs of the user share.
+// The root file system of an image is copied once per job. The copy needs no privileges, and a killed job leaves only a directory.
 type podman struct {
 	images
 	mu       sync.Mutex        // held while an image is unpacked
@@ -38,15 +37,15 @@ func newPodman(dir string) *podman {
 	return &podman{images: images{dir}, unpacked: map[string]string{}}
 }
 
-// refusedByPodman is an error with podman's own message.
+// refusedByPodman is an error with podman's message.
 type refusedByPodman struct{ said string }
 
 func (e refusedByPodman) Error() string { return "podman: " + e.said }
 
-// podmanCommand is a command with the lifetime of this process.
+// podmanCommand returns a podman command that is killed with this process.
 func podmanCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "podman", args...)
-	// The directory of this job is for its volumes. A user's podman has its state there, shared by all jobs.
+	// The job's own directory is only for volumes. Podman keeps its state, shared by all jobs, in the user's directory.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "XDG_RUNTIME_DIR=") })
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
@@ -69,7 +68,7 @@ func (*podman) run(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-// find returns an image of the node; nil if the node has none of that name.
+// find returns an image of the node; or nil if the machine has none of that name.
 func (p *podman) find(ctx context.Context, text string) (*Image, error) {
 	ref, err := fullName(text)
 	if err != nil {
@@ -77,7 +76,7 @@ func (p *podman) find(ctx context.Context, text string) (*Image, error) {
 	}
 	var refused refusedByPodman
 	if _, err := p.run(ctx, "image", "exists", ref); errors.As(err, &refused) && refused.said == "" {
-		return nil, nil // its exit code alone shows that
+		return nil, nil // only the exit code shows that the image is missing
 	} else if err != nil {
 		return nil, status.Error(codes.Unknown, err.Error())
 	}
@@ -92,7 +91,7 @@ func (p *podman) find(ctx context.Context, text string) (*Image, error) {
 	return &found[0], nil
 }
 
-// ImageStatus describes an image on the node.
+// ImageStatus describes an image on the machine.
 func (p *podman) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
 	found, err := p.find(ctx, spec.GetImage())
 	if err != nil || found == nil {
@@ -109,7 +108,7 @@ func (i *Image) cri() *runtimeapi.Image {
 	user, _, _ := strings.Cut(i.Config.User, ":")
 	number, err := strconv.ParseInt(user, 10, 64)
 	switch {
-	case os.Getuid() != 0: // the container has no other user
+	case os.Getuid() != 0: // without root, this user is the only one
 		is.Uid = &runtimeapi.Int64Value{Value: int64(os.Getuid())}
 	case user == "" || err == nil:
 		is.Uid = &runtimeapi.Int64Value{Value: number}
@@ -119,7 +118,7 @@ func (i *Image) cri() *runtimeapi.Image {
 	return is
 }
 
-// PullImage pulls an image with podman. Credentials are in a file for this user alone, during the pull.
+// PullImage pulls an image with podman. During the pull, the credentials are in a file that only this user can read.
 func (p *podman) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
 	ref, err := fullName(spec.GetImage())
 	if err != nil {

@@ -66,8 +66,7 @@ func PullImage(ctx context.Context, text string, login Login) (of Image, files i
 	return *found, &filesOf{image: got}, nil
 }
 
-// filesOf are the files of an image without devices, because containers use the machine's. They are in a form
-// for every tar.
+// filesOf are the files of an image without devices, because containers use the machine's. The archive is readable by every version of tar.
 type filesOf struct {
 	image v1.Image
 	from  io.Closer
@@ -93,7 +92,7 @@ func (f *filesOf) Close() error {
 	return errors.Join(f.pipe.Close(), f.from.Close())
 }
 
-// copyPlain copies an archive without the entries for special versions of tar.
+// copyPlain copies an archive without the entries that only some versions of tar understand.
 func copyPlain(to io.Writer, from io.Reader) error {
 	in, out := tar.NewReader(from), tar.NewWriter(to)
 	for {
@@ -117,8 +116,7 @@ func copyPlain(to io.Writer, from io.Reader) error {
 	}
 }
 
-// encrypted sends nothing by http except to this machine: the library also tries http for private addresses, and
-// would send credentials.
+// encrypted refuses plain HTTP except to this machine, because the library also tries HTTP for private addresses, and would send credentials.
 type encrypted struct{ under http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -129,7 +127,7 @@ func (e encrypted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return e.under.RoundTrip(r)
 }
 
-// describeImage returns an image's own description.
+// describeImage returns the description of an image.
 func describeImage(ref name.Reference, got v1.Image) (*Image, error) {
 	file, err := got.ConfigFile()
 	if err != nil {
@@ -160,8 +158,8 @@ func describeImage(ref name.Reference, got v1.Image) (*Image, error) {
 	return of, nil
 }
 
-// pullError returns the reason why an image is not available, in the words of the registry. It has no
-// credentials: those are in headers.
+// pullError returns the reason why an image is not available, with the registry's message. The message has no credentials, because those are in
+// headers.
 func pullError(text string, err error) error {
 	code := codes.Unknown
 	var refused *transport.Error

@@ -27,7 +27,7 @@ var (
 	_ cri.ImageManagerService = images{}
 )
 
-// runtime has the containers of one pod, as children of this process: they end with it.
+// runtime has the containers of one pod, as child processes that end with this process.
 type runtime struct {
 	unsupported
 	dir     string // of this machine
@@ -83,7 +83,7 @@ func (r *runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, err
 	}, nil
 }
 
-// RunPodSandbox makes a sandbox. The sandbox is a record only.
+// RunPodSandbox makes a sandbox, which is only a record.
 func (r *runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
 	if handler != "" {
 		return "", status.Errorf(codes.InvalidArgument, "runtime handler %q: there is none in a job", handler)
@@ -151,7 +151,7 @@ func (r *runtime) StopPodSandbox(ctx context.Context, id string) error {
 	return nil
 }
 
-// RemovePodSandbox removes it with its containers.
+// RemovePodSandbox removes a sandbox with its containers.
 func (r *runtime) RemovePodSandbox(ctx context.Context, id string) error {
 	if err := r.StopPodSandbox(ctx, id); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (r *runtime) sandboxState(s *sandbox) runtimeapi.PodSandboxState {
 	return runtimeapi.PodSandboxState_SANDBOX_READY
 }
 
-// PodSandboxStatus returns how it is.
+// PodSandboxStatus returns the status of a sandbox.
 func (r *runtime) PodSandboxStatus(_ context.Context, id string, _ bool) (*runtimeapi.PodSandboxStatusResponse, error) {
 	s, err := r.sandbox(id)
 	if err != nil {
@@ -195,7 +195,7 @@ func (r *runtime) sandboxStatus(s *sandbox) *runtimeapi.PodSandboxStatus {
 	}
 }
 
-// ListPodSandbox lists them.
+// ListPodSandbox lists the sandboxes.
 func (r *runtime) ListPodSandbox(_ context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
 	r.mu.Lock()
 	var all []*sandbox
@@ -258,7 +258,7 @@ func (r *runtime) GetContainerEvents(ctx context.Context, out chan *runtimeapi.C
 	}
 }
 
-// publish sends an event. A reader without an open stream loses the event; it can list containers instead.
+// publish sends an event. Readers without an open stream miss the event; they list containers instead.
 func (r *runtime) publish(id, sandboxID string, kind runtimeapi.ContainerEventType) {
 	event := &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: kind, CreatedAt: time.Now().UnixNano()}
 	if s, err := r.sandbox(sandboxID); err == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// serve takes sessions at the socket until ctx ends. The socket is in a directory of the user alone.
+// serve accepts sessions at the socket until ctx ends. Only the user has access to the directory of the socket.
 func (s *supervisor) serve(ctx context.Context, l net.Listener) {
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	for {
@@ -81,7 +81,7 @@ func (s *supervisor) session(ctx context.Context, conn net.Conn) {
 	_ = sess.frames.SendJSON(FrameResult, result)
 }
 
-// behindTime is the time to send the error to a late reader.
+// behindTime is the time limit for sending the error to a slow reader.
 const behindTime = time.Second
 
 // session is one exec, attach or port-forward. It implements api.AttachIO, and the connection of a port.
@@ -100,7 +100,7 @@ func (s *session) receive(conn io.Reader, typed *io.PipeWriter) {
 			_ = typed.CloseWithError(io.ErrUnexpectedEOF)
 			return
 		case kind == FrameInput:
-			_, _ = typed.Write(data) // it is not read if the session has ended
+			_, _ = typed.Write(data) // after the end of the session, the data is dropped
 		case kind == FrameInputEnd:
 			_ = typed.Close()
 		case kind == FrameResize:

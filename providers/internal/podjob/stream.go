@@ -13,16 +13,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// Ends are the node's ends of a stream; nil for none.
+// Ends are the node's ends of a stream. A nil end is unused.
 type Ends struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Resize   <-chan api.TermSize
 }
 
-// Stream runs the request req in a pod. The pod's program reads frames from to, and writes frames to from.
-// Stream returns when the session has ended. The exit code of a command is an exec.CodeExitError. A read of e.In
-// may go on until the reader ends: end ctx afterwards.
+// Stream runs the request req in a pod. The pod's program reads frames from to, and writes frames to from. Stream returns when the session has ended.
+// The exit code of a command is an exec.CodeExitError. A read of e.In may continue until e.In ends, so cancel ctx afterwards.
 func Stream(ctx context.Context, to io.Writer, from io.Reader, req Request, e Ends) error {
 	frames := NewFrames(to)
 	if err := frames.SendJSON(FrameInput, req); err != nil {
@@ -32,7 +31,7 @@ func Stream(ctx context.Context, to io.Writer, from io.Reader, req Request, e En
 	return receiveFrames(from, e)
 }
 
-// sendInput sends the data of this side. It ends with the streams of the caller.
+// sendInput sends the input of the node's side. It ends with the streams of the caller.
 func sendInput(ctx context.Context, frames *Frames, e Ends) {
 	if e.Resize != nil {
 		go func() {

@@ -62,13 +62,13 @@ func (r *runtime) beginCommand(ctx context.Context, id string, argv []string, st
 	return beginProcess(ctx, cmd, e)
 }
 
-// awaitCommand waits for a command. If ctx ends before, the command and the processes in its session are killed.
+// awaitCommand waits for a command. If ctx ends earlier, awaitCommand kills the command and the processes in its session.
 func awaitCommand(ctx context.Context, p *os.Process) (int, error) {
 	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) })
 	state, err := p.Wait()
 	switch {
 	case !stop():
-		return 0, ctx.Err() // its code shows that it was killed here
+		return 0, ctx.Err() // the exit code would only show the kill
 	case err != nil:
 		return 0, fmt.Errorf("how the command ended is not known: %w", err)
 	}
@@ -93,7 +93,7 @@ func (r *runtime) ExecSync(ctx context.Context, id string, argv []string, timeou
 	return out.Bytes(), errs.Bytes(), err
 }
 
-// limited keeps the first bytes, and lets the writer go on.
+// limited keeps the first bytes, and discards the rest.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {
@@ -103,7 +103,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// runCommand runs a command between streams, nil for none.
+// runCommand runs a command with the given streams. A nil stream is unused.
 func (r *runtime) runCommand(ctx context.Context, id string, argv []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	var copied sync.WaitGroup
 	var ours []*os.File
@@ -133,7 +133,7 @@ func (r *runtime) runCommand(ctx context.Context, id string, argv []string, stdi
 		if inR, inW, err = os.Pipe(); err != nil {
 			return 0, err
 		}
-		go func() { // it ends with the session: its reader is closed then, or the command has gone
+		go func() { // ends with the session, which closes the reader or the command's input
 			_, _ = io.Copy(inW, stdin)
 			_ = inW.Close()
 		}()
@@ -145,7 +145,7 @@ func (r *runtime) runCommand(ctx context.Context, id string, argv []string, stdi
 		code, err = awaitCommand(ctx, p)
 	}
 	for _, f := range ours {
-		_ = f.SetReadDeadline(time.Now().Add(lateOutput)) // something that the command started may have its output, and go on
+		_ = f.SetReadDeadline(time.Now().Add(lateOutput)) // a process that the command started may still hold the output
 	}
 	stop := context.AfterFunc(ctx, func() {
 		for _, f := range ours {
@@ -164,8 +164,8 @@ func (r *runtime) runCommand(ctx context.Context, id string, argv []string, stdi
 // lateOutput is the time to wait for output of an ended command.
 const lateOutput = 2 * time.Second
 
-// passOutput copies the data of a pipe, however slowly the reader is. After the deadline of the pipe it copies only
-// the data in the pipe at that time.
+// passOutput copies the data of a pipe, however slow the reader is. After the deadline of the pipe, it copies only the data that is already in the
+// pipe.
 func passOutput(to io.Writer, from *os.File) {
 	if _, err := io.Copy(to, from); !errors.Is(err, os.ErrDeadlineExceeded) {
 		return
@@ -181,7 +181,7 @@ func passOutput(to io.Writer, from *os.File) {
 	_, _ = io.CopyN(to, from, int64(left))
 }
 
-// StreamExec runs a command between the streams of attach. It has no terminal: the provider refuses one.
+// StreamExec runs a command between the streams of attach. It has no terminal, because the provider refuses terminals.
 func (r *runtime) StreamExec(ctx context.Context, id string, argv []string, attach api.AttachIO) error {
 	code, err := r.runCommand(ctx, id, argv, attach.Stdin(), attach.Stdout(), attach.Stderr())
 	if err == nil && code != 0 {

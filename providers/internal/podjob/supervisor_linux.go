@@ -29,7 +29,7 @@ import (
 type supervisor struct {
 	config  Config
 	local   string // a directory of this machine
-	written Status // owned by run: the host's version
+	written Status // owned by run; the last status that the host got
 	bundle  *bundle
 	devices *devices
 	pods    *podruntime.Runtime
@@ -37,8 +37,8 @@ type supervisor struct {
 
 	changed chan struct{}
 	mu      sync.Mutex
-	last    *corev1.Pod // guarded by mu: as it was reported
-	streams int         // guarded by mu: sessions of exec, attach and port-forward
+	last    *corev1.Pod // guarded by mu; the last reported pod
+	streams int         // guarded by mu; number of sessions of exec, attach and port-forward
 	status  Status      // owned by run
 	quiet   chan struct{}
 	clean   func() // makes the remaining files removable
@@ -50,8 +50,7 @@ const (
 	defaultKillGrace = 25 * time.Second
 )
 
-// Run runs the pod of a host until it has ended, or was told to stop, and the last status is written. When ctx
-// ends, all processes of the pod end.
+// Run runs the pod of a host until the pod has ended, or was stopped, and the last status is written. When ctx ends, all processes of the pod end.
 func Run(ctx context.Context, c Config) error {
 	c.LookEvery, c.KillGrace = cmp.Or(c.LookEvery, defaultLookEvery), cmp.Or(c.KillGrace, defaultKillGrace)
 	if c.CDI == nil {
@@ -74,8 +73,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer os.RemoveAll(s.local)
 	defer func() { s.clean() }()
-	// If nothing can be mounted, volumes in memory are in this directory, because elsewhere they would outlive
-	// the job.
+	// If mounts are not possible, volumes in memory are in this directory, because in any other they would outlive the job.
 	if dir := filepath.Join("/dev/shm", filepath.Base(s.local)); os.Mkdir(dir, 0o700) == nil {
 		defer os.RemoveAll(dir)
 		if err := os.Setenv("XDG_RUNTIME_DIR", dir); err != nil {
@@ -108,7 +106,7 @@ func (s *supervisor) countSessions(n int) {
 	}
 }
 
-// awaitSessions waits a while, so that readers get the last output.
+// awaitSessions waits for a short time, so that readers get the last output.
 func (s *supervisor) awaitSessions() {
 	late := time.After(lateOutput)
 	for {
@@ -135,13 +133,13 @@ func claimPod(ctx context.Context, host Host) error {
 	return nil
 }
 
-// noEvents drops events: the node learns about the pod by the status alone.
+// noEvents drops events, because the node only reads the status.
 type noEvents struct{}
 
 func (noEvents) Event(kruntime.Object, string, string, string)          {}
 func (noEvents) Eventf(kruntime.Object, string, string, string, ...any) {}
 
-// start makes the runtime of pods, and gives it the pod.
+// start makes the runtime of pods, and passes the pod to it.
 func (s *supervisor) start(ctx context.Context) error {
 	address := hostAddress()
 	s.bundle.address = address
@@ -207,8 +205,7 @@ func (s *supervisor) start(ctx context.Context) error {
 	return s.pods.CreatePod(ctx, s.bundle.Pod.DeepCopy())
 }
 
-// write sends a new status of the pod to the host. It sends no unchanged status, because the node treats each
-// status as a change.
+// write sends a new status of the pod to the host. It skips an unchanged status, because the node treats each status as a change.
 func (s *supervisor) write(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(s.status, s.written) {
 		return nil
@@ -222,11 +219,10 @@ func (s *supervisor) write(ctx context.Context) error {
 	return nil
 }
 
-// lastWrite is the time for tries to write the end of the pod.
+// lastWrite is the time limit for retries of the last status.
 const lastWrite = 10 * time.Minute
 
-// follow writes each status of the pod until the pod has ended and the last status is written. A failed write is
-// tried again; the pod runs on.
+// follow writes each status of the pod until the pod has ended and the last status is written. It retries a failed write while the pod continues.
 func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error {
 	ticker := time.NewTicker(s.config.LookEvery)
 	defer ticker.Stop()
@@ -293,12 +289,11 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 	}
 }
 
-// signalSpread is a busy machine's time to signal all processes of a job.
+// signalSpread is the time that a busy machine may take to signal all processes of a job.
 const signalSpread = 200 * time.Millisecond
 
-// lateSignal returns the signal to the job that may have ended a pod, if there is one. The signal goes to the
-// processes of containers and to the supervisor, in any order: a process with an end just before the
-// supervisor's signal did not end by itself.
+// lateSignal returns the job's signal that may have ended a pod, if there is one. The signal reaches the processes of containers and the supervisor
+// in any order, so a process that ended just before the supervisor's signal may have been killed by it.
 func lateSignal(signals <-chan os.Signal) os.Signal {
 	select {
 	case sig := <-signals:
@@ -313,7 +308,7 @@ func lateSignal(signals <-chan os.Signal) os.Signal {
 	}
 }
 
-// usualHeap gives the heap its usual room: a host may begin with more. Many supervisors may share a machine.
+// usualHeap restores the default garbage collection, because a host may start with a larger heap, and many supervisors may share a machine.
 func usualHeap() { debug.SetGCPercent(100) }
 
 // findOrder returns the remaining time of the pod, if a signal or the host orders a stop.
@@ -345,9 +340,9 @@ func (s *supervisor) stop(ctx context.Context, grace int64) error {
 	return nil
 }
 
-// hostAddress returns an address of this machine for other machines, if it can find one.
+// hostAddress returns an address at which other machines reach this machine, if it finds one.
 func hostAddress() string {
-	addresses, _ := net.InterfaceAddrs() // without an interface there is the loopback
+	addresses, _ := net.InterfaceAddrs() // without interfaces, the loopback address is used
 	for _, a := range addresses {
 		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
 			return n.IP.String()

@@ -20,10 +20,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// imageStore has the images of a job's containers.
+// imageStore stores the images of a job's containers.
 type imageStore interface {
 	cri.ImageManagerService
-	// find returns a pulled image; nil if there is none of that name.
+	// find returns a pulled image; or nil if there is none of that name.
 	find(ctx context.Context, text string) (*Image, error)
 	// unpack returns the root file system of an image, which must not be changed.
 	unpack(ctx context.Context, id string) (dir string, err error)
@@ -36,15 +36,14 @@ var (
 	_ imageStore = (*unpacker)(nil)
 )
 
-// unpacker pulls images itself, and unpacks them into the directory of the job. It needs no program of the site
-// except tar, and no rights.
+// unpacker pulls images itself, and unpacks them into the directory of the job. It needs no program of the machine except tar, and no privileges.
 type unpacker struct {
 	images
 	pull    PullFunc
 	pulling chan struct{} // holds one value during a pull
-	usual   sync.Once     // the heap has the usual room
+	usual   sync.Once     // restores the default garbage collection once
 	mu      sync.Mutex
-	names   map[string]*Image // guarded by mu: by the names in pods, and by their IDs
+	names   map[string]*Image // guarded by mu; by the names in pods and by ID
 }
 
 func newUnpacker(dir string, pull PullFunc) *unpacker {
@@ -95,7 +94,7 @@ func (u *unpacker) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, au
 	case <-ctx.Done():
 		return "", status.FromContextError(fmt.Errorf("pull image %s: another one is pulled: %w", text, ctx.Err())).Err()
 	}
-	u.usual.Do(usualHeap) // a pull may take long, and makes much that does not stay
+	u.usual.Do(usualHeap) // a pull may take long, and allocates much short-lived memory
 	of, files, err := u.pull(ctx, text, login)
 	if err != nil {
 		return "", err
@@ -115,7 +114,7 @@ func (u *unpacker) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, au
 	return "sha256:" + of.ID, nil
 }
 
-// extract unpacks an image into a directory: completely, or not at all. tar writes nothing outside of it.
+// extract unpacks an image into a directory, or leaves no directory on failure. tar writes nothing outside of it.
 func (u *unpacker) extract(ctx context.Context, files io.Reader, dir string) (err error) {
 	defer func() {
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// unsupported answers the calls without a use in a job.
+// unsupported answers the calls of the CRI that have no use in a job.
 type unsupported struct{}
 
 func unimplemented(call string) error {
@@ -83,11 +83,10 @@ func (unsupported) RuntimeConfig(context.Context) (*runtimeapi.RuntimeConfigResp
 	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_CGROUPFS}}, nil
 }
 
-// images stand for the programs of the machine: every name exists.
+// images is an image service for programs of the machine: every name exists.
 type images struct{ dir string }
 
-// hostImage returns an image of the host. Its user is the owner of the job: a kubelet treats an image without a
-// user as root's.
+// hostImage returns an image of the host. Its user is the owner of the job: a kubelet assumes root for an image without a user.
 func hostImage(ref string) *runtimeapi.Image {
 	return &runtimeapi.Image{
 		Id: "host:" + ref, RepoTags: []string{ref}, Spec: &runtimeapi.ImageSpec{Image: ref}, Uid: &runtimeapi.Int64Value{Value: int64(os.Getuid())},

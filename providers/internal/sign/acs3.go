@@ -61,9 +61,8 @@ func AuthorizationACS3(method string, u *url.URL, header map[string]string, k Ke
 	return AlgorithmACS3 + " Credential=" + k.Access + ",SignedHeaders=" + signed + ",Signature=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// SignedACS3 returns a transport that signs each request with a key. The caller of a request sets
-// HeaderACSAction and HeaderACSVersion. Each try has its own date and nonce, because a nonce is valid once. now
-// is the clock; nil means the clock of the machine.
+// SignedACS3 returns a transport that signs each request with a key. The caller of a request sets HeaderACSAction and HeaderACSVersion. Each attempt
+// has its own date and nonce, because a nonce is valid once. now is the clock; nil means the clock of the machine.
 func SignedACS3(next http.RoundTripper, key KeySource, now func() time.Time) http.RoundTripper {
 	if now == nil {
 		now = time.Now

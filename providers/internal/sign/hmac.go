@@ -97,7 +97,7 @@ func canonicalPath(u *url.URL) string {
 	return out.String()
 }
 
-// canonicalQuery is the query by name and value.
+// canonicalQuery returns the query, sorted by name and value.
 func canonicalQuery(u *url.URL) string {
 	values := u.Query()
 	names := make([]string, 0, len(values))
@@ -115,7 +115,7 @@ func canonicalQuery(u *url.URL) string {
 	return strings.Join(out, "&")
 }
 
-// escapeText writes all but unreserved characters as %XX.
+// escapeText escapes all but unreserved characters as %XX.
 func escapeText(s string) string {
 	const hexDigits = "0123456789ABCDEF"
 	var out strings.Builder

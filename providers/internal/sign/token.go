@@ -20,14 +20,14 @@ const HeaderToken = "X-Auth-Token"
 
 // Login has the user and the project for a token of an IAM service.
 type Login struct {
-	// User belongs to the account Domain. Each login asks for Password.
+	// User belongs to the account Domain. Each login calls Password.
 	User, Domain string
 	Password     func(context.Context) string
-	// ProjectName or ProjectID is the project of the token; the ID goes before the name.
+	// ProjectName or ProjectID is the project of the token; the ID takes precedence.
 	ProjectName, ProjectID string
 }
 
-// Tokens has a token of an IAM service (v3), and asks for the next one before the token expires.
+// Tokens has a token of an IAM service (v3), and requests the next one before the token expires.
 type Tokens struct {
 	url   string
 	login Login
@@ -40,8 +40,8 @@ type Tokens struct {
 	token   string    // guarded by mu; "" for none
 	renewAt time.Time // guarded by mu
 	endsAt  time.Time // guarded by mu
-	asked   time.Time // guarded by mu; when a token was asked for
-	err     error     // guarded by mu; why there was none then
+	asked   time.Time // guarded by mu; the time of the last token request
+	err     error     // guarded by mu; the error of the last token request
 	refused time.Time // guarded by mu; the last request after a refused token
 }
 
@@ -60,13 +60,11 @@ const retryRenewal = time.Minute
 // loginTimeout is the timeout of a login that a request waits for.
 const loginTimeout = 30 * time.Second
 
-// renewTimeout is the timeout of a login while the token is still valid. The request waits for this login, and
-// must not fail for it.
+// renewTimeout is the timeout of a login while the token is still valid. The request waits for this login, but does not fail if it fails.
 const renewTimeout = 3 * time.Second
 
-// Token returns a valid token other than the refused one. While the token is valid, one caller asks for the next
-// token, and the others do not wait. Token repeats a failed login, or a login after a refused token, at most
-// once a minute, because wrong logins lock a user.
+// Token returns a valid token other than the refused one. While the token is valid, one caller requests the next token, and the others do not wait.
+// Token repeats a failed login, or a login after a refused token, at most once a minute, because wrong logins lock a user.
 func (t *Tokens) Token(ctx context.Context, refused string) (string, error) {
 	good, due, err := t.knownToken(refused)
 	if !due {
@@ -86,7 +84,7 @@ func (t *Tokens) Token(ctx context.Context, refused string) (string, error) {
 		}
 	}
 	defer func() { <-t.asking }()
-	good, due, err = t.knownToken(refused) // another caller may have got a token meanwhile
+	good, due, err = t.knownToken(refused) // another caller may have received a token meanwhile
 	if !due {
 		return good, err
 	}
@@ -100,7 +98,7 @@ func (t *Tokens) Token(ctx context.Context, refused string) (string, error) {
 	token, ends, err := t.askKeystone(bounded)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if ctx.Err() == nil { // the caller has left, so the error would say nothing about the service
+	if ctx.Err() == nil { // otherwise the caller has gone, and the error is not about the service
 		t.asked, t.err = asked, err
 		if t.isRefused(refused) {
 			t.refused = asked
@@ -117,7 +115,7 @@ func (t *Tokens) Token(ctx context.Context, refused string) (string, error) {
 	return token, err
 }
 
-// knownToken returns the token if it is valid, and whether a new token is due. If neither, the error has the reason.
+// knownToken returns the token if it is valid, and whether a new token is due. If there is neither, the error has the reason.
 func (t *Tokens) knownToken(refused string) (good string, due bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,8 +136,7 @@ func (t *Tokens) knownToken(refused string) (good string, due bool, err error) {
 // isRefused reports whether the stored token is the refused one. The caller holds mu.
 func (t *Tokens) isRefused(refused string) bool { return refused != "" && t.token == refused }
 
-// askKeystone asks for a token. The error does not contain the answer of the service, because the answer may quote the
-// request.
+// askKeystone requests a token. The error does not contain the response, because the response may quote the request.
 func (t *Tokens) askKeystone(ctx context.Context) (token string, ends time.Time, err error) {
 	fail := func(err error) (string, time.Time, error) {
 		return "", time.Time{}, fmt.Errorf("ask %s for a token of user %s: %w", t.url, t.login.User, err)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// MaxBody is the largest body of a signed request: the services take no larger one.
+// MaxBody is the largest body of a signed request: the services accept no larger one.
 const MaxBody = 12 << 20
 
 // KeySource returns the current key.

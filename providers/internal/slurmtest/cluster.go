@@ -2,14 +2,13 @@
 
 //go:build linux
 
-// Package slurmtest starts a Slurm for tests, from Debian's packages slurm-wlm and munge: a controller and
-// several nodes on one machine, with directories, ports and a key of their own.
+// Package slurmtest starts a Slurm for tests, from Debian's packages slurm-wlm and munge: a controller and several nodes on one machine, with their
+// own directories, ports and key.
 //
-// The guarantee: all its processes have ended and all its files are removed after the test. It ends daemons by
-// their process, and cancels jobs first.
+// The guarantee: all its processes have ended and all its files are removed after the test. It cancels the jobs first, and then ends each daemon by
+// its process ID.
 //
-// The surprise: nodes have as many CPUs as a test wants, whatever the machine has. Jobs run as the user of the
-// test. The user must be root.
+// The surprise: nodes have as many CPUs as a test wants, whatever the machine has. Jobs run as the user of the test. The user must be root.
 package slurmtest
 
 import (
@@ -59,7 +58,7 @@ type Cluster struct {
 	nodes   map[string]*exec.Cmd
 }
 
-// Available returns the reason why no cluster can be started here; nil if there is none.
+// Available returns the reason why no cluster can be started here; or nil.
 func Available() error {
 	for _, program := range []string{"slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo", "munged"} {
 		if _, err := findProgram(program); err != nil {
@@ -161,8 +160,8 @@ func openCluster(o Options) (*Cluster, error) {
 	return c, os.WriteFile(c.Conf, []byte(text), 0o644) //nolint:gosec // the file has no secrets
 }
 
-// slurmConf returns slurm.conf. A machine busy with the tests must not look lost: by default the controller ends a
-// job, as NODE_FAIL, if its node does not know it 10 s after its start.
+// slurmConf returns slurm.conf. The timeouts are long, because by default the controller ends a job as NODE_FAIL if a busy node does not know the job
+// 10 s after its start.
 func (c *Cluster) slurmConf() (string, error) {
 	ports, err := freePorts(c.options.Nodes + 1)
 	if err != nil {
@@ -285,7 +284,7 @@ func (c *Cluster) StartController(ctx context.Context) (err error) {
 	return awaitReady(ctx, "slurmctld", func() bool { _, err := c.Run(ctx, "squeue"); return err == nil })
 }
 
-// StopController kills the controller. Jobs go on.
+// StopController kills the controller. Jobs continue.
 func (c *Cluster) StopController() { endDaemon(c.control, syscall.SIGKILL) }
 
 // StartNode starts the daemon of a node.
@@ -294,7 +293,7 @@ func (c *Cluster) StartNode(name string) (err error) {
 	return err
 }
 
-// KillNode kills the daemon of a node, as when the machine is lost. The processes of its jobs go on until the test ends.
+// KillNode kills the daemon of a node, as when the machine is lost. The processes of its jobs continue until the test ends.
 func (c *Cluster) KillNode(name string) { endDaemon(c.nodes[name], syscall.SIGKILL) }
 
 // AwaitNodes waits until all nodes can take jobs.
@@ -319,7 +318,7 @@ func (c *Cluster) Run(ctx context.Context, name string, args ...string) (string,
 
 const patience = 30 * time.Second
 
-// awaitReady waits until ok.
+// awaitReady waits until ok returns true.
 func awaitReady(ctx context.Context, what string, ok func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -362,7 +361,7 @@ func (c *Cluster) close() error {
 	c.killSteps()
 	left, _ := os.ReadDir(filepath.Join(c.Dir, "tmp"))
 	for _, e := range left {
-		_ = os.RemoveAll(filepath.Join("/dev/shm", e.Name())) // killed jobs have the same name there
+		_ = os.RemoveAll(filepath.Join("/dev/shm", e.Name())) // killed jobs leave a directory of the same name there
 	}
 	return os.RemoveAll(c.Dir)
 }

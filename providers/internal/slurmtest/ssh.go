@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// SSHServer is an SSH server on the loopback. It lets the user of the test in, by a key of its own.
+// SSHServer is an SSH server on the loopback. It accepts the user of the test with a generated key.
 type SSHServer struct {
 	// Port is the server's port on 127.0.0.1. Key is the private key of the user, KnownHosts the file with the
 	// server's key.
@@ -91,7 +91,7 @@ MaxStartups 100
 	return os.WriteFile(filepath.Join(s.dir, "config"), []byte(text), 0o600)
 }
 
-// Know writes a known_hosts file with the server's key of that name.
+// Know writes the server's key of that name to a known_hosts file.
 func (s *SSHServer) Know(key, path string) error {
 	public, err := os.ReadFile(filepath.Join(s.dir, key+".pub"))
 	if err != nil {
@@ -121,5 +121,5 @@ func (s *SSHServer) Start(ctx context.Context) error {
 	})
 }
 
-// Stop ends the server. Sessions go on until their clients end them.
+// Stop ends the server. Sessions continue until their clients end them.
 func (s *SSHServer) Stop() { endDaemon(s.cmd, syscall.SIGTERM) }

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sshexec runs commands at an SSH server, with the behaviour of the kubelet API, for services whose
-// containers are reached by SSH.
+// Package sshexec runs commands at an SSH server, with the behaviour of the kubelet API, for services whose containers are reached by SSH.
 //
-// The guarantee: a server with another host key than the named key gets nothing. The caller gets the exit code
-// of the command, and both outputs separately. Everything started by Run ends with ctx, except for a read of the
-// caller's input, which ends with the input.
+// The guarantee: nothing is sent to a server whose host key differs from the configured key. The caller gets the exit code of the command, and both
+// outputs separately. Everything started by Run ends with ctx, except for a read of the caller's input, which ends with the input.
 //
-// The surprise: SSH has one text for a command, and the shell of the server splits the text into words. Every
-// word is quoted.
+// The surprise: SSH sends a command as one string, and the shell of the server splits the text into words. Every word is quoted.
 package sshexec
 
 import (
@@ -29,7 +26,7 @@ import (
 // handshakeTime bounds the connection and the handshake.
 const handshakeTime = 30 * time.Second
 
-// Server is an SSH server, as a configuration has it.
+// Server is an SSH server in a configuration.
 type Server struct {
 	// Address is its host and port.
 	Address string `json:"address,omitempty"`
@@ -57,11 +54,10 @@ func (s Server) hostKey() (ssh.PublicKey, error) {
 	return key, nil
 }
 
-// ErrRefused is the error of Dial if a server with the right key refuses the user.
+// ErrRefused is the error of Dial if a server with the right key rejects the user.
 var ErrRefused = errors.New("it does not let the user in")
 
-// Dial connects to the server. Without methods of authentication it checks the host key alone; if the key is
-// right, the error is ErrRefused.
+// Dial connects to the server. Without authentication methods, it only checks the host key, and returns ErrRefused if the key is right.
 func (s Server) Dial(ctx context.Context, user string, auth ...ssh.AuthMethod) (*ssh.Client, error) {
 	pinned, err := s.hostKey()
 	if err != nil {
@@ -96,7 +92,7 @@ func (s Server) Dial(ctx context.Context, user string, auth ...ssh.AuthMethod) (
 	return nil, fmt.Errorf("SSH server %s: %w", s.Address, err)
 }
 
-// keyAlgorithms returns the algorithms of a key, so that a server with several keys shows this key.
+// keyAlgorithms returns the algorithms of a key, so that a server with several keys presents this one.
 func keyAlgorithms(key ssh.PublicKey) []string {
 	if key.Type() == ssh.KeyAlgoRSA {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
@@ -104,7 +100,7 @@ func keyAlgorithms(key ssh.PublicKey) []string {
 	return []string{key.Type()}
 }
 
-// Run runs a command for a caller. The error of a failed command has its exit code.
+// Run runs a command for a caller. The error of a failed command has the exit code.
 func Run(ctx context.Context, client *ssh.Client, command []string, attach api.AttachIO) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -172,7 +168,7 @@ func firstSize(ctx context.Context, sizes <-chan api.TermSize) api.TermSize {
 	return api.TermSize{Width: 80, Height: 24}
 }
 
-// passSizes passes sizes on until there are no more, the session has ended, or ctx.
+// passSizes forwards terminal sizes until the channel closes, the session ends, or ctx ends.
 func passSizes(ctx context.Context, session *ssh.Session, sizes <-chan api.TermSize) {
 	for {
 		select {
@@ -186,15 +182,15 @@ func passSizes(ctx context.Context, session *ssh.Session, sizes <-chan api.TermS
 	}
 }
 
-// Quote makes one text of a command, as the shell of a server takes it. Each word is quoted: a shell takes an unquoted first word such as A=b, if or %1 as its own syntax, and shells differ
-// in the other words that they change.
+// Quote converts a command to one string for the shell of a server. It quotes each word, because a shell interprets an unquoted first word such as
+// A=b, if or %1, and shells differ in the other words that they expand.
 func Quote(command []string) string {
 	words := make([]string, len(command))
 	for i, word := range command {
 		words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
 	text := strings.Join(words, " ")
-	if strings.HasPrefix(text, "'%") { // bash resolves such a word as a job, even in quotes
+	if strings.HasPrefix(text, "'%") { // bash treats such a word as a job, even in quotes
 		return "exec " + text
 	}
 	return text

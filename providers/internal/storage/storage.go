@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storage has the ephemeral storage of nodes whose backend does not count it: a service that gives every
-// pod a fixed amount, or a plugin that does not report it.
+// Package storage computes the ephemeral storage of nodes whose backend does not: a service that gives each pod a fixed amount, or a plugin that does
+// not report it.
 //
 // The promise: such a node offers ephemeral-storage, so that the scheduler binds pods that request it.
 //
-// The surprise: the sum over all pods is only a bound for the scheduler. The mapping decides whether one pod may
-// have so much.
+// The surprise: the sum over all pods is only a bound for the scheduler. The mapping decides whether one pod may request that much.
 package storage
 
 import (

@@ -2,10 +2,10 @@
 
 // Package websession opens the sessions in containers that services offer by websocket.
 //
-// The guarantee: the address of a session is a key to the container, so no error has it, and it goes to no server without TLS
-// unless the caller allows this.
+// The guarantee: the address of a session gives access to the container, so no error contains it, and it is not sent without TLS unless the caller
+// allows this.
 //
-// The surprise: a session is alive as long as its context, because services close silent sessions.
+// The surprise: a session sends keep-alives until its context ends, because services close idle sessions.
 package websession
 
 import (
@@ -32,7 +32,7 @@ const (
 	maxMessage = 16 << 20
 )
 
-// ErrAddress is the error of an address without TLS, or of no address.
+// ErrAddress is the error of a missing address, or of an address without TLS.
 var ErrAddress = errors.New("the service gives no address of a session that begins with wss://")
 
 // Options configures a session.
@@ -41,7 +41,7 @@ type Options struct {
 	TLS *tls.Config
 	// Protocols are the offered protocols.
 	Protocols []string
-	// Plain allows an address without TLS on any host. Without it, only this machine may have such an address.
+	// Plain allows an address without TLS on any host. Without it, only addresses of this machine may lack TLS.
 	Plain bool
 }
 
@@ -101,10 +101,10 @@ func (s *Session) Send(data []byte) error {
 	return s.WriteMessage(websocket.BinaryMessage, data)
 }
 
-// Write implements io.Writer by Send.
+// Write implements io.Writer with Send.
 func (s *Session) Write(data []byte) (int, error) { return len(data), s.Send(data) }
 
-// keepAlive keeps the service from closing the session for silence, until ctx ends.
+// keepAlive sends keep-alives until ctx ends, because the service closes idle sessions.
 func (s *Session) keepAlive(ctx context.Context) {
 	ticker := time.NewTicker(Beat)
 	defer ticker.Stop()
@@ -134,7 +134,7 @@ func (s *Session) SendJSON(v any) error {
 	return s.WriteJSON(v)
 }
 
-// CopyInput sends an input until it ends, or write fails. A nil input has ended.
+// CopyInput sends an input until it ends, or write fails. A nil input is empty.
 func CopyInput(in io.Reader, write func([]byte) error) {
 	if in == nil {
 		return

@@ -36,11 +36,11 @@ func init() {
 	}
 }
 
-// privateMounts means that this process has a mount namespace of its own.
+// privateMounts is the variable that marks a process with its own mount namespace.
 const privateMounts = "VIRTUAL_KUBELET_PRIVATE_MOUNTS"
 
-// takePrivateMounts starts this program again with mounts of its own, so that no volume of a killed job stays
-// mounted. It returns only if that fails.
+// takePrivateMounts starts this program again in its own mount namespace, so that no volume of a killed job stays mounted. It returns only on
+// failure.
 func takePrivateMounts() error {
 	goruntime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
@@ -52,7 +52,7 @@ func takePrivateMounts() error {
 	return unix.Exec("/proc/self/exe", os.Args, append(os.Environ(), privateMounts+"=1"))
 }
 
-// enter is a process of a container before its program runs.
+// enter sets up a process of a container, and then executes its program.
 func enter() int {
 	goruntime.LockOSThread()
 	syscall.CloseOnExec(4)
@@ -80,7 +80,7 @@ func enterAndRun(ready io.Writer) error {
 		}
 	}
 	if err := os.Chdir(e.Dir); err != nil {
-		return fmt.Errorf("working directory: %w", err) // which names the directory
+		return fmt.Errorf("working directory: %w", err) // the error names the directory
 	}
 	if err := become(e); err != nil {
 		return err
@@ -98,7 +98,7 @@ func enterAndRun(ready io.Writer) error {
 	return nil
 }
 
-// join is a clean absolute path of parts. Package path/filepath would be initialized after half of this program.
+// join returns a clean absolute path of parts. The initialization of path/filepath would be too late: see the package documentation.
 func join(parts ...string) string {
 	var kept []string
 	for part := range strings.SplitSeq(strings.Join(parts, "/"), "/") {
@@ -139,12 +139,12 @@ func become(e Entry) error {
 	return nil
 }
 
-// usual are the usual capabilities of containers, without the capability to make devices, because no list restricts the machine's devices, and without
-// CAP_NET_RAW, because a container shares the network of its machine: it could pass the machine's routes and hear other traffic.
+// usual are the usual capabilities of containers, without the capability to make devices, because no list restricts the machine's devices, and
+// without CAP_NET_RAW, because a container shares the network of its machine, and could bypass the machine's routes and read other traffic.
 const usual = 1<<unix.CAP_AUDIT_WRITE | 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_KILL |
 	1<<unix.CAP_NET_BIND_SERVICE | 1<<unix.CAP_SETFCAP | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETPCAP | 1<<unix.CAP_SETUID | 1<<unix.CAP_SYS_CHROOT
 
-// confine limits the rights that the program, and all processes that it starts, can get.
+// confine limits the privileges that the program and its child processes can gain.
 func confine() error {
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		if usual&(uint64(1)<<c) != 0 {

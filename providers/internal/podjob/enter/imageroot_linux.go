@@ -27,7 +27,7 @@ func (r *root) overlay(e Entry) error {
 	if os.Getuid() != 0 {
 		options += ",userxattr"
 	}
-	// No file of an image changes the user on the machine, or is a device of it.
+	// No file of an image can change the user on the machine, or act as a device of the machine.
 	if err := unix.Mount("overlay", r.dir, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return fmt.Errorf("lay the container's files over those of its image, both in TMPDIR of the job: %w", err)
 	}

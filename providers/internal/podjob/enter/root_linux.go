@@ -22,7 +22,7 @@ func makeRoot(e Entry) error {
 	if err := r.base(e); err != nil {
 		return fmt.Errorf("root of the container: %w", err)
 	}
-	if e.Hide != "" && e.Image == "" { // first, as a volume may be mounted in it; their sources are outside the new root
+	if e.Hide != "" && e.Image == "" { // first, because a volume may be mounted in it; the sources of volumes are outside the new root
 		if err := unix.Mount("tmpfs", join(r.dir, e.Hide), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=64k"); err != nil {
 			return fmt.Errorf("hide the files of pods: %w", err)
 		}
@@ -37,9 +37,9 @@ func makeRoot(e Entry) error {
 			return fmt.Errorf("mount at %s: %w", m.Target, err)
 		}
 	}
-	// If the kernel does not allow to mount a proc, the machine's proc stays.
+	// Without permission to mount a proc, the machine's proc stays.
 	_ = unix.Mount("proc", join(r.dir, "proc"), "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
-	if e.Cgroup != "" { // programs find their limits there
+	if e.Cgroup != "" { // programs read their limits there
 		if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 			return fmt.Errorf("cgroup namespace: %w", err)
 		}
@@ -73,7 +73,7 @@ func makeRoot(e Entry) error {
 type root struct {
 	dir  string
 	made map[string]bool // directories in memory
-	own  bool            // all of it is the container's own: missing directories are made
+	own  bool            // the container owns all of it: missing directories are created
 }
 
 func (r *root) base(e Entry) error {
@@ -94,7 +94,7 @@ func (r *root) copyDir(source, target string) error {
 	if err != nil {
 		return err
 	}
-	// The copy covers the source, but the source can still be reached through its handle.
+	// The copy covers the source, but the handle still gives access to it.
 	handle, err := unix.Open(source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func bindEntry(from, to string, e os.DirEntry) error {
 	return unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, "")
 }
 
-// mount mounts a volume, with the directories that lead to it.
+// mount mounts a volume, and makes missing parent directories.
 func (r *root) mount(m Mount) error {
 	info, err := os.Stat(m.Source)
 	if err != nil {
@@ -157,8 +157,7 @@ func (r *root) mount(m Mount) error {
 	return unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|locked, "")
 }
 
-// place returns the place of path, and makes it if it is missing. Links of the machine are followed within its
-// root.
+// place returns the location of path in the root, and makes it if it is missing. It follows links within the root.
 func (r *root) place(path string, dir bool) (string, error) {
 	at := "/"
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -224,7 +223,7 @@ func (r *root) remove(path string) error {
 	return os.Remove(full)
 }
 
-// runHook runs a hook beside the new root, with the state of the container as its input.
+// runHook runs a hook outside the new root. Its input is the state of the container.
 func runHook(bundle string, h Hook) error {
 	state, err := json.Marshal(map[string]any{"ociVersion": "1.2.0", "id": bundle, "status": "creating", "pid": os.Getpid(), "bundle": bundle})
 	if err != nil {
@@ -248,5 +247,5 @@ func runHook(bundle string, h Hook) error {
 	return err
 }
 
-// maxLinks is the largest number of links in a path, as for the kernel.
+// maxLinks is the largest number of links in a path, as in the kernel.
 const maxLinks = 40

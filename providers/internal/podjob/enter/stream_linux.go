@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stream connects the standard input and output of this process, a step of the job, with the job's socket. Package net would be initialized after half
-// of this program.
+// stream connects the standard input and output of this process, a step of the job, with the job's socket. The initialization of package net would be
+// too late: see the package documentation.
 func stream(path string) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

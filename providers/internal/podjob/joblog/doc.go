@@ -2,8 +2,7 @@
 
 // Package joblog reads the log files of package podjob.
 //
-// The guarantee: a reader gets each line of a run once and in order, also if the file is rotated during the
-// read.
+// The guarantee: a reader gets each line of a run once and in order, even if the file is rotated during the read.
 //
 // The surprise: a followed log is polled, five times in a second.
 package joblog

@@ -11,14 +11,14 @@ import (
 
 // Lines reads the lines of a log of package podjob. The zero value is ready.
 type Lines struct {
-	text []byte // of a line that came in parts
+	text []byte // the parts of an incomplete line
 }
 
-// MaxText is the largest part of a line that is kept until the line ends. A longer line, such as the output of a
-// program without newlines, is returned in pieces.
+// MaxText is the maximum length of an incomplete line that is buffered. A longer line, such as the output of a program without newlines, is returned
+// in pieces.
 const MaxText = 256 << 10
 
-// Line takes apart a line of the format of the CRI: time, stream, P for a part or F for the last one, text.
+// Line parses a line in the format of the CRI: time, stream, P for a part or F for the last part, text.
 func (l *Lines) Line(data []byte) (logs.Line, bool) {
 	f := bytes.SplitN(bytes.TrimSuffix(data, []byte("\n")), []byte(" "), 4)
 	if len(f) < 4 {

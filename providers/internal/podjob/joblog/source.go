@@ -22,13 +22,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// Open returns the log of a container as opts ask: of its last run, or of the run before. Root is the
-// Config.LogDir of the pod's process. now returns the pod with its status, and false when the pod is gone: a
-// followed log ends when the run has ended.
+// Open returns the log of a container of its last run, or of the previous run if opts select that. Root is the Config.LogDir of the pod's process.
+// now returns the pod with its status, and false when the pod is gone: a followed log ends when the run has ended.
 func Open(ctx context.Context, root string, pod *corev1.Pod, container string, opts api.ContainerLogOpts, now func() (corev1.PodStatus, bool)) (io.ReadCloser, error) {
 	dir := filepath.Join(root, strings.Join([]string{pod.Namespace, pod.Name, string(pod.UID)}, "_"), container)
 	last := -1
-	entries, _ := os.ReadDir(dir) // before the container begins it is not there
+	entries, _ := os.ReadDir(dir) // the directory does not exist before the container begins
 	for _, e := range entries {
 		n, ok := strings.CutSuffix(e.Name(), ".log")
 		if i, err := strconv.Atoi(n); ok && err == nil {
@@ -81,7 +80,7 @@ type source struct {
 // Next implements logs.Source.
 func (s *source) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 	for {
-		over := wait && s.over() // before the look: later output is read once more
+		over := wait && s.over() // checked first, because later output is read once more
 		lines, err := s.read()
 		if err != nil || len(lines) > 0 {
 			return lines, err

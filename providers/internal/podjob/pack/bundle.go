@@ -14,8 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// Bundle returns the bundle for the job of a pod with containers of that runtime. It records in in when tokens
-// must be renewed.
+// Bundle returns the bundle for the job of a pod with containers of that runtime. It sets the renewal time of tokens in in.
 func Bundle(ctx context.Context, in *service.Inputs, of cli.ProviderInput, runtime string) (b podjob.Bundle, err error) {
 	b = podjob.Bundle{
 		Pod: in.Pod.DeepCopy(), Node: of.Node.DeepCopy(), DNSDomain: of.KubeClusterDomain, Containers: in.Containers,

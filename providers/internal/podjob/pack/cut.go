@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// Cut is CutStatus for the last status that the job wrote. A nil status has no containers: none of them ran, as far as is known.
+// Cut is CutStatus for the last status that the job wrote. A nil status has no containers, because no container is known to have run.
 func Cut(said *podjob.Status, message string) []podstatus.Container {
 	if said == nil {
 		return nil

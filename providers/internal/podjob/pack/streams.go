@@ -45,8 +45,8 @@ func (s Streams[T]) Forward(ctx context.Context, to service.Target[T], port int3
 	return s(ctx, to.Instance, podjob.Request{Op: podjob.OpPort, Port: port, Stdin: true, Stdout: true}, podjob.Ends{In: stream, Out: stream})
 }
 
-// OverSSH runs a request in a pod on a machine, over client. program is the path of the pod's program; it takes
-// streams at the socket. The request goes through the input of the program. OverSSH closes client.
+// OverSSH runs a request in a pod on a machine, over client. program is the path of the pod's program, which accepts streams at the socket. OverSSH
+// sends the request to the standard input of the program. OverSSH closes client.
 func OverSSH(ctx context.Context, client *ssh.Client, program, socket string, req podjob.Request, e podjob.Ends) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -23,20 +23,20 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// ErrClaimed means that an earlier run has the pod.
+// ErrClaimed means that an earlier run has claimed the pod.
 var ErrClaimed = errors.New("an earlier run of this program runs the pod, or has run it: this run does nothing")
 
-// place is a machine's access to its pod.
+// place is the machine's access to the blobs of its pod.
 type place struct {
 	Package
 	blobs        *azblobs.Container
 	claim        Claim
 	logs         *uploader
 	job, machine string
-	own          bool // the claim succeeded; set before anything runs beside
+	own          bool // the claim succeeded; set before other goroutines start
 
 	mu     sync.Mutex
-	etag   string        // guarded by mu; of the bundle as it was read last
+	etag   string        // guarded by mu; of the last bundle read
 	looked time.Time     // guarded by mu
 	stop   *podjob.Stop  // guarded by mu
 	bundle podjob.Bundle // guarded by mu
@@ -51,7 +51,7 @@ func newPlace(p Package, c *azblobs.Container, logDir, job, machine string) *pla
 // newClaim returns the claim of this run.
 func newClaim() Claim {
 	c := Claim{Nonce: rand.Text()}
-	c.Program, _ = filepath.Abs(ProgramFile) // without it the machine cannot be reached by SSH
+	c.Program, _ = filepath.Abs(ProgramFile) // without it, the machine is not reachable by SSH
 	for _, kind := range []string{"ed25519", "ecdsa", "rsa"} {
 		if key, err := os.ReadFile("/etc/ssh/ssh_host_" + kind + "_key.pub"); err == nil {
 			c.HostKey = strings.TrimSpace(string(key))
@@ -61,8 +61,7 @@ func newClaim() Claim {
 	return c
 }
 
-// Claim implements podjob.Host: only one run of the task can make the blob. The answer to a successful try may
-// have been lost.
+// Claim implements podjob.Host: only one run of the task can make the blob. The response to a successful attempt may be lost.
 func (p *place) Claim(ctx context.Context) error {
 	name := claimName(p.Prefix, p.UID)
 	data, err := json.Marshal(p.claim)
@@ -92,7 +91,7 @@ func (p *place) Claim(ctx context.Context) error {
 	return nil
 }
 
-// readBundle reads the bundle again, unless it was read just before. A missing bundle is an order to stop.
+// readBundle reads the bundle again, unless it was read a moment ago. A missing bundle is an order to stop.
 func (p *place) readBundle(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,7 +112,7 @@ func (p *place) readBundle(ctx context.Context) error {
 			return fmt.Errorf("read %s: %w", PackageFile, err)
 		}
 		p.bundle, p.etag = next.Bundle, b.ETag
-		if stop := StopOf(b.Metadata); stop != nil { // an order is not taken back by a renewal
+		if stop := StopOf(b.Metadata); stop != nil { // a renewal does not cancel a stop order
 			p.stop = stop
 		}
 	}
@@ -121,8 +120,8 @@ func (p *place) readBundle(ctx context.Context) error {
 	return nil
 }
 
-// takeRelease takes the order to stop of a missing bundle: with the grace period of the pod if the claim is still
-// there, and at once if the node has removed all blobs of the pod. The caller holds mu.
+// takeRelease handles a missing bundle as a stop order: with the grace period of the pod if the claim still exists, and without one if the node has
+// removed all blobs of the pod. The caller holds mu.
 func (p *place) takeRelease(ctx context.Context) error {
 	_, err := p.blobs.Head(ctx, claimName(p.Prefix, p.UID))
 	p.stop = &podjob.Stop{}
@@ -151,7 +150,7 @@ func (p *place) StopOrder(ctx context.Context) (*podjob.Stop, error) {
 	return p.stop, err
 }
 
-// WriteStatus implements podjob.Host. It uploads the logs up to this point first.
+// WriteStatus implements podjob.Host. It first uploads all logs so far.
 func (p *place) WriteStatus(ctx context.Context, s podjob.Status) error {
 	if err := p.logs.uploadNew(ctx); err != nil {
 		return err

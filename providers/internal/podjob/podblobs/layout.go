@@ -20,20 +20,20 @@ import (
 const (
 	// ProgramFile is the program of a pod, in its working directory.
 	ProgramFile = "virtual-kubelet"
-	// PackageFile is the Package of a pod, there and as a blob.
+	// PackageFile is the name of the Package, both in the working directory and as a blob.
 	PackageFile = "pod.json"
 )
 
-// Package is the contents of PackageFile: a pod, and how to talk with its node.
+// Package is the contents of PackageFile: a pod, and the access to its node's blobs.
 type Package struct {
 	ContainerURL, Prefix string
 	UID                  types.UID
 	Identity             string        // the resource ID of the identity of the machine
-	Every                time.Duration // between two looks at the bundle, and at the logs
+	Every                time.Duration // interval of checks of the bundle and of the logs
 	Bundle               podjob.Bundle
 }
 
-// podPrefix returns the prefix of the names of a pod's blobs, except for its status. Prefix is the node's.
+// podPrefix returns the prefix of the names of a pod's blobs, except for its status. prefix is the prefix of the node.
 func podPrefix(prefix string, uid types.UID) string { return podsPrefix(prefix) + string(uid) + "/" }
 
 // podsPrefix returns the prefix of the blobs of all pods.
@@ -45,7 +45,7 @@ func BundleName(prefix string, uid types.UID) string { return podPrefix(prefix, 
 // claimName is the blob with the Claim of the pod's run.
 func claimName(prefix string, uid types.UID) string { return podPrefix(prefix, uid) + "claim" }
 
-// Claim identifies the run of a pod, and has the SSH address of its machine.
+// Claim identifies the run of a pod, and has the SSH address of the pod's machine.
 type Claim struct {
 	Nonce   string
 	Program string // the path of this program
@@ -59,7 +59,7 @@ func statusPrefix(prefix string) string { return prefix + "/status/" }
 // StatusName is the blob with the status of a pod.
 func StatusName(prefix string, uid types.UID) string { return statusPrefix(prefix) + string(uid) }
 
-// logPrefix begins the names of the blobs with the logs of a container, as RUN/SEGMENT.
+// logPrefix returns the prefix of the blobs with the logs of a container. The names continue with RUN/SEGMENT.
 func logPrefix(prefix string, uid types.UID, container string) string {
 	return podPrefix(prefix, uid) + "logs/" + container + "/"
 }
@@ -73,7 +73,7 @@ const (
 	metaStatus = "status"
 	metaGrace  = "grace"
 	metaUntil  = "until"
-	// maxMeta is the largest size of a status; the metadata of a blob have 8 KiB.
+	// maxMeta is the largest size of a status in metadata. The metadata of a blob have at most 8 KiB.
 	maxMeta = 7 << 10
 )
 
@@ -83,7 +83,7 @@ func Written(s podjob.Status) (data []byte, meta map[string]string, err error) {
 	return data, packStatus(data), err
 }
 
-// packStatus returns a status as metadata, so that a list has it; none if it is too long.
+// packStatus returns a status as metadata, so that a list contains it, or nil if it is too long.
 func packStatus(status []byte) map[string]string {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
@@ -96,8 +96,7 @@ func packStatus(status []byte) map[string]string {
 	return map[string]string{metaStatus: text}
 }
 
-// statusOf returns the status in the metadata of a blob. False means that the metadata have none, and the blob
-// itself is the status in JSON.
+// statusOf returns the status in the metadata of a blob. False means that the status is only in the contents of the blob, in JSON.
 func statusOf(meta map[string]string) (s podjob.Status, ok bool) {
 	data, err := base64.StdEncoding.DecodeString(meta[metaStatus])
 	if err != nil || len(data) == 0 {
@@ -116,12 +115,12 @@ func stopMeta(s podjob.Stop) map[string]string {
 	return map[string]string{metaGrace: strconv.FormatInt(s.GraceSeconds, 10), metaUntil: s.Until.UTC().Format(time.RFC3339)}
 }
 
-// StopOf returns the order to stop in the metadata of a bundle; nil for none.
+// StopOf returns the order to stop in the metadata of a bundle; or nil.
 func StopOf(meta map[string]string) *podjob.Stop {
 	grace, err := strconv.ParseInt(meta[metaGrace], 10, 64)
 	if err != nil {
 		return nil
 	}
-	until, _ := time.Parse(time.RFC3339, meta[metaUntil]) // without it, the grace is enough
+	until, _ := time.Parse(time.RFC3339, meta[metaUntil]) // optional: the grace period is sufficient
 	return &podjob.Stop{GraceSeconds: grace, Until: until}
 }

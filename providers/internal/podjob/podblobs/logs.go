@@ -21,8 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/joblog"
 )
 
-// Logs opens the log of a container. The log outlives the machine. The pod is the known one; now returns its
-// later states, or nil when it is gone.
+// Logs opens the log of a container. The log outlives the machine. now returns the current pod, or nil when it is gone.
 func (p *Pods) Logs(ctx context.Context, pod *corev1.Pod, container string, opts api.ContainerLogOpts, now func() *corev1.Pod) (io.ReadCloser, error) {
 	prefix := logPrefix(p.Prefix, pod.UID, container)
 	all, err := p.Blobs.List(ctx, prefix, false)
@@ -37,7 +36,7 @@ func (p *Pods) Logs(ctx context.Context, pod *corev1.Pod, container string, opts
 		}
 	}
 	s := service.StateOf(pod, container)
-	if s != nil && s.State.Running != nil { // its blob comes with its first line
+	if s != nil && s.State.Running != nil { // the blob appears with the first line of output
 		last = max(last, int(s.RestartCount))
 	}
 	if opts.Previous {
@@ -69,7 +68,7 @@ type logSource struct {
 	prefix string
 	over   func() bool
 	every  time.Duration
-	at     map[string]int64 // how much of each segment was read
+	at     map[string]int64 // the number of bytes read from each segment
 	part   []byte           // of an incomplete line
 	lines  joblog.Lines
 }
@@ -77,7 +76,7 @@ type logSource struct {
 // Next implements logs.Source.
 func (s *logSource) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 	for {
-		over := wait && s.over() // before the look: later output is read once more
+		over := wait && s.over() // checked first, because later output is read once more
 		lines, err := s.read(ctx)
 		if err != nil || len(lines) > 0 {
 			return lines, err
@@ -93,7 +92,7 @@ func (s *logSource) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 	}
 }
 
-// read returns new lines. A list of the blobs shows whether there are any.
+// read returns new lines. It lists the blobs to find segments with new data.
 func (s *logSource) read(ctx context.Context) (lines []logs.Line, err error) {
 	segments, err := s.blobs.List(ctx, s.prefix, false)
 	if err != nil {
@@ -106,7 +105,7 @@ func (s *logSource) read(ctx context.Context) (lines []logs.Line, err error) {
 		}
 		more, err := s.blobs.Get(ctx, b.Name, "", s.at[b.Name])
 		if errdefs.IsNotFound(err) {
-			continue // it was too old to be kept
+			continue // removed as an outdated segment
 		}
 		if err != nil {
 			return nil, err

@@ -17,8 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// maxRoot is the longest path of a root directory. The directory of podjob in it has a socket, with a path of
-// 107 bytes at most.
+// maxRoot is the longest path of a root directory. podjob has a socket below it, and the path of a socket has at most 107 bytes.
 const maxRoot = 80
 
 // lastTime bounds each request to the storage, and the report of a failure at the end.
@@ -36,11 +35,11 @@ func Run(ctx context.Context, job, machine, root string) error {
 	if err := json.Unmarshal(data, &p); err != nil {
 		return fmt.Errorf("read %s: %w", PackageFile, err)
 	}
-	// The package has secrets, and a later run does not read this copy: it downloads the package again.
+	// The package has secrets. A later run downloads the package again.
 	if err := os.Remove(PackageFile); err != nil {
 		return err
 	}
-	if root != "" && len(root) <= maxRoot { // it is on the disk for data of the machine, if there is such a disk
+	if root != "" && len(root) <= maxRoot { // it is on the data disk of the machine, if there is one
 		if err := os.Setenv("TMPDIR", root); err != nil {
 			return err
 		}

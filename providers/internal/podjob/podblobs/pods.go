@@ -31,7 +31,7 @@ type Pods struct {
 	Blobs *azblobs.Container
 	// Prefix begins the names of all blobs of the node.
 	Prefix string
-	// Identity is the resource ID of the machines' identity for reading and writing there.
+	// Identity is the resource ID of the identity with which machines access the blobs.
 	Identity string
 	// Every is the interval of the machines' reads of bundles and writes of logs, and of reads of a followed
 	// log.
@@ -39,13 +39,13 @@ type Pods struct {
 
 	mu       sync.Mutex
 	said     map[types.UID]said          // guarded by mu; the last statuses of pods
-	leaving  map[types.UID]int           // guarded by mu; pods whose blobs must be removed, by the number of Leave
-	leaves   int                         // guarded by mu; calls of Leave
-	removing map[types.UID]chan struct{} // guarded by mu; closed after a delete that may have blobs of the pod
+	leaving  map[types.UID]int           // guarded by mu; pods whose blobs must be removed, with the number of the call of Leave
+	leaves   int                         // guarded by mu; number of calls of Leave
+	removing map[types.UID]chan struct{} // guarded by mu; closed after a delete request that may affect the pod's blobs
 	released map[types.UID]bool          // guarded by mu; pods whose bundles must be removed
 
 	uploading sync.Mutex
-	program   string // guarded by uploading; the blob of the program, once it is there
+	program   string // guarded by uploading; the name of the program's blob after the upload
 }
 
 // said is the last status of a pod.
@@ -54,7 +54,7 @@ type said struct {
 	status *podjob.Status
 }
 
-// New returns the pods of a node. It knows no pod yet.
+// New returns the pods of a node. It has no pods yet.
 func New(blobs *azblobs.Container, prefix, identity string, every time.Duration) *Pods {
 	return &Pods{Blobs: blobs, Prefix: prefix, Identity: identity, Every: every, said: map[types.UID]said{}, leaving: map[types.UID]int{}, removing: map[types.UID]chan struct{}{}, released: map[types.UID]bool{}}
 }
@@ -87,8 +87,8 @@ func (p *Pods) Release(uid types.UID) {
 	p.released[uid] = true
 }
 
-// Flush sends the orders of Release: one request removes the bundles of many pods. The claims stay, and tell the
-// programs that their pods have the grace period.
+// Flush sends the orders of Release: one request removes the bundles of many pods. The claims stay, so the programs apply the grace period of their
+// pods.
 func (p *Pods) Flush(ctx context.Context) error {
 	p.mu.Lock()
 	all := slices.Collect(maps.Keys(p.released))
@@ -110,8 +110,7 @@ func (p *Pods) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Order gives the program of a pod the order to stop. A pod without a bundle was released, or has let go of its
-// machine.
+// Order gives the program of a pod the order to stop. A pod without a bundle was already released.
 func (p *Pods) Order(ctx context.Context, uid types.UID, s podjob.Stop) error {
 	err := p.Blobs.SetMetadata(ctx, BundleName(p.Prefix, uid), stopMeta(s))
 	if errdefs.IsNotFound(err) {
@@ -120,16 +119,16 @@ func (p *Pods) Order(ctx context.Context, uid types.UID, s podjob.Stop) error {
 	return err
 }
 
-// Claim returns the claim of a pod's run. It is empty if it does not have the address of its machine.
+// Claim returns the claim of a pod's run. It is empty if it lacks the address of the machine.
 func (p *Pods) Claim(ctx context.Context, uid types.UID) (c Claim, err error) {
 	blob, err := p.Blobs.Get(ctx, claimName(p.Prefix, uid), "", 0)
 	if err == nil && json.Unmarshal(blob.Data, &c) != nil {
-		c = Claim{} // an earlier version wrote it
+		c = Claim{} // an earlier version wrote the claim
 	}
 	return c, err
 }
 
-// Read reads the statuses of our pods with one list. A status too long for a list is read if it has changed.
+// Read reads the statuses of the node's pods with one list. If a status is too long for the list, Read gets its blob after each change.
 func (p *Pods) Read(ctx context.Context, ours func(types.UID) bool) error {
 	prefix := statusPrefix(p.Prefix)
 	list, err := p.Blobs.List(ctx, prefix, true)
@@ -178,7 +177,7 @@ func (p *Pods) Said(uid types.UID) *podjob.Status {
 	return p.said[uid].status
 }
 
-// Leave makes Sweep remove the blobs of a pod, unless it is written again before.
+// Leave makes Sweep remove the blobs of a pod, unless Write writes the pod again earlier.
 func (p *Pods) Leave(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,12 +185,10 @@ func (p *Pods) Leave(uid types.UID) {
 	p.leaving[uid] = p.leaves
 }
 
-// OrphanAge is the least age of removed blobs of unknown pods: a younger one may belong to a machine about to
-// begin.
+// OrphanAge is the minimum age for the removal of an unknown pod's blobs, because the machine of a newer pod may be starting.
 const OrphanAge = time.Hour
 
-// Sweep removes the blobs of leaving pods. If known is not nil, it also removes the blobs of an earlier
-// process's unknown pods.
+// Sweep removes the blobs of leaving pods. If known is not nil, it also removes the blobs of unknown pods that an earlier process left.
 func (p *Pods) Sweep(ctx context.Context, known func(types.UID) bool) error {
 	p.mu.Lock()
 	leaving := maps.Clone(p.leaving)
@@ -230,8 +227,8 @@ type podBlob struct {
 	uid  types.UID
 }
 
-// removeBlobs removes blobs by one request, except for the blobs of pods that were written since the list. Until it
-// is done, a Write of these pods waits.
+// removeBlobs removes blobs in one request, except for blobs of pods that were written after the list. A Write of these pods waits until the request
+// ends.
 func (p *Pods) removeBlobs(ctx context.Context, blobs []podBlob, known func(types.UID) bool) error {
 	removed := make(chan struct{})
 	p.mu.Lock()
@@ -260,7 +257,7 @@ func (p *Pods) removeBlobs(ctx context.Context, blobs []podBlob, known func(type
 	return p.Blobs.DeleteBatch(ctx, names)
 }
 
-// Upload puts the program of machines in its blob, unless it is there, and returns its name. The path is "" for the program of this process.
+// Upload uploads the program for machines unless its blob exists, and returns the name of the blob. The path is "" for the program of this process.
 func (p *Pods) Upload(ctx context.Context, path string) (string, error) {
 	p.uploading.Lock()
 	defer p.uploading.Unlock()

@@ -20,13 +20,13 @@ import (
 const (
 	// maxBlock is the largest size of one append.
 	maxBlock = 4 << 20
-	// maxBlocks is the number of appends to a segment: less than the limit of 50,000 of an append blob.
+	// maxBlocks is the number of appends to a segment: below the limit of 50,000 for an append blob.
 	maxBlocks = 40000
-	// keptSegments is the number of kept segments of a run: as many as podjob keeps files of a log.
+	// keptSegments is the number of kept segments of a run, like podjob's number of kept log files.
 	keptSegments = 5
 )
 
-// uploader copies logs to append blobs: the files of a run, one after another, are its segments.
+// uploader copies logs to append blobs. Each file of a run becomes a segment.
 type uploader struct {
 	blobs  *azblobs.Container
 	prefix func(container string) string

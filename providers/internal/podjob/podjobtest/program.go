@@ -14,7 +14,7 @@ import (
 // ProgramName is the name of the file of the program of the contract.
 const ProgramName = "contractprogram"
 
-// Program builds the program of the contract, and returns its path, which containers have too.
+// Program builds the program of the contract, and returns its path, which is the same in containers.
 func Program(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "contract-") //nolint:usetesting // a container has a /tmp of its own

@@ -10,7 +10,7 @@ import (
 	"github.com/alibabacloud-go/tea/dara"
 )
 
-// acsVersion is that of the signer in go.mod.
+// acsVersion is the version of the signer in go.mod.
 const acsVersion = "github.com/alibabacloud-go/darabonba-openapi/v2 v2.1.13, utils"
 
 // signACS3 fills the signatures of requests to Alibaba Cloud.

@@ -19,7 +19,7 @@ import (
 	"github.com/huaweicloud/huaweicloud-sdk-go-v3/core/request"
 )
 
-// version is that of the SDK in go.mod.
+// version is the version of the SDK in go.mod.
 const version = "github.com/huaweicloud/huaweicloud-sdk-go-v3 v0.1.207, core/auth/signer"
 
 // golden is a request and its signature.
