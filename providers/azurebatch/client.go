@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/azlogin"
 )
 
-// maxPages bounds a list, of 1000 tasks a page.
+// maxPages bounds the pages of a list. A page has up to 1000 tasks.
 const maxPages = 500
 
 // client is a Batch account. The errors of its methods have kinds; see batch.
@@ -37,7 +37,7 @@ func newClient(c Config) (*client, func(context.Context) (string, error), error)
 	}
 	b, err := azbatch.NewClient(c.Endpoint, scoped{credential, c.Cloud.Scope + "/.default"}, &azbatch.ClientOptions{ClientOptions: policy.ClientOptions{
 		Transport: through, Telemetry: policy.TelemetryOptions{ApplicationID: "virtual-kubelet-batch"},
-		Retry: policy.RetryOptions{MaxRetries: -1}, // the node waits, as long as Batch says
+		Retry: policy.RetryOptions{MaxRetries: -1}, // the node waits for the retry delay of Batch
 	}})
 	upload := *through
 	upload.Timeout = 0 // the program is large
@@ -50,7 +50,7 @@ func newClient(c Config) (*client, func(context.Context) (string, error), error)
 	}, err
 }
 
-// scoped is a credential with tokens for one service: the SDK knows the scope of the public cloud only.
+// scoped is a credential for one scope, because the SDK only knows the scope of the public cloud.
 type scoped struct {
 	next  azcore.TokenCredential
 	scope string
@@ -127,5 +127,5 @@ func valueOf[T any](p *T) (v T) {
 	return v
 }
 
-// isoDuration is one as Batch has it, by ISO 8601.
+// isoDuration returns a duration in the ISO 8601 format of Batch.
 func isoDuration(d time.Duration) *string { return new(fmt.Sprintf("PT%dS", int64(d.Seconds()))) }

@@ -41,7 +41,7 @@ type Config struct {
 	// ClusterName names the home cluster in Azure. Clusters with the same account need different names. The name
 	// must not change while pods exist. Required.
 	ClusterName string `json:"clusterName,omitempty"`
-	// Storage is where pods, their statuses and their logs are. Required.
+	// Storage is the storage of pods, their statuses and their logs. Required.
 	Storage Storage `json:"storage,omitzero"`
 	// Cloud selects the Azure cloud. Default: the public cloud.
 	Cloud Cloud `json:"cloud,omitzero"`
@@ -59,7 +59,7 @@ type Config struct {
 	// MaxNodes is the maximum number of machines in the pool. It is required for a pool with automatic scaling.
 	// Default for other pools: the target size.
 	MaxNodes int64 `json:"maxNodes,omitempty"`
-	// SSH is how exec, attach and port-forward reach pods. Default: they are refused.
+	// SSH configures the connections of exec, attach and port-forward. Default: they are refused.
 	SSH SSH `json:"ssh,omitzero"`
 	// Program is the path of this program's file for the machines of the pool. Default: the running program.
 	Program string `json:"program,omitempty"`
@@ -74,18 +74,18 @@ type Storage struct {
 	Identity string `json:"identity,omitempty"`
 }
 
-// GPUs are the GPUs of a machine, which its CDI specification describes.
+// GPUs are the GPUs of a machine, as its CDI specification describes them.
 type GPUs struct {
-	// Resource is the resource that pods ask for, and the kind of the CDI devices, such as nvidia.com/gpu.
+	// Resource is the resource that pods request, and the kind of the CDI devices, such as nvidia.com/gpu.
 	Resource corev1.ResourceName `json:"resource,omitempty"`
 	// PerNode is the number of GPUs of one machine. Default: 1.
 	PerNode int64 `json:"perNode,omitempty"`
 }
 
-// SSH is how this provider reaches the machines of the pool.
+// SSH configures this provider's access to the machines of the pool.
 type SSH struct {
-	// Enabled lets this provider create a user with administrator rights on the machines of the pods that it
-	// must reach. The pool must allow SSH from here.
+	// Enabled lets this provider create a user with administrator rights on the machines of pods with a session. The pool must allow SSH from this
+	// host.
 	Enabled bool `json:"enabled,omitempty"`
 }
 
@@ -93,7 +93,7 @@ type SSH struct {
 type Cloud struct {
 	// Authority is the URL of the token service. Default: https://login.microsoftonline.com.
 	Authority string `json:"authority,omitempty" env:"AZURE_AUTHORITY_HOST"`
-	// Scope is for whom tokens for Batch are. Default: https://batch.core.windows.net/.
+	// Scope is the scope of tokens for Batch. Default: https://batch.core.windows.net/.
 	Scope string `json:"scope,omitempty"`
 	// CAFile has the certificate authorities for connections to Azure. Default: the authorities of this machine.
 	CAFile string `json:"caFile,omitempty"`
@@ -175,9 +175,8 @@ func (c Config) runtimeName() string {
 // size of a machine.
 type size struct{ milliCPU, memory int64 }
 
-// sizes are machine sizes with the same memory for each CPU, up to a number of CPUs.
-// Source: github.com/microsoft/aspire, src/Aspire.Hosting.Azure.Kubernetes/AksNodeVmSizes.cs, made from Azure's
-// list of sizes; read 2026-11-28.
+// sizes are machine sizes with the same memory per CPU, up to a number of CPUs. Source: github.com/microsoft/aspire,
+// src/Aspire.Hosting.Azure.Kubernetes/AksNodeVmSizes.cs, made from Azure's list of sizes; read 2026-11-28.
 var sizes = []struct {
 	name    *regexp.Regexp
 	gib, to int64

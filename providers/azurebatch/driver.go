@@ -27,7 +27,7 @@ import (
 // last one.
 func (d *driver) List(ctx context.Context) ([]instance, error) {
 	all, err := d.client.listTasks(ctx, d.job)
-	if err != nil && !errdefs.IsNotFound(err) { // without the job there are no tasks
+	if err != nil && !errdefs.IsNotFound(err) { // without the job, there are no tasks
 		return nil, err
 	}
 	tasks := map[types.UID]taskState{}
@@ -54,7 +54,7 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 	return d.knownInstances(), nil
 }
 
-// Changed implements service.ChangeLister. The statuses alone describe running tasks.
+// Changed implements service.ChangeLister. Running tasks only need their statuses.
 func (d *driver) Changed(ctx context.Context, _ time.Time) ([]instance, error) {
 	d.mu.Lock()
 	settled, any := true, len(d.tasks) > 0
@@ -82,8 +82,7 @@ func (d *driver) hasTask(uid types.UID) bool {
 	return has
 }
 
-// findLost finds pods whose task Batch runs again after the pod had begun. It stops the first run, in case the
-// run still exists.
+// findLost finds pods whose task Batch runs again after the pod has started. It stops the first run, which may still exist.
 func (d *driver) findLost(ctx context.Context) error {
 	for _, i := range d.knownInstances() {
 		info := i.task.ExecutionInfo
@@ -119,7 +118,7 @@ func (d *driver) findLost(ctx context.Context) error {
 	return nil
 }
 
-// knownInstances returns the known instances. It releases a stopping pod that has ended or has had its time.
+// knownInstances returns the known instances. It releases a stopping pod that has ended or whose time has expired.
 func (d *driver) knownInstances() (all []instance) {
 	var over []types.UID
 	d.mu.Lock()
@@ -150,7 +149,7 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, err
 	return d.trackTask(pod, t), true, nil
 }
 
-// trackTask takes down the task of a pod.
+// trackTask records the task of a pod.
 func (d *driver) trackTask(pod *corev1.Pod, t azbatch.Task) instance {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -275,7 +274,7 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	return d.orderStop(ctx, uid, until)
 }
 
-// orderStop gives a pod the order to stop, with its grace period until endTime before that time.
+// orderStop gives a pod the order to stop. The grace period ends endTime before until.
 func (d *driver) orderStop(ctx context.Context, uid types.UID, until time.Time) error {
 	grace := max(0, time.Until(until)-endTime).Round(time.Second)
 	return d.pods.Order(ctx, uid, podjob.Stop{GraceSeconds: int64(grace / time.Second), Until: until})
@@ -294,7 +293,7 @@ func (d *driver) Remove(ctx context.Context, uid string) error {
 	return nil
 }
 
-// Gone implements service.Mourner: a pod without a task may have blobs.
+// Gone implements service.Mourner. It removes the blobs of a pod without a task.
 func (d *driver) Gone(pod *corev1.Pod) { d.pods.Leave(pod.UID) }
 
 // Work implements service.Worker. It sends orders to stop, removes the blobs of removed pods, and reports the
@@ -312,14 +311,14 @@ func (d *driver) Work(ctx context.Context) {
 		case <-orders.C:
 			err = d.pods.Flush(ctx)
 		case <-pool.C:
-			if m, err := d.poolMachines(ctx); err == nil { // lists tell that the service is away
+			if m, err := d.poolMachines(ctx); err == nil { // the service's outages show in List
 				d.kit.Offer(m.offeredResources())
 			}
 			continue
 		case <-sweep.C:
 			known := d.kit.Knows
 			if swept || !d.kit.Cache().Complete() {
-				known = nil // what an earlier process left is removed once
+				known = nil // the leftovers of an earlier process are removed once
 			}
 			err = d.pods.Sweep(ctx, known)
 			swept = swept || known != nil && err == nil

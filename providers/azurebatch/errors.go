@@ -42,7 +42,7 @@ var batch = azlogin.Errors{
 			Message struct{ Value string }
 			Values  []struct{ Key, Value string }
 		}
-		_ = json.Unmarshal(body, &said) // one that is no JSON says nothing
+		_ = json.Unmarshal(body, &said) // a body other than JSON has no code
 		for _, v := range said.Values {
 			said.Message.Value += ": " + v.Key + " " + v.Value
 		}

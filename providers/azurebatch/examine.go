@@ -15,11 +15,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// nobody is the name of no task and no blob: rights are found out with it.
+// nobody is a name without a task or a blob, for checks of permissions.
 const nobody = "vk-doctor"
 
-// Examine implements service.Examiner. It reads the pool, and tries each right on a task and a blob that do not
-// exist.
+// Examine implements service.Examiner. It reads the pool, and checks each permission with a task and a blob that do not exist.
 func (d *driver) Examine(ctx context.Context) error {
 	problems := []error{d.examinePool(ctx)}
 	problem := func(err error) {
@@ -67,7 +66,7 @@ func (d *driver) examinePool(ctx context.Context) error {
 	return nil
 }
 
-// letsIn reports whether the SSH servers of the machines of a pool can be reached.
+// letsIn reports whether the network of a pool allows SSH to its machines.
 func letsIn(p azbatch.Pool) bool {
 	n := p.NetworkConfiguration
 	return n != nil && n.EndpointConfiguration != nil && slices.ContainsFunc(n.EndpointConfiguration.InboundNATPools, func(i azbatch.InboundNATPool) bool {

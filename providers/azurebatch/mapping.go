@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// longest is how long a task may be there: 180 days, by the page of tasks of Batch, 2026-01-12.
+	// longest is the maximum lifetime of a task. Source: the documentation of tasks in Batch, 2026-01-12.
 	longest = 180 * 24 * time.Hour
 	// retention is how long the directory of a task stays on its machine. It is short because everything
 	// important is in blobs.
@@ -72,7 +72,7 @@ func (c Config) refusePod(pod *corev1.Pod) error {
 	})
 }
 
-// slotsOf are how many of a machine's slots a pod takes: its greatest share of CPU, memory or GPUs.
+// slotsOf returns the number of a machine's slots that a pod needs, by its largest share of CPU, memory or GPUs.
 func (m *machines) slotsOf(pod *corev1.Pod) (int32, error) {
 	asked := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	gpus := asked[m.gpus.Resource]
@@ -92,10 +92,10 @@ func (m *machines) slotsOf(pod *corev1.Pod) (int32, error) {
 	return int32(min(slots, m.slotsEach)), nil //nolint:gosec // a machine has 256 slots at most
 }
 
-// taskContent returns the task of a pod. It has nothing secret, because every reader of the job can read it.
+// taskContent returns the task of a pod. It has no secrets, because every reader of the job can read it.
 func (d *driver) taskContent(pod *corev1.Pod, program string, slots int32) azbatch.CreateTaskContent {
 	life := longest
-	if s := pod.Spec.ActiveDeadlineSeconds; s != nil { // the program keeps it to the second
+	if s := pod.Spec.ActiveDeadlineSeconds; s != nil { // the program enforces it to the second
 		life = min(life, time.Duration(*s)*time.Second+podspec.Grace(pod)+5*time.Minute)
 	}
 	file := func(blob, name, mode string) azbatch.ResourceFile {
@@ -114,7 +114,7 @@ func (d *driver) taskContent(pod *corev1.Pod, program string, slots int32) azbat
 	}
 }
 
-// jobContent is the job of this node.
+// jobContent returns the job of this node.
 func (d *driver) jobContent() azbatch.CreateJobContent {
 	return azbatch.CreateJobContent{
 		ID: &d.job, DisplayName: new(fmt.Sprintf("virtual-kubelet %s/%s", d.owner.Cluster, d.owner.Node)),

@@ -24,9 +24,9 @@ import (
 var errContainers = errors.New("it has a containerConfiguration, so that every task would run inside a container: make a pool without one")
 
 const (
-	// waitsEvery is how often it is asked why tasks wait.
+	// waitsEvery is the interval of checks why tasks wait.
 	waitsEvery = time.Minute
-	// storagePerPod is how much ephemeral storage is offered for each pod: Batch does not count it.
+	// storagePerPod is the ephemeral storage of the node for each pod, because Batch does not count it.
 	storagePerPod = "10Gi"
 )
 
@@ -93,7 +93,7 @@ func (d *driver) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.ContainerRuntimeVersion = "linux", "azurebatch://"+d.config.Containers
 }
 
-// explainWaits finds the reason why tasks have waited for some time, once a minute.
+// explainWaits finds the reason why tasks have been waiting, at most once a minute.
 func (d *driver) explainWaits(ctx context.Context) {
 	waiting := false
 	d.mu.Lock()
@@ -115,7 +115,7 @@ func (d *driver) explainWaits(ctx context.Context) {
 	d.mu.Unlock()
 }
 
-// countNodes returns the numbers of machines of a pool by their states, of dedicated ones and of spot ones together.
+// countNodes returns the numbers of machines of a pool by state, dedicated and spot machines together.
 func (c *client) countNodes(ctx context.Context, pool string) (string, error) {
 	page, err := c.NewListPoolNodeCountsPager(&azbatch.ListPoolNodeCountsOptions{Filter: new("poolId eq '" + pool + "'")}).NextPage(ctx)
 	if err != nil {

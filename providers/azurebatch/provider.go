@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package azurebatch is a provider that runs pods as tasks of Azure Batch, on an existing pool of virtual
+// Package azurebatch is a provider that runs pods as tasks of Azure Batch, on an existing pool of virtual machines.
+//
+// The guarantee: a pod runs once, even if Batch reruns its task. Tasks contain nothing secret. The statuses of pods are in blobs, which outlive the
 // machines.
 //
-// The guarantee: a pod runs once, even if Batch runs its task again by itself. Tasks contain nothing secret. The
-// statuses of pods are in blobs, which outlive the machines.
-//
-// The surprise: each task runs this program itself. It brings the images and keeps the containers, so the pool
-// must not have a containerConfiguration: otherwise every task would run inside a container.
+// The surprise: each task runs this program itself. The program pulls images and runs containers, so the pool must not have a containerConfiguration,
+// which would run every task inside a container.
 package azurebatch
 
 import (
@@ -46,7 +45,7 @@ func Provider() cli.Provider {
 			if err != nil {
 				return nil, err
 			}
-			if _, err := d.poolMachines(ctx); errors.Is(err, errContainers) { // what else is wrong may pass
+			if _, err := d.poolMachines(ctx); errors.Is(err, errContainers) { // other problems may be temporary
 				return nil, fmt.Errorf("azurebatch provider: %w", err)
 			}
 			return d.kit, nil
@@ -73,7 +72,7 @@ func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 	d.kit = service.New(service.Config{
 		Service: "Azure Batch", Owner: owner, Capabilities: config.Capabilities(), Pods: in.Pods, Listed: in.Listed, Again: service.AgainReturnsFirst,
 		Busy: at.busy, Rest: at.rest, ListEvery: at.list, SeenWithin: at.seen, LogsUnseen: true,
-		Skips: func(*corev1.Volume) bool { return true }, // the program of tasks writes them, from the objects
+		Skips: func(*corev1.Volume) bool { return true }, // the program of tasks writes volumes from the objects
 	}, d)
 	return d, nil
 }

@@ -24,15 +24,15 @@ import (
 )
 
 const (
-	// keyBits is the size of the key of this process. The documentation of Batch has RSA keys alone.
+	// keyBits is the size of this process's RSA key. The documentation of Batch mentions only RSA keys.
 	keyBits = 3072
 	// loginTime is how long this process uses a user of a machine. The user expires after a day.
 	loginTime = 12 * time.Hour
-	// loginTries is how often a new user tries to log in, later and later: when the user is on the machine is not published.
+	// loginTries is the number of login attempts of a new user, with growing delays, because Batch does not report when the machine has the user.
 	loginTries = 4
 )
 
-// newKey returns a key in the memory of this process alone.
+// newKey returns a key that exists only in memory.
 func newKey() (ssh.Signer, error) {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
@@ -41,7 +41,7 @@ func newKey() (ssh.Signer, error) {
 	return ssh.NewSignerFromKey(key)
 }
 
-// openStream serves req through the program of a pod's task, by SSH. The input of the program carries the request.
+// openStream runs req over SSH through the program of a pod's task. The input of the program carries the request.
 func (d *driver) openStream(ctx context.Context, i instance, req podjob.Request, e podjob.Ends) error {
 	switch {
 	case !d.config.SSH.Enabled:
@@ -86,8 +86,7 @@ func (d *driver) dialMachine(ctx context.Context, machine, hostKey string) (*ssh
 	}
 }
 
-// logIn returns the user of this process on a machine. It creates the user if there is none, if the user expires
-// soon, or if anew is set.
+// logIn returns the user of this process on a machine. It creates the user if it is missing, if it expires soon, or if anew is true.
 func (d *driver) logIn(ctx context.Context, machine string, key ssh.Signer, anew bool) (login, error) {
 	d.mu.Lock()
 	l := d.logins[machine]

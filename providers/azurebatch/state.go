@@ -17,10 +17,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/podblobs"
 )
 
-// pace is how often things are done.
+// pace is the timing of the driver.
 type pace struct {
 	busy, rest, list time.Duration // lists
-	look             time.Duration // a task at its bundle and its logs
+	look             time.Duration // interval of a task's checks of its bundle and its logs
 	sweep            time.Duration // blobs are removed
 	pool             time.Duration // the pool is looked at
 	seen             time.Duration // see service.Config.SeenWithin
@@ -29,7 +29,7 @@ type pace struct {
 // usual is the pace with 12 lists of statuses and 2 lists of tasks a minute at rest.
 var usual = pace{busy: 2 * time.Second, rest: 5 * time.Second, list: 30 * time.Second, look: 3 * time.Second, sweep: time.Minute, pool: 5 * time.Minute}
 
-// driver is Azure Batch as the kit asks it.
+// driver implements service.Driver for Azure Batch.
 type driver struct {
 	pack.Streams[instance]
 
@@ -44,12 +44,12 @@ type driver struct {
 	key    func() (ssh.Signer, error) // see newKey
 
 	mu       sync.Mutex
-	machines *machines               // guarded by mu; as the pool was seen last
+	machines *machines               // guarded by mu; the last known machines
 	waits    string                  // guarded by mu; why tasks wait
-	asked    time.Time               // guarded by mu; when that was asked
-	tasks    map[types.UID]taskState // guarded by mu; as the last list had them
-	lost     map[types.UID]string    // guarded by mu; pods whose task runs again: the reason
-	stopping map[types.UID]time.Time // guarded by mu; when the task of a pod is removed at the latest
+	asked    time.Time               // guarded by mu; when waits was determined
+	tasks    map[types.UID]taskState // guarded by mu; from the last list
+	lost     map[types.UID]string    // guarded by mu; the reason, for pods whose task runs again
+	stopping map[types.UID]time.Time // guarded by mu; the deadline for the removal of a pod's task
 	logins   map[string]login        // guarded by mu; by the IDs of machines
 }
 
@@ -73,5 +73,5 @@ type machines struct {
 	gpus         GPUs
 	most         int64 // of machines
 	seen         time.Time
-	resizing     string // why the pool is not as large as it should be
+	resizing     string // why the pool is smaller than its target
 }

@@ -20,12 +20,12 @@ import (
 type instance struct {
 	pod   identity.Pod
 	task  azbatch.Task
-	said  *podjob.Status // nil: its task has written nothing
-	lost  string         // its task runs again: the reason of its pod
+	said  *podjob.Status // nil: the task has written no status
+	lost  string         // the reason of the pod if its task runs again
 	waits string         // why tasks of the pool wait
 }
 
-// These are reasons of pods that did not end by themselves.
+// Reasons of pods that did not end by themselves.
 const (
 	reasonNodeLost  = "NodeLost"
 	reasonPreempted = "Preempted"
@@ -34,10 +34,10 @@ const (
 	reasonEnded     = "TaskEnded"
 )
 
-// failure explains the error code of a failed task: the reason of its pod, and what to do.
+// failure has the reason of a pod and the remedy for an error code of a failed task.
 type failure struct{ reason, do string }
 
-// failures are the codes of failureInfo. See "Task Failure Information Codes" of the REST reference of Batch, 2026-11-28.
+// failures maps the codes of failureInfo. See "Task Failure Information Codes" of the REST reference of Batch, 2026-11-28.
 var failures = map[string]failure{
 	"ApplicationPackageError":       {reasonFailed, "look at the application packages of the pool"},
 	"BlobAccessDenied":              {"BlobAccessDenied", "give storage.identity the role Storage Blob Data Contributor on the container"},
@@ -53,12 +53,10 @@ var failures = map[string]failure{
 	"TaskEnded":                     {reasonEnded, ""},
 }
 
-// wallClock is the exit code of a task after its maxWallClockTime: 0xC000013A, from Batch's page about tasks,
-// 2026-01-12.
+// wallClock is the exit code of a task after its maxWallClockTime: 0xC000013A, from Batch's documentation of tasks, 2026-01-12.
 const wallClock = -1073741510
 
-// claimedBefore returns the reason of a pod if the last run of its task did nothing, because an earlier run has
-// the pod; otherwise "".
+// claimedBefore returns the reason of a pod if the last run of its task did nothing, because an earlier run has claimed the pod; otherwise "".
 func claimedBefore(t azbatch.Task) string {
 	if info := t.ExecutionInfo; isState(t, azbatch.TaskStateCompleted) && info != nil && valueOf(info.ExitCode) == task.ExitClaimed {
 		return reasonNodeLost
@@ -66,8 +64,8 @@ func claimedBefore(t azbatch.Task) string {
 	return ""
 }
 
-// hasBegun reports whether the present run of a task has begun the pod of a status: it is on the machine of the
-// status. Another run on this machine finds the claim of the pod, and ends.
+// hasBegun reports whether the current run of a task has started the pod of a status, which means that both are on the same machine. Another run on
+// this machine finds the claim of the pod, and ends.
 func hasBegun(t azbatch.Task, said *podjob.Status) bool {
 	runs := isState(t, azbatch.TaskStateRunning) || isState(t, azbatch.TaskStateCompleted) && claimedBefore(t) == ""
 	return runs && t.NodeInfo != nil && valueOf(t.NodeInfo.NodeID) == said.Host
@@ -77,7 +75,7 @@ func isState(t azbatch.Task, s azbatch.TaskState) bool {
 	return strings.EqualFold(string(valueOf(t.State)), string(s))
 }
 
-// hasEnded reports whether nothing of a pod runs any more, as far as is known.
+// hasEnded reports whether no process of a pod is known to run.
 func hasEnded(i instance) bool {
 	return i.said != nil && i.said.Ended || isState(i.task, azbatch.TaskStateCompleted) || i.lost != ""
 }
@@ -88,7 +86,7 @@ func statusOf(pod *corev1.Pod, i instance) corev1.PodStatus {
 	switch {
 	case i.said != nil && i.said.Ended && i.said.Cause == "":
 		return i.said.Pod
-	case i.said != nil && i.said.Ended: // Batch ended it, and the containers said how
+	case i.said != nil && i.said.Ended: // Batch ended the task, and the containers have a final status
 		s := *i.said.Pod.DeepCopy()
 		if reason == "" {
 			reason, message = reasonEnded, "Batch has ended the task by "+i.said.Cause
@@ -116,7 +114,7 @@ func statusOf(pod *corev1.Pod, i instance) corev1.PodStatus {
 	return s
 }
 
-// endReason returns why a pod has ended without its own report; "" if it has not.
+// endReason returns the reason of a pod that has ended without a final status, or "".
 func endReason(i instance) (reason, message string) {
 	info := i.task.ExecutionInfo
 	switch {

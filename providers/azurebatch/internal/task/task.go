@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package task is the part of this program that a task of Azure Batch runs: a pod, by package podblobs.
+// Package task runs a pod in a task of Azure Batch, with package podblobs.
 //
-// The guarantee: neither the command line nor the environment has anything of the pod.
+// The guarantee: neither the command line nor the environment contains data of the pod.
 //
 // The surprise: it does not import the SDK of Batch, so that a task starts fast.
 package task
@@ -22,7 +22,7 @@ const (
 	host = "azurebatch"
 	// CommandLine is the command line of every task. Batch runs it without a shell.
 	CommandLine = "./" + podblobs.ProgramFile + " " + enter.Marker + " " + enter.ModeRun + " " + host
-	// ExitClaimed is the exit code of a task that did nothing, because an earlier run of the task has the pod.
+	// ExitClaimed is the exit code of a task that did nothing, because an earlier run of the task has claimed the pod.
 	ExitClaimed = 75
 )
 
