@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/openstack"
 )
 
-// container is a container as Zun shows it.
+// container is a container in a response of Zun.
 type container struct {
 	UUID         string               `json:"uuid"`
 	Name         string               `json:"name"`
@@ -53,7 +53,7 @@ const (
 // pageSize is the maximum number of items of a page.
 const pageSize = "1000"
 
-// eachItem passes each item of a collection to take, from all pages. Of a registry, take gets the ID and the name.
+// eachItem passes each item of a collection to take, from all pages. For a registry, take gets the ID and the name.
 func (c *client) eachItem(ctx context.Context, collection string, query url.Values, take func(container)) error {
 	if query == nil {
 		query = url.Values{}
@@ -71,13 +71,13 @@ func (c *client) readContainer(ctx context.Context, uuid string) (out container,
 	return out, err
 }
 
-// requestAction asks for an action on a container, and returns the ID of the request.
+// requestAction requests an action on a container, and returns the ID of the request.
 func (c *client) requestAction(ctx context.Context, uuid, what string, query url.Values) (string, error) {
 	header, err := c.call(ctx, what+" container", http.MethodPost, containers+"/"+uuid+"/"+what, query, nil, nil)
 	return header.Get("X-Openstack-Request-Id"), err
 }
 
-// listStarts returns the starts of a container after the first, the oldest first.
+// listStarts returns the starts of a container after the first one, oldest first.
 func (c *client) listStarts(ctx context.Context, uuid string) (out []action, err error) {
 	var answer struct {
 		ContainerActions []action `json:"containerActions"`
@@ -95,6 +95,6 @@ func (c *client) listStarts(ctx context.Context, uuid string) (out []action, err
 // parseTime returns a time of Zun, which is in UTC, or zero if the time is missing or cannot be parsed.
 func parseTime(text string) time.Time {
 	text, _, _ = strings.Cut(strings.Replace(text, "T", " ", 1), "+")
-	t, _ := time.Parse(time.DateTime, text) // with a part of a second, too
+	t, _ := time.Parse(time.DateTime, text) // the time may have fractions of a second
 	return t
 }

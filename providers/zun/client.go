@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// microversion is the microversion of every request. Zun has had it since 2020, and has no newer one.
+	// microversion is the microversion of every request. Zun supports it since 2020, and has no newer version.
 	microversion = "1.40"
-	// callTimeout bounds a request with its answer. Zun answers after 60 s for a host that is down.
+	// callTimeout bounds a request and its response. For a host that is down, Zun responds after 60 s.
 	callTimeout = 90 * time.Second
-	// scarceFor is how long to wait without quota.
+	// scarceFor is the wait after a refusal by the quota.
 	scarceFor = 30 * time.Second
-	// throttledFor is how long to wait when a proxy of Zun throttles without a delay in the answer.
+	// throttledFor is the wait after a proxy of Zun throttles without a retry delay.
 	throttledFor = 10 * time.Second
 )
 
-// client is Zun in one project.
+// client makes requests to Zun in one project.
 type client struct{ openstack.Client }
 
 func newClient(config Config, next http.RoundTripper) *client {
@@ -40,7 +40,7 @@ func newClient(config Config, next http.RoundTripper) *client {
 	}}
 }
 
-// findZun finds Zun in the catalog. Some catalogs have its address without the version.
+// findZun finds Zun in the catalog. Some catalogs omit the version in its address.
 func findZun(provider *gophercloud.ProviderClient, where gophercloud.EndpointOpts) (*gophercloud.ServiceClient, error) {
 	service, err := gophercloudopenstack.NewContainerV1(provider, where)
 	if err == nil && !strings.HasSuffix(service.Endpoint, "/v1/") {
@@ -65,14 +65,14 @@ func (c Config) readLogin(ctx context.Context) (l openstack.Login, err error) {
 	if i.UserDomainID == "" {
 		l.Credentials.DomainName = cmp.Or(i.UserDomainName, "Default")
 	}
-	l.Credentials.TenantID, l.Credentials.TenantName = i.ProjectID, i.ProjectName // in the domain of the user
+	l.Credentials.TenantID, l.Credentials.TenantName = i.ProjectID, i.ProjectName // the project is in the domain of the user
 	if i.ProjectID == "" && i.ProjectDomainName != "" {
 		l.Credentials.Scope = &gophercloud.AuthScope{ProjectName: i.ProjectName, DomainName: i.ProjectDomainName}
 	}
 	return l, nil
 }
 
-// call makes a request to Zun, and reads the answer; see openstack.Client.Call. Errors name the action.
+// call makes a request to Zun, and reads the response: see openstack.Client.Call. Errors name the action.
 func (c *client) call(ctx context.Context, action, method, path string, query url.Values, body, answer any) (http.Header, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -83,8 +83,8 @@ func (c *client) call(ctx context.Context, action, method, path string, query ur
 	return header, err
 }
 
-// explainRefusal returns the error of an action with advice. Its kind is not-found for a thing that Zun lacks, and invalid-input
-// for a request that Zun will never do.
+// explainRefusal returns the error of an action with advice. Its kind is not-found for a missing object, and invalid-input for a request that Zun
+// will never accept.
 func explainRefusal(action string, err error) error {
 	err = fmt.Errorf("%s: %w", action, err)
 	var refusal *openstack.Refusal

@@ -24,8 +24,7 @@ const (
 const diskGiven = 10 << 30
 
 const (
-	// seenWithin is how long Zun may take until its lists show a new container. A request without an answer may
-	// wait before that.
+	// seenWithin is the time within which lists of Zun show a new container. It includes the time that an unanswered request waits.
 	seenWithin = 2 * time.Minute
 	// earlierWithin is the same for a request of an earlier process, which has closed its connections.
 	earlierWithin = time.Minute
@@ -66,20 +65,18 @@ type Config struct {
 	EmptyDirGiB int `json:"emptyDirGiB,omitempty"`
 	// Capsules lets pods with several containers run as capsules. Only old clouds can run capsules.
 	Capsules bool `json:"capsules,omitempty"`
-	// ReachesPods says that this process has a route to the networks of pods. Default: pods with probes by
-	// network are refused.
+	// ReachesPods declares that this process has a route to the networks of pods. Default: pods with network probes are refused.
 	ReachesPods bool `json:"reachesPods,omitempty"`
-	// AllowPlainConsole lets exec and attach go through a console proxy without TLS. The address of a session is a credential.
+	// AllowPlainConsole lets exec and attach use a console proxy without TLS. The address of a session is a credential.
 	AllowPlainConsole bool `json:"allowPlainConsole,omitempty"`
-	// StatusRequests is the maximum number of requests a minute for single containers, beside the lists.
-	// Default: 60.
+	// StatusRequests is the maximum number of requests per minute for single containers, in addition to lists. Default: 60.
 	StatusRequests int `json:"statusRequests,omitempty"`
 	// DefaultResources are the cpu and memory of containers without requests. Default: the defaults of Zun.
 	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
 	// Capacity is the capacity of the node: the quota of the project, or a part of it. Required.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// For tests. Zero means the times of package poll and of a kubelet.
+	// For tests. Zero selects the times of package poll and of the kubelet.
 	busy, rest, idle, seenWithin, earlierWithin, backoff, startPause time.Duration
 }
 
@@ -104,7 +101,7 @@ var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKU
 // means no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
-// fromTOML reads the file of the provider openstack of before.
+// fromTOML reads the file of the earlier provider openstack.
 func fromTOML(name string, data []byte) (Config, error) {
 	c := Config{Capacity: corev1.ResourceList{}}
 	err := oldfile.Read(name, data, map[string]oldfile.Setter{

@@ -25,10 +25,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/openstack"
 )
 
-// lookTimeout bounds a request for one container beside a list.
+// lookTimeout bounds a request for one container during a list.
 const lookTimeout = 15 * time.Second
 
-// driver is Zun as the kit asks it.
+// driver implements service.Driver for Zun.
 type driver struct {
 	config  Config
 	client  *client
@@ -54,7 +54,7 @@ func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus { return i
 // Ended implements service.Ender.
 func (d *driver) Ended(i instance) bool { return i.hasEnded() }
 
-// List implements service.Driver. It also asks for some containers one by one, and gives up everything that no pod needs.
+// List implements service.Driver. It also reads some containers one by one, and removes containers and registries that no pod needs.
 func (d *driver) List(ctx context.Context) (all []instance, err error) {
 	at, named, collections := time.Now(), map[string]bool{}, []string{containers}
 	if d.config.Capsules {
@@ -88,7 +88,7 @@ func (d *driver) List(ctx context.Context) (all []instance, err error) {
 	return all, nil
 }
 
-// countStarts sets how often a container of an earlier process was started again, if the cluster does not have the number.
+// countStarts sets the restart count of an earlier process's container if the cluster does not have the count.
 func (d *driver) countStarts(ctx context.Context, i *instance) error {
 	id, _ := d.Identify(*i)
 	if _, before, known := d.kit.Cache().Get(id.UID); known && before.UUID == i.UUID {
@@ -103,9 +103,8 @@ func (d *driver) countStarts(ctx context.Context, i *instance) error {
 	return err
 }
 
-// refreshContainers asks for some containers of a list one by one. The list does not show how a container has ended, and for up to a
-// minute it does not show that the container has ended. Nobody acts on the exit code of a deleted pod with the restart policy
-// Always.
+// refreshContainers reads some containers of a list one by one. The list does not show exit codes, and shows an end up to a minute late. The exit
+// code of a deleted pod with the restart policy Always is not needed.
 func (d *driver) refreshContainers(ctx context.Context, all []instance, at time.Time) error {
 	listed := map[string]lookups.Listed{}
 	for _, i := range all {
@@ -117,7 +116,7 @@ func (d *driver) refreshContainers(ctx context.Context, all []instance, at time.
 		case i.Status == stateRunning && i.TaskState == "" && !i.capsule:
 			is := lookups.Listed{Since: parseTime(i.CreatedAt), Ends: known && !always}
 			if known && len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].State.Running != nil {
-				is.Since = pod.Status.ContainerStatuses[0].State.Running.StartedAt.Time // it may have been started again
+				is.Since = pod.Status.ContainerStatuses[0].State.Running.StartedAt.Time // the container may have been restarted
 			}
 			listed[i.UUID] = is
 		}
@@ -134,22 +133,22 @@ func (d *driver) refreshContainers(ctx context.Context, all []instance, at time.
 	return err
 }
 
-// isUnwanted reports whether nobody needs an ended container any more: its pod is gone, deleted, or another container.
+// isUnwanted reports whether an ended container is no longer needed, because its pod is gone, is deleted, or has another container.
 func (d *driver) isUnwanted(i instance) bool {
 	id, _ := d.Identify(i)
 	pod, current, known := d.kit.Cache().Get(id.UID)
 	return d.kit.InCluster(id) == nil || known && (pod.DeletionTimestamp != nil || current.UUID != i.UUID)
 }
 
-// ownedInstance returns a container as an instance of this node, or false if it is not.
+// ownedInstance returns a container as an instance of this node, or false if it belongs to another node.
 func (d *driver) ownedInstance(c container, capsule bool, at time.Time) (instance, bool) {
 	pod, ours := d.owner.Owned(c.Labels)
-	c.Labels = nil // pod has their values, and nobody keeps them
+	c.Labels = nil // pod has their values, and the map is no longer needed
 	return instance{container: c, pod: pod, capsule: capsule, at: at}, ours
 }
 
-// readInstance asks Zun about one container, so that Zun refreshes the state. After an error, the state from the list
-// stays: Zun is slow about containers on a host that is down.
+// readInstance reads one container, which makes Zun refresh its state. After an error, the state from the list stays, because Zun is slow for
+// containers on a host that is down.
 func (d *driver) readInstance(ctx context.Context, uuid string) (i instance, settled bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -201,7 +200,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (made instance,
 		if err == nil && answer.UUID == "" {
 			err = errors.New("create: Zun gives no ID: it is looked for")
 		}
-	case http.StatusNotFound: // it has been taken, and refused when the image was looked for
+	case http.StatusNotFound: // Zun accepted the container, and refused it when it looked for the image
 		return made, errdefs.InvalidInputf("%s", err.Error())
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotAcceptable, http.StatusTooManyRequests:
 		return made, service.NotMade(err)
@@ -211,17 +210,17 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (made instance,
 	return made, err
 }
 
-// later is the delay until another try if Zun cannot do something in the present state of a container.
+// later is the retry delay if Zun refuses an action in the current state of a container.
 const later = 2 * time.Second
 
-// Stop implements service.Driver. A container is stopped with its grace period, and removed when it has stopped.
+// Stop implements service.Driver. It stops a container with its grace period, and removes the container afterwards.
 func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	if i.capsule {
 		_, err := d.client.call(ctx, "delete capsule", http.MethodDelete, capsules+"/"+i.UUID, nil, nil, nil)
 		return err
 	}
 	err := d.endContainer(ctx, pod, i)
-	if openstack.StatusOf(err) != http.StatusConflict { // else it has another state than the list says
+	if openstack.StatusOf(err) != http.StatusConflict { // on a conflict, the state of the container differs from the list
 		return err
 	}
 	c, err := d.client.readContainer(ctx, i.UUID)
@@ -236,7 +235,7 @@ func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	return nil
 }
 
-// endContainer ends a container by the action that its state allows.
+// endContainer ends a container with the action that its state allows.
 func (d *driver) endContainer(ctx context.Context, pod *corev1.Pod, i instance) error {
 	switch {
 	case i.Status == stateDeleting, i.TaskState == "container_stopping": // a probe or an earlier process may have stopped it
@@ -261,7 +260,7 @@ func (d *driver) haltContainer(ctx context.Context, pod *corev1.Pod, i instance)
 	return err
 }
 
-// Lacking implements service.Prober: Zun does no probes.
+// Lacking implements service.Prober. Zun supports no probes.
 func (d *driver) Lacking(_ *corev1.Pod, c *corev1.Container) service.Probes {
 	return service.Probes{Startup: c.StartupProbe, Liveness: c.LivenessProbe, Readiness: c.ReadinessProbe}
 }
@@ -271,17 +270,16 @@ func (d *driver) End(ctx context.Context, of service.Target[instance], _ string)
 	return d.haltContainer(ctx, of.Pod, of.Instance)
 }
 
-// Restart implements service.Restarter. The container ends, and the node starts it again like every ended
-// container.
+// Restart implements service.Restarter. It ends the container, and the node restarts it like any ended container.
 func (d *driver) Restart(ctx context.Context, of service.Target[instance], _ string) error {
 	return d.haltContainer(ctx, of.Pod, of.Instance)
 }
 
-// startedWithin is how long Zun may take to start a container.
+// startedWithin is the time limit of Zun for the start of a container.
 const startedWithin = 90 * time.Second
 
-// Start implements service.Starter. The state of a container cannot distinguish the run before from a run that
-// ended at once, but the record of the start can.
+// Start implements service.Starter. The record of the start shows whether the container has run again: its state alone does not show a run that ended
+// at once.
 func (d *driver) Start(ctx context.Context, _ *corev1.Pod, i instance) (instance, error) {
 	id, err := d.client.requestAction(ctx, i.UUID, "start", nil)
 	if err != nil {
@@ -313,7 +311,7 @@ func (d *driver) Start(ctx context.Context, _ *corev1.Pod, i instance) (instance
 	}
 }
 
-// Remove implements service.Remover: it deletes a container. Only some states allow this.
+// Remove implements service.Remover: it deletes a container. Zun allows this only in some states.
 func (d *driver) Remove(ctx context.Context, uuid string) error {
 	_, err := d.client.call(ctx, "delete container", http.MethodDelete, containers+"/"+uuid, nil, nil, nil)
 	if openstack.StatusOf(err) == http.StatusConflict {

@@ -14,11 +14,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// nobody is the ID of no container, and the name of no registry.
+// nobody is an ID without a container, and a name without a registry.
 const nobody = "00000000-0000-0000-0000-000000000000"
 
-// Examine implements service.Examiner. It logs in, makes a list with the microversion of every request, and
-// tries actions that the policy may forbid with a container that does not exist.
+// Examine implements service.Examiner. It logs in, lists containers with the microversion of all requests, and tries actions that the policy may
+// forbid on a container that does not exist.
 func (d *driver) Examine(ctx context.Context) error {
 	if _, err := d.List(ctx); err != nil {
 		return adviseAddress(err)
@@ -39,7 +39,7 @@ func (d *driver) Examine(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// adviseAddress adds advice about an address without the expected service.
+// adviseAddress adds advice about an address that is not of the expected service.
 func adviseAddress(err error) error {
 	var lost *net.OpError
 	var stranger *tls.CertificateVerificationError

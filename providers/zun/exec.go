@@ -90,7 +90,7 @@ func (d *driver) openSession(ctx context.Context, address string, attach api.Att
 	return s, err
 }
 
-// runShort lets Zun run a command, and returns its output at the end.
+// runShort runs a command through Zun, and returns its output at the end.
 func (d *driver) runShort(ctx context.Context, uuid string, command []string, attach api.AttachIO) error {
 	if attach.TTY() || attach.Stdin() != nil {
 		return errdefs.InvalidInput("a terminal or an input needs sh in the image: Zun tells neither the exit code nor the end of an input")
@@ -117,11 +117,10 @@ func (d *driver) runShort(ctx context.Context, uuid string, command []string, at
 	return nil
 }
 
-// longestCommand is the maximum number of bytes of a command in an address: servers of OpenStack take a first
-// line of 8 KiB.
+// longestCommand is the maximum number of bytes of a command in a URL: OpenStack servers accept a request line of up to 8 KiB.
 const longestCommand = 7 << 10
 
-// executed is the answer to an exec.
+// executed is the response to an exec.
 type executed struct {
 	Output   string `json:"output"`
 	ExitCode *int   `json:"exit_code"`
@@ -129,7 +128,7 @@ type executed struct {
 	ProxyURL string `json:"proxy_url"`
 }
 
-// executeCommand asks for a command in a container. Zun splits the command as a shell does.
+// executeCommand runs a command in a container. Zun splits the command like a shell.
 func (c *client) executeCommand(ctx context.Context, uuid string, command []string, terminal bool) (answer executed, err error) {
 	query := url.Values{"command": {shellexec.Line(command)}, "run": {strconv.FormatBool(!terminal)}, "interactive": {strconv.FormatBool(terminal)}}
 	if n := len(query.Encode()); n > longestCommand {

@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/openstack"
 )
 
-// logEvery is the interval of requests for a log that is followed.
+// logEvery is the interval of requests for a followed log.
 const logEvery = 2 * time.Second
 
 // Logs implements service.LogReader. Zun has one log of all runs of a container. The times of the starts
@@ -51,7 +51,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api
 		}
 		var text string
 		_, err := d.client.call(ctx, "read the log", http.MethodGet, containers+"/"+of.Instance.UUID+"/logs", query, nil, &text)
-		if openstack.StatusOf(err) == http.StatusConflict { // in some states there is none
+		if openstack.StatusOf(err) == http.StatusConflict { // in some states, the container has no log
 			err = errdefs.RetryAfter(err, logEvery)
 		}
 		var run []logs.Line

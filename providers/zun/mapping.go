@@ -32,16 +32,16 @@ const (
 	fileMode = 0o644
 )
 
-// mapping makes containers of pods.
+// mapping converts pods to containers.
 type mapping struct {
 	config Config
 	owner  identity.Owner
 }
 
-// isCapsule reports whether a pod is to be a capsule.
+// isCapsule reports whether a pod becomes a capsule.
 func isCapsule(pod *corev1.Pod) bool { return len(pod.Spec.Containers) > 1 }
 
-// checkPod refuses a pod for everything that Zun cannot do and that is visible in the pod alone.
+// checkPod refuses a pod that Zun cannot run, for reasons that depend only on the pod.
 func (m mapping) checkPod(pod *corev1.Pod) error {
 	if err := m.refusePod(pod); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (m mapping) checkPod(pod *corev1.Pod) error {
 	return err
 }
 
-// refusePod refuses everything that no feature covers, and everything that depends on whether the pod is a capsule.
+// refusePod refuses settings that no feature covers, and settings that depend on whether the pod is a capsule.
 func (m mapping) refusePod(pod *corev1.Pod) error {
 	s, spec, capsule := &pod.Spec, field.NewPath("spec"), isCapsule(pod)
 	rows := []refusal{
@@ -121,8 +121,8 @@ func (m mapping) containerRequest(in *service.Inputs) (object, error) {
 	out := object{
 		"name": in.Name, "image": c.Image, "entrypoint": entrypoint, "command": command, "workdir": c.WorkingDir, "environment": environmentOf(c),
 		"labels": in.Tags, "cpu": cpu, "interactive": &c.Stdin, "tty": &c.TTY, "hostname": hostnameOf(in.Pod),
-		// Docker must not restart containers: while such a container waits for its restart, its owner can
-		// neither stop nor delete it. And Zun does not report the number of restarts.
+		// Docker must not restart containers: while such a container waits for its restart, it cannot be stopped or deleted. Zun also does not report
+		// the number of restarts.
 		"restart_policy":    object{"Name": "no"},
 		"availability_zone": m.config.AvailabilityZone, "security_groups": m.config.SecurityGroups, "nets": networks, "mounts": mounts,
 	}
@@ -132,8 +132,8 @@ func (m mapping) containerRequest(in *service.Inputs) (object, error) {
 	return out.WithoutEmpty(), nil
 }
 
-// commandWords returns entrypoint and command for Zun. Zun fills an empty one from the image, while Kubernetes takes no
-// arguments of the image for a command of the pod.
+// commandWords returns entrypoint and command for Zun. Zun fills empty values from the image, while Kubernetes ignores the arguments of the image if
+// the pod has a command.
 func commandWords(command, args []string) (entrypoint, rest []string) {
 	switch {
 	case len(command) == 0 || len(args) > 0:
@@ -141,7 +141,7 @@ func commandWords(command, args []string) (entrypoint, rest []string) {
 	case len(command) > 1:
 		return command[:1], command[1:]
 	}
-	return []string{"/bin/sh", "-c", `exec "$1"`, "sh"}, command // not every shell takes a word for $0
+	return []string{"/bin/sh", "-c", `exec "$1"`, "sh"}, command // not every shell accepts a word for $0
 }
 
 func environmentOf(c *corev1.Container) map[string]string {
@@ -152,7 +152,7 @@ func environmentOf(c *corev1.Container) map[string]string {
 	return out
 }
 
-// hostnameOf returns the hostname of the pod, cut as a kubelet does.
+// hostnameOf returns the hostname of the pod, truncated as by a kubelet.
 func hostnameOf(pod *corev1.Pod) string {
 	name := pod.Spec.Hostname
 	if name == "" {
@@ -237,7 +237,7 @@ func (m mapping) capsuleTemplate(in *service.Inputs) (object, error) {
 		if err != nil {
 			return nil, err
 		}
-		requests := object{"cpu": cpu, "memory": memory}.WithoutEmpty() // numbers: Zun adds them up, and fails with texts
+		requests := object{"cpu": cpu, "memory": memory}.WithoutEmpty() // numbers, because Zun adds them up and fails with strings
 		members = append(members, object{
 			"image": c.Image, "args": c.Args, "workDir": c.WorkingDir, "env": environmentOf(c), "stdin": c.Stdin, "tty": c.TTY,
 			"resources": object{"requests": requests}.WithoutEmpty(),

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package zun is a provider that runs pods as containers of OpenStack Zun, by its API with microversion 1.40.
+// Package zun is a provider that runs pods as containers of OpenStack Zun, with API microversion 1.40.
 //
-// The guarantee: a pod is one container. The node starts a container again that has ended, with the back-off,
-// the count and the exit code of the Kubernetes API. Everything in a pod that Zun cannot do is refused with its
-// field. An exit code that Zun does not report is unknown.
+// The guarantee: a pod is one container. The node restarts an ended container, with the back-off, the restart count and the exit code of the
+// Kubernetes API. A pod with a setting that Zun does not support is refused, with the name of the field. An exit code that Zun does not report is
+// unknown.
 //
-// The surprise: lists of Zun do not show that a container has ended until Zun itself looks, each minute. So the
-// provider asks for single containers beside the lists, as often as the configuration allows. And pods with
-// several containers are capsules, which current clouds cannot run.
+// The surprise: lists of Zun show the end of a container only after Zun's own check, once a minute. So the provider also reads single containers, as
+// often as the configuration allows. Pods with several containers are capsules, which current clouds cannot run.
 package zun
 
 import (
@@ -66,8 +65,8 @@ func (c Config) openTransport(ctx context.Context) (*http.Transport, error) {
 	return next, nil
 }
 
-// busyEvery and restEvery are the times between two lists, while a pod starts or stops and at rest. With capsules the
-// latter is twice as long, because capsules have a list of their own.
+// busyEvery and restEvery are the times between two lists, while a pod starts or stops, and otherwise. With capsules, restEvery is twice as long,
+// because capsules have a separate list.
 const busyEvery, restEvery = 2 * time.Second, 5 * time.Second
 
 // newProvider returns the provider of a complete configuration. Requests go through next.
@@ -77,7 +76,7 @@ func newProvider(in cli.ProviderInput, config Config, next http.RoundTripper) (*
 	d := &driver{
 		config: config, mapping: mapping{config: config, owner: owner}, owner: owner, client: client, logins: newLogins(client, owner, seen, earlier),
 	}
-	d.lookups = lookups.New(config.StatusRequests, 0, 0, d.readInstance) // a list has asked for a pause
+	d.lookups = lookups.New(config.StatusRequests, 0, 0, d.readInstance) // lists already have an interval
 	rest := cmp.Or(config.rest, restEvery)
 	if config.Capsules && config.rest == 0 {
 		rest *= 2

@@ -20,7 +20,7 @@ import (
 // sweepAgain is the delay after a failed removal of a registry.
 const sweepAgain = time.Minute
 
-// registry is the create of a registry: a login for images.
+// registry is the create request of a registry, which is a login for images.
 type registry struct {
 	Name     string `json:"name"`
 	Domain   string `json:"domain"`
@@ -28,19 +28,19 @@ type registry struct {
 	Password string `json:"password,omitempty"`
 }
 
-// logins makes and removes the registries of this node. Pods with the same login share one. A registry may be removed only
-// if no container names it: Zun fails to read such a container, and every list with it.
+// logins makes and removes the registries of this node. Pods with the same login share one. A registry may be removed only if no container refers to
+// it. Otherwise, Zun fails to read the container and all lists.
 type logins struct {
 	client *client
-	prefix string        // of the names of registries of this node
-	salt   string        // of names, which everybody in the project sees
-	keep   time.Duration // from the last use of a registry until lists show the container that names it
-	first  time.Time     // when the registries of earlier processes are looked for
+	prefix string        // prefix of the names of this node's registries
+	salt   string        // salt of the names, which are visible to the whole project
+	keep   time.Duration // from the last use of a registry until lists show the container that refers to it
+	first  time.Time     // when to look for the registries of earlier processes
 
 	mu    sync.Mutex           // held during requests, so that no pod uses a registry that is being removed
 	used  map[string]time.Time // guarded by mu; the last use of each registry, by its ID
-	all   bool                 // guarded by mu; used has the registries of earlier processes, too
-	after time.Time            // guarded by mu; when a removal may be tried
+	all   bool                 // guarded by mu; used includes the registries of earlier processes
+	after time.Time            // guarded by mu; when to retry a removal
 }
 
 func newLogins(c *client, owner identity.Owner, keep, earlier time.Duration) *logins {
@@ -50,7 +50,7 @@ func newLogins(c *client, owner identity.Owner, keep, earlier time.Duration) *lo
 	}
 }
 
-// registryOf returns the registry for the image of a pod, or false if the pod needs none. Zun takes only a name and a password.
+// registryOf returns the registry for the image of a pod, or false if the pod needs none. Zun supports only a name and a password.
 func (l *logins) registryOf(in *service.Inputs) (registry, bool) {
 	with, needed := in.RegistryLogin(in.Pod.Spec.Containers[0].Image)
 	name := l.prefix + identity.Hash(l.salt, with.Registry, with.Username, with.Password)
@@ -90,8 +90,8 @@ func (l *logins) releaseRegistry(id string) {
 	}
 }
 
-// sweepRegistries removes the registries that no container names. The argument has the registries of all containers in a list. A later
-// list repeats a failed removal.
+// sweepRegistries removes the registries that no container refers to. named has the registries of all containers in a list. The next list retries a
+// failed removal.
 func (l *logins) sweepRegistries(ctx context.Context, named map[string]bool) {
 	if !l.mu.TryLock() {
 		return // a pod gets its registry

@@ -36,8 +36,8 @@ const (
 	reasonStuck  = "ZunStuck"
 )
 
-// stuckAfter is how long a container may be in creation while Zun does nothing. A create that is refused late
-// leaves a container behind that never starts.
+// stuckAfter is the maximum time that a container may be in creation without an activity of Zun. A create that Zun refuses late leaves a container
+// that never starts.
 const stuckAfter = 3 * time.Minute
 
 // instance is a container or capsule of this node.
@@ -49,7 +49,7 @@ type instance struct {
 	// refreshed the state.
 	at   time.Time
 	live bool
-	// starts is how often an earlier process started the container again, unless the cluster has the number.
+	// starts is the number of restarts by an earlier process, unless the cluster has the number.
 	starts int32
 }
 
@@ -58,7 +58,7 @@ var (
 	up     = regexp.MustCompile(`^Up (\d+) (seconds|mins|hours|days)`)
 )
 
-// timeAgo returns a time that Zun reports as an age, in whole units.
+// timeAgo returns the time for an age that Zun reports in whole units.
 func timeAgo(at time.Time, number, unit string) time.Time {
 	n, err := strconv.Atoi(number)
 	if err != nil {
@@ -67,18 +67,18 @@ func timeAgo(at time.Time, number, unit string) time.Time {
 	return at.Add(-time.Duration(n) * map[string]time.Duration{"seconds": time.Second, "mins": time.Minute, "hours": time.Hour, "days": 24 * time.Hour}[unit])
 }
 
-// isUnread reports whether the container has stopped and Zun has not refreshed its exit yet.
+// isUnread reports whether the container has stopped and Zun has not yet reported its exit code.
 func (i instance) isUnread() bool {
 	return i.Status == stateStopped && !i.capsule && !i.live && !exited.MatchString(i.StatusDetail)
 }
 
-// isStuck reports whether Zun has forgotten to create the container.
+// isStuck reports whether the creation of the container has stopped.
 func (i instance) isStuck() bool {
 	made := parseTime(i.CreatedAt)
 	return i.Status == stateCreating && i.TaskState == "" && !made.IsZero() && i.at.Sub(made) > stuckAfter
 }
 
-// hasEnded reports whether nothing of the pod runs any more, unless it is started again.
+// hasEnded reports whether the pod has ended, unless the node restarts it.
 func (i instance) hasEnded() bool {
 	switch i.Status {
 	case stateStopped:
@@ -96,7 +96,7 @@ func (i instance) podStatus(pod *corev1.Pod) corev1.PodStatus {
 	}
 	out := podstatus.Pod{StartedAt: parseTime(i.CreatedAt), IPs: i.podAddresses()}
 	if i.capsule {
-		for n := range min(len(i.Containers), len(pod.Spec.Containers)) { // Zun names them itself, and keeps their order
+		for n := range min(len(i.Containers), len(pod.Spec.Containers)) { // Zun chooses their names, and keeps their order
 			member := instance{container: i.Containers[n], capsule: true, at: i.at}
 			out.Containers = append(out.Containers, member.observeContainer(pod, pod.Spec.Containers[n].Name))
 		}
@@ -122,7 +122,7 @@ func (i instance) hasKnownState() bool {
 	case stateStopped:
 		return !i.isUnread()
 	}
-	return false // in Restarting, Rebuilding, Deleting and Unknown, as in a state that is not known, it may run
+	return false // in Restarting, Rebuilding, Deleting, Unknown and other states, the container may run
 }
 
 // observeContainer returns the observation of the container.
@@ -154,7 +154,7 @@ func (i instance) observeContainer(pod *corev1.Pod, name string) podstatus.Conta
 	return out
 }
 
-// startedAt returns when the run began: the time in the pod's status, or the time from the age that Zun reports.
+// startedAt returns the start time of the run: the time in the pod's status, or the time from the age that Zun reports.
 func (i instance) startedAt(pod *corev1.Pod, name string) time.Time {
 	for n := range pod.Status.ContainerStatuses {
 		told := &pod.Status.ContainerStatuses[n]
