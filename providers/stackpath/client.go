@@ -22,8 +22,8 @@ import (
 
 const (
 	callTimeout  = 30 * time.Second
-	maxAnswer    = 64 << 20         // what is longer is no JSON any more
-	throttledFor = 10 * time.Second // where the service does not say how long to wait
+	maxAnswer    = 64 << 20         // a longer response is an error
+	throttledFor = 10 * time.Second // if the service sends no retry delay
 	tokenPath    = "/identity/v1/oauth2/token"
 )
 
@@ -47,8 +47,7 @@ type tokens struct {
 	http *http.Client
 }
 
-// Token implements oauth2.TokenSource. A problem of the client says nothing about workloads, so its errors have
-// no kinds.
+// Token implements oauth2.TokenSource. A login error is not about workloads, so its errors have no kinds.
 func (t tokens) Token() (*oauth2.Token, error) {
 	ctx := context.WithValue(context.Background(), oauth2.HTTPClient, t.http)
 	token, err := (&clientcredentials.Config{
@@ -61,7 +60,7 @@ func (t tokens) Token() (*oauth2.Token, error) {
 	return token, err
 }
 
-// call makes a request and reads its answer, if answer is not nil.
+// call makes a request, and decodes the response into answer unless answer is nil.
 func (c *client) call(ctx context.Context, method, path string, body []byte, answer any) error {
 	return c.askService(ctx, method, path, body, func(r io.Reader) error {
 		if answer == nil {
@@ -96,7 +95,7 @@ func eachItem[T any](ctx context.Context, c *client, path string, take func(T)) 
 	}
 }
 
-// askService makes a request and passes the answer to read. An answer without success is an error with a kind; see errorOf.
+// askService makes a request, and passes the response to read. An error response becomes an error with a kind: see errorOf.
 func (c *client) askService(ctx context.Context, method, path string, body []byte, read func(io.Reader) error) error {
 	r, err := http.NewRequestWithContext(ctx, method, c.endpoint+path, bytes.NewReader(body))
 	if err != nil {
@@ -110,7 +109,7 @@ func (c *client) askService(ctx context.Context, method, path string, body []byt
 	defer answer.Body.Close()
 	got, what := io.LimitReader(answer.Body, maxAnswer), method+" "+r.URL.Path
 	if answer.StatusCode/100 != 2 {
-		data, _ := io.ReadAll(got) // an answer that is cut says less
+		data, _ := io.ReadAll(got) // a truncated response gives a shorter error
 		return errorOf(what, answer.StatusCode, data)
 	}
 	if err := read(got); err != nil {
@@ -119,7 +118,7 @@ func (c *client) askService(ctx context.Context, method, path string, body []byt
 	return nil
 }
 
-// apiError is an error of the service. Code is a code of gRPC.
+// apiError is an error of the service. Code is a gRPC code.
 type apiError struct {
 	what    string
 	status  int
@@ -154,11 +153,11 @@ func (e *apiError) Error() string {
 	return text
 }
 
-// errorOf returns the error of an answer without success. Its kind is not-found where the service says so in its
-// own words, and invalid-input where the service would give the same answer again.
+// errorOf returns the error of an error response. Its kind is not-found if the body, not only the HTTP status, says so, and invalid-input if a retry
+// would fail in the same way.
 func errorOf(what string, status int, data []byte) error {
 	e := &apiError{what: what, status: status}
-	_ = json.Unmarshal(data, e) // one that is no JSON says nothing
+	_ = json.Unmarshal(data, e) // a body other than JSON has no code
 	var wait time.Duration
 	for _, d := range e.Details {
 		after, _ := time.ParseDuration(d.RetryDelay)

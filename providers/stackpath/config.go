@@ -28,8 +28,7 @@ type Config struct {
 	// APIVersion and Kind must be the constants of the same names in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind,omitempty"`
-	// Endpoint is the URL of the API. Required: the service is closed, and a new owner of its names would get
-	// the secret.
+	// Endpoint is the URL of the API. Required: the service has closed, and a new owner of its domain would get the secret.
 	Endpoint string `json:"endpoint,omitempty" env:"SP_API_HOST"`
 	// CAFile has the certificate authorities of the endpoint. Default: the authorities of this machine.
 	CAFile string `json:"caFile,omitempty"`
@@ -41,14 +40,14 @@ type Config struct {
 	// ClusterName names the home cluster in the labels of workloads. Each cluster of a stack needs its own name.
 	// Required.
 	ClusterName string `json:"clusterName,omitempty"`
-	// CityCode is where pods run, such as ORD. Required.
+	// CityCode is the location of pods, such as ORD. Required.
 	CityCode string `json:"cityCode,omitempty" env:"SP_CITY_CODE"`
 	// OpenPorts lets the internet connect to the ports that containers name. Default: ports are closed.
 	OpenPorts bool `json:"openPorts,omitempty"`
 	// Console is the SSH server for commands in containers. The client secret is the password there. Default:
 	// there is no exec.
 	Console sshexec.Server `json:"console,omitzero"`
-	// InstanceRequests is how many requests a minute look at running instances, each at one. Default 60.
+	// InstanceRequests is the number of requests per minute for running instances. Each request reads one instance. Default 60.
 	InstanceRequests int `json:"instanceRequests,omitempty"`
 	// Capacity is the capacity of the node. Required.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
@@ -83,6 +82,6 @@ func (c Config) complete() (Config, error) {
 	if err := c.Console.Check(); c.Console.IsSet() && err != nil {
 		problems.Add("console: %w: it is shown the client secret", err)
 	}
-	c.Capacity = storage.Offer(c.Capacity, resource.MustParse("1Gi")) // which the service does not count
+	c.Capacity = storage.Offer(c.Capacity, resource.MustParse("1Gi")) // the service does not count ephemeral storage
 	return c, problems.Err()
 }

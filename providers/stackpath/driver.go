@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stackpath is a provider that runs pods in StackPath Edge Compute, by the description of its API, at an
-// endpoint with this API. The service itself closed in 2024.
+// Package stackpath is a provider that runs pods in StackPath Edge Compute, or at an endpoint with the same API. The service itself closed in 2024.
 //
-// The guarantee: a pod is one workload, and the slug of the workload is the hash of the pod. Everything in a pod
-// that a workload cannot have is refused with its field. The client secret goes only to hosts that the
-// configuration names, and only to a console with the configured host key.
+// The guarantee: a pod is one workload, and the slug of the workload is the hash of the pod. A pod with a setting that a workload cannot have is
+// refused, with the name of the field. The client secret goes only to hosts that the configuration names, and only to a console with the configured
+// host key.
 //
-// The surprise: lists show which workloads exist, but not whether they run. So each instance needs a request of
-// its own, and there is a budget for these requests.
+// The surprise: lists show which workloads exist, but not whether they run. Each instance needs its own request, so a budget limits these requests.
 package stackpath
 
 import (
@@ -61,17 +59,17 @@ func Provider() cli.Provider {
 	})
 }
 
-// driver is StackPath as the kit asks it.
+// driver implements service.Driver for StackPath.
 type driver struct {
 	mapping
 	client    *client
-	workloads string // the path of those of the stack
+	workloads string // the path of the stack's workloads
 	instances *lookups.Lookups[*instance]
 	kit       *service.Provider[seen]
 }
 
-// lookAfterCreate is the time from a create to the first look at the instance, and lookAfter the time from a stop to the
-// first look, and between two looks. A container needs seconds to start or stop, and looks before that tell nothing.
+// lookAfterCreate is the time from a create to the first lookup of the instance. lookAfter is the time from a stop to the first lookup, and between
+// two lookups. A container takes seconds to start or stop, and earlier lookups show no change.
 const lookAfterCreate, lookAfter = 6 * time.Second, 3 * time.Second
 
 // newDriver returns the driver of a complete configuration. Requests go through next.
@@ -87,10 +85,10 @@ func newDriver(in cli.ProviderInput, config Config, next http.RoundTripper) *dri
 	return d
 }
 
-// workloadPath is the path of a workload.
+// workloadPath returns the path of a workload.
 func (d *driver) workloadPath(id string) string { return d.workloads + "/" + url.PathEscape(id) }
 
-// readInstance asks for the instance of a workload. If there are several, the newest instance is the pod.
+// readInstance reads the instance of a workload. If there are several, the newest instance is the pod.
 func (d *driver) readInstance(ctx context.Context, id string) (newest *instance, settled bool, err error) {
 	err = eachItem(ctx, d.client, d.workloadPath(id)+"/instances", func(i instance) {
 		if newest == nil || newest.Phase == "DELETING" || i.Phase != "DELETING" && newest.CreatedAt < i.CreatedAt {
@@ -100,15 +98,15 @@ func (d *driver) readInstance(ctx context.Context, id string) (newest *instance,
 	return newest, newest.isSettled(), err
 }
 
-// List implements service.Driver: all workloads with their instances. It looks anew at some of the instances.
+// List implements service.Driver. It returns all workloads with their instances, and refreshes some of the instances.
 func (d *driver) List(ctx context.Context) (all []seen, err error) {
 	listed := map[string]lookups.Listed{}
 	err = eachItem(ctx, d.client, d.workloads, func(w workload) {
 		if s, ours := d.ownedWorkload(w); ours {
 			all = append(all, s)
 			s.instance = d.instances.Last(w.ID)
-			if deleted := w.Metadata.DeleteRequestedAt != ""; !s.hasEnded() { // else nothing of it changes any more
-				listed[w.ID] = lookups.Listed{Changes: deleted, Optional: deleted} // lists show the end of a deleted one, too
+			if deleted := w.Metadata.DeleteRequestedAt != ""; !s.hasEnded() { // after the end, the instance does not change any more
+				listed[w.ID] = lookups.Listed{Changes: deleted, Optional: deleted} // lists also show the end of a deleted workload
 			}
 		}
 	})
@@ -124,10 +122,10 @@ func (d *driver) List(ctx context.Context) (all []seen, err error) {
 	return slices.DeleteFunc(all, seen.isGone), nil
 }
 
-// ownedWorkload returns a workload of this node, or false if it is another's.
+// ownedWorkload returns a workload of this node, or false if the workload belongs to another node.
 func (d *driver) ownedWorkload(w workload) (seen, bool) {
 	pod, ours := d.owner.Owned(w.Metadata.Labels)
-	w.Metadata.Labels = nil // pod has their values, and nobody keeps them
+	w.Metadata.Labels = nil // pod has their values, and the map is no longer needed
 	return seen{workload: w, pod: pod}, ours
 }
 
@@ -167,8 +165,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (made seen, err
 	return made, err
 }
 
-// Find implements service.Driver, by the slug. A workload that is about to go does not belong to a pod that
-// should run.
+// Find implements service.Driver, by the slug. It ignores workloads that are being deleted.
 func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (found seen, is bool, err error) {
 	var answer struct{ Workload workload }
 	err = d.client.call(ctx, http.MethodGet, d.workloadPath(d.owner.Name(identity.Of(pod))), nil, &answer)
@@ -179,7 +176,7 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (found seen, is bool
 	if err != nil || !ours || found.pod.UID != pod.UID || pod.DeletionTimestamp == nil && found.Metadata.DeleteRequestedAt != "" {
 		return found, false, err
 	}
-	found.instance, err = d.instances.Ask(ctx, found.ID) // without it, a pod that runs would begin anew
+	found.instance, err = d.instances.Ask(ctx, found.ID) // without the instance, a running pod would start again
 	return found, err == nil, err
 }
 
@@ -191,8 +188,7 @@ func (d *driver) Stop(ctx context.Context, _ *corev1.Pod, s seen) error {
 	return d.client.call(ctx, http.MethodDelete, d.workloadPath(s.ID), nil, nil)
 }
 
-// mostLog is how many bytes of a log are read at once. logEvery is the interval of reads of a log that is
-// followed.
+// mostLog is the maximum number of bytes of a log in one read. logEvery is the interval of reads of a followed log.
 const mostLog, logEvery = maxAnswer / 2, 2 * time.Second
 
 // Logs implements service.LogReader. It reads a followed log again from its last line, because the service cuts
@@ -233,8 +229,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[seen], command []st
 	return sshexec.Run(ctx, client, command, attach)
 }
 
-// Examine implements service.Examiner. It makes one list of workloads, looks for the city, and checks the key of
-// the console without a password.
+// Examine implements service.Examiner. It lists workloads, checks that the city exists, and checks the key of the console without a password.
 func (d *driver) Examine(ctx context.Context) error {
 	if err := d.client.call(ctx, http.MethodGet, d.workloads+"?page_request.first=1", nil, nil); err != nil {
 		return err

@@ -27,10 +27,10 @@ var sizes = []sizing.Row{
 	sizing.At(8000, sizing.One(32*sizing.Gi)), sizing.At(16000, sizing.One(64*sizing.Gi)), sizing.At(32000, sizing.One(128*sizing.Gi)), sizing.At(48000, sizing.One(256*sizing.Gi)),
 }
 
-// object is a part of a request, by the description of the API. Numbers of 64 bits are texts there.
+// object is a part of a request, in the format of the API. 64-bit numbers are strings there.
 type object = jsonobject.Object
 
-// numberText is a number of 64 bits; nothing for nil.
+// numberText returns a 64-bit number as a string, or "" for nil.
 func numberText(n *int64) string {
 	if n == nil {
 		return ""
@@ -38,13 +38,13 @@ func numberText(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// mapping makes workloads of pods.
+// mapping converts pods to workloads.
 type mapping struct {
 	config Config
 	owner  identity.Owner
 }
 
-// checkPod refuses a pod for every reason of workload that is visible in the pod alone.
+// checkPod refuses a pod for each reason of workloadRequest that depends only on the pod.
 func (m mapping) checkPod(pod *corev1.Pod) error {
 	in, err := service.Unread(m.owner, pod)
 	if err == nil {
@@ -56,7 +56,7 @@ func (m mapping) checkPod(pod *corev1.Pod) error {
 // workloadRequest returns the request for the workload of a pod. The same pod always gives the same request. Errors are
 // of the kind invalid-input, with the field.
 func (m mapping) workloadRequest(in *service.Inputs) ([]byte, error) {
-	metadata := object{"labels": in.Tags} // without annotations of the pod: the service acts by some
+	metadata := object{"labels": in.Tags} // without annotations of the pod, because some have an effect at the service
 	if m.config.Console.Address != "" {
 		metadata["annotations"] = object{"workload.platform.stackpath.net/remote-management": "true"}
 	}
@@ -82,7 +82,7 @@ func (m mapping) workloadRequest(in *service.Inputs) ([]byte, error) {
 	}})
 }
 
-// refuseSpec refuses everything that a workload has no field for and that no feature covers.
+// refuseSpec refuses settings that a workload has no field for, unless a feature covers them.
 func refuseSpec(s *corev1.PodSpec, at *field.Path) error {
 	switch {
 	case len(s.InitContainers) > 1:
@@ -95,8 +95,7 @@ func refuseSpec(s *corev1.PodSpec, at *field.Path) error {
 	return nil
 }
 
-// runtimeSettings returns the settings of all containers. An object of Kubernetes in it has the same field names as at
-// the service.
+// runtimeSettings returns the settings of all containers. Its Kubernetes objects have the same field names at the service.
 func runtimeSettings(s *corev1.PodSpec) object {
 	c, groups := cmp.Or(s.SecurityContext, &corev1.PodSecurityContext{}), []string(nil)
 	for _, n := range c.SupplementalGroups {
@@ -169,12 +168,12 @@ func (m mapping) mapContainer(c, full *corev1.Container, at *field.Path) (object
 	return out.WithoutEmpty(), cmp.Or(err, failed)
 }
 
-// sizeOf returns the smallest size with room for a container. A limit goes before a request.
+// sizeOf returns the smallest size with room for a container. A limit takes precedence over a request.
 func sizeOf(c *corev1.Container, at *field.Path) (object, error) {
 	asked, out := sizing.Asked(nil, c.Resources), object{}
 	for name, q := range asked {
 		switch name {
-		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage: // by the description the last one has no effect
+		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage: // the API documents that ephemeral storage has no effect
 		case "nvidia.com/gpu":
 			out["nvidia-a16"] = q.String()
 		default:
@@ -189,9 +188,8 @@ func sizeOf(c *corev1.Container, at *field.Path) (object, error) {
 	return out, nil
 }
 
-// environmentOf returns the environment of a container. A value that is not literally in the spec may come from a
-// Secret, so it is stored as a secret. The variables of the API server are left out, because workloads do not
-// reach it.
+// environmentOf returns the environment of a container. A value that is not literally in the spec may come from a Secret, so it is stored as a
+// secret. The variables of the API server are omitted, because workloads cannot reach it.
 func environmentOf(c, full *corev1.Container, at *field.Path) (object, error) {
 	written := map[string]string{}
 	for i := range c.Env {
@@ -225,7 +223,7 @@ func actionOf(h *corev1.LifecycleHandler, c *corev1.Container, at *field.Path) (
 		return object{"exec": h.Exec}, nil
 	case h.HTTPGet != nil && h.HTTPGet.Host == "":
 		headers := map[string]string{}
-		for _, k := range h.HTTPGet.HTTPHeaders { // one that is there twice has both values
+		for _, k := range h.HTTPGet.HTTPHeaders { // repeated headers keep all values
 			headers[k.Name] = strings.TrimPrefix(headers[k.Name]+", "+k.Value, ", ")
 		}
 		port, err := podspec.Port(h.HTTPGet.Port, c, at.Child("httpGet", "port"))

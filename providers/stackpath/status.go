@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// The answers of the service, by the description that mapping.go names. The decoder ignores the case of names.
+// Responses of the service: see mapping.go for the source. The decoder ignores the case of names.
 
 type workload struct {
 	ID, Status string
@@ -24,7 +24,7 @@ type workload struct {
 	}
 }
 
-// seen is a workload with its instance in the last known state; the instance is nil if there is none.
+// seen is a workload with the last known state of its instance, or with nil if it has no instance.
 type seen struct {
 	workload
 	pod      identity.Pod
@@ -49,7 +49,7 @@ type containerStatus struct {
 	}
 }
 
-// isGone reports whether nothing is left of a deleted workload, although lists have it.
+// isGone reports whether a deleted workload has completely ended, although lists still contain it.
 func (s seen) isGone() bool {
 	return s.Status == "INACTIVE" && s.Metadata.DeleteRequestedAt != "" && s.instance == nil
 }
@@ -66,9 +66,8 @@ func (i *instance) isSettled() bool {
 		!slices.ContainsFunc(i.ContainerStatuses, func(c containerStatus) bool { return c.Running == nil || !c.Ready })
 }
 
-// observePod turns an answer of the service into observations of the pod. The containers show the state. The phases
-// of the instance and the workload are only additional words, because it is not documented which phase is the
-// last one.
+// observePod converts a response of the service to observations of the pod. The containers determine the state. The phases of the instance and the
+// workload only go into messages, because it is not documented which phases are final.
 func observePod(pod *corev1.Pod, s seen) podstatus.Pod {
 	out := podstatus.Pod{StartedAt: podstatus.ParseTime(s.Metadata.CreatedAt)}
 	if status := s.Status; status != "" && status != "ACTIVE" {
@@ -101,7 +100,7 @@ func (c *containerStatus) observeContainer(i *instance) podstatus.Container {
 		out.State = podstatus.Exited
 		out.Run.StartedAt, out.Run.FinishedAt, out.Run.ExitCode, out.Run.Reason, out.Run.Message = podstatus.ParseTime(t.StartedAt), podstatus.ParseTime(t.FinishedAt), t.ExitCode, t.Reason, t.Message
 		if t.ExitCode == nil && t.Reason == "Completed" {
-			out.Run.ExitCode = new(int32(0)) // JSON of protocol buffers may leave zeros out
+			out.Run.ExitCode = new(int32(0)) // protocol buffers omit zeros in JSON
 		}
 	case c.Waiting != nil:
 		out.Reason, out.Message = c.Waiting.Reason, c.Waiting.Message
