@@ -7,7 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// User is the user of an image; without either field, root.
+// User is the user of an image. Without either field, it is root.
 type User struct {
 	ID   *int64
 	Name string
@@ -28,7 +28,7 @@ type Instance struct {
 	// ImageUser is the user of the image.
 	ImageUser User
 	Mounts    []*runtimeapi.Mount
-	// Target is the ID of the container with processes visible to the instance, or "".
+	// Target is the ID of the container whose processes the instance sees, or "".
 	Target string
 }
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package criconfig turns a pod and its containers into requests for a runtime: configurations of sandboxes and
-// containers.
+// Package criconfig turns a pod and its containers into requests for a runtime: configurations of sandboxes and containers.
 //
-// The guarantee: the same pod always gives the same configuration, and a kubelet sends the same.
+// The guarantee: the same pod always gives the same configuration, which equals the configuration of a kubelet.
 //
-// The surprise: after a restart of the process, the labels and annotations of this package are the only
-// knowledge about a pod until its spec comes.
+// The surprise: after a restart of the process, the labels and annotations of this package are the only information about a pod until its spec
+// arrives.
 package criconfig
 
 import corev1 "k8s.io/api/core/v1"
@@ -19,17 +18,17 @@ type Settings struct {
 	LogRoot string
 	// SeccompRoot is the directory of seccomp profiles.
 	SeccompRoot string
-	// PodCgroup returns the cgroup of a pod; nil leaves it to the runtime.
+	// PodCgroup returns the cgroup of a pod. If it is nil, the runtime decides.
 	PodCgroup func(*corev1.Pod) string
 	// MemoryCapacity is the memory of the machine in bytes.
 	MemoryCapacity int64
 	// OOMScoreFloor is the lowest allowed oom_score_adj of the runtime: a process without CAP_SYS_RESOURCE
 	// cannot go below its own.
 	OOMScoreFloor int64
-	// SwapLimits means a machine with limits of swap: containers then get no swap.
+	// SwapLimits means that the machine can limit swap: containers then get no swap.
 	SwapLimits bool
-	// CgroupV2 means a machine with the unified cgroup hierarchy.
+	// CgroupV2 means that the machine has the unified cgroup hierarchy.
 	CgroupV2 bool
-	// HugePageSizes are the sizes of the machine in the notation of cgroups, such as 2MB.
+	// HugePageSizes are the sizes of huge pages on the machine in the notation of cgroups, such as 2MB.
 	HugePageSizes []string
 }

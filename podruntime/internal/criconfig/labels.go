@@ -11,14 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Labels of sandboxes and containers, the same as a kubelet's: tools look for them.
+// Labels of sandboxes and containers, the same as a kubelet's, because tools use them.
 const (
 	LabelPodName       = "io.kubernetes.pod.name"
 	LabelPodNamespace  = "io.kubernetes.pod.namespace"
 	LabelPodUID        = "io.kubernetes.pod.uid"
 	LabelContainerName = "io.kubernetes.container.name"
-	// LabelNode is the node of a sandbox or container: one runtime may serve several nodes, and a kubelet as
-	// well.
+	// LabelNode is the node of a sandbox or container: one runtime may serve several nodes, and also a kubelet.
 	LabelNode = "virtual-kubelet.io/node"
 )
 
@@ -54,8 +53,8 @@ func (s Settings) identityLabels(pod *corev1.Pod) map[string]string {
 	}
 }
 
-// containerAnnotations returns the facts about a container for use without its spec: its inputs, how to stop it, and its
-// termination message.
+// containerAnnotations returns the data of a container for use without its spec: its inputs, how to stop it, and the location of its termination
+// message.
 func containerAnnotations(in Instance) map[string]string {
 	c := in.Container
 	a := map[string]string{
@@ -81,7 +80,7 @@ func containerAnnotations(in Instance) map[string]string {
 
 // annotateJSON writes a value as JSON.
 func annotateJSON(a map[string]string, key string, value any) {
-	if raw, err := json.Marshal(value); err == nil { // API types can always be written
+	if raw, err := json.Marshal(value); err == nil { // API types can always be marshaled
 		a[key] = string(raw)
 	}
 }

@@ -9,11 +9,11 @@ import (
 const (
 	oomGuaranteed = -997
 	oomBestEffort = 1000
-	// nodeCritical is the priority of pods needed by the node itself.
+	// nodeCritical is the priority of pods that the node itself needs.
 	nodeCritical = 2_000_001_000
 )
 
-// oomScore ranks a container for the kernel when memory runs out: containers above their request end first.
+// oomScore returns the oom_score_adj of a container: when memory runs out, the kernel first kills containers above their request.
 func oomScore(pod *corev1.Pod, c *corev1.Container, capacity int64) int64 {
 	if p := pod.Spec.Priority; p != nil && *p >= nodeCritical {
 		return oomGuaranteed
@@ -30,12 +30,12 @@ func oomScore(pod *corev1.Pod, c *corev1.Container, capacity int64) int64 {
 	share := memoryShare(pod)
 	request := c.Resources.Requests.Memory().Value() + share
 	if isSidecar(c) {
-		request = max(request, leastRequest(pod)+share) // a sidecar must not be killed before containers that need its memory less
+		request = max(request, leastRequest(pod)+share) // a sidecar must not be killed before containers that request less memory
 	}
 	return min(max(oomBestEffort-oomBestEffort*request/capacity, oomBestEffort+oomGuaranteed), oomBestEffort-1)
 }
 
-// memoryShare returns each container's share of the pod's memory request beyond its containers.
+// memoryShare returns each container's share of the pod's memory request beyond the requests of its containers.
 func memoryShare(pod *corev1.Pod) int64 {
 	if pod.Spec.Resources == nil || pod.Spec.Resources.Requests.Memory().IsZero() {
 		return 0
@@ -63,7 +63,7 @@ func leastRequest(pod *corev1.Pod) int64 {
 	return max(least, 0)
 }
 
-// QOS returns the class of a pod from its status, else from the resources of its containers.
+// QOS returns the class of a pod from its status, or else from the resources of its containers.
 func QOS(pod *corev1.Pod) corev1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass

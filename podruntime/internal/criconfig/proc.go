@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// thermal are files with hints about the load of other containers. Their existence depends on the machine.
+// thermal are files that reveal the load of other containers. Their existence depends on the machine.
 var thermal = sync.OnceValue(func() []string {
 	found, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle") // only a bad pattern is an error
 	return found

@@ -44,7 +44,7 @@ func (s Settings) Update(pod *corev1.Pod, c *corev1.Container) *runtimeapi.Conta
 	return &runtimeapi.ContainerResources{Linux: s.Resources(pod, c)}
 }
 
-// effectiveLimits returns the limits of the container, and the pod's limits for the rest.
+// effectiveLimits returns the limits of the container, or the pod's limits where the container has none.
 func effectiveLimits(pod *corev1.Pod, c *corev1.Container) corev1.ResourceList {
 	limits := corev1.ResourceList{}
 	if r := pod.Spec.Resources; r != nil {
@@ -76,7 +76,7 @@ func (s Settings) linuxResources(cpuRequest, cpuLimit, memoryLimit resource.Quan
 	return out
 }
 
-// hugePages returns limits for every size of the machine: without a limit, a container could take all.
+// hugePages returns limits for every size of the machine: without a limit, a container could use all huge pages.
 func (s Settings) hugePages(limits corev1.ResourceList) []*runtimeapi.HugepageLimit {
 	var all []*runtimeapi.HugepageLimit
 	for _, size := range s.HugePageSizes {

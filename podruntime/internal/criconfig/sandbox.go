@@ -9,7 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// errUserNamespace refuses a pod with a user namespace of its own.
+// errUserNamespace refuses a pod with its own user namespace.
 var errUserNamespace = errors.New("the runtime does not support user namespaces (spec.hostUsers: false)")
 
 // Network is the network configuration of a pod before it has an address.
@@ -93,7 +93,7 @@ func portProtocol(p corev1.Protocol) runtimeapi.Protocol {
 	return runtimeapi.Protocol_TCP
 }
 
-// sandboxSecurity returns the security context of the container with the pod's namespaces.
+// sandboxSecurity returns the security context of the sandbox, which has the pod's namespaces.
 func sandboxSecurity(pod *corev1.Pod) (*runtimeapi.LinuxSandboxSecurityContext, error) {
 	namespaces, err := sharedNamespaces(pod)
 	if err != nil {

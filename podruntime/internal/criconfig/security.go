@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// effectiveContext returns the security context of a container, with the pod's values for the rest.
+// effectiveContext returns the security context of a container, with the pod's values as defaults.
 func effectiveContext(pod *corev1.Pod, c *corev1.Container) corev1.SecurityContext {
 	var sc corev1.SecurityContext
 	if c.SecurityContext != nil {
@@ -98,7 +98,7 @@ func (s Settings) seccompProfile(p *corev1.SeccompProfile) (*runtimeapi.Security
 	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}, nil
 }
 
-// appArmorProfile returns the profile in both forms: older runtimes read the second.
+// appArmorProfile returns the profile in both formats: older runtimes read the second one.
 func appArmorProfile(p *corev1.AppArmorProfile) (*runtimeapi.SecurityProfile, string, error) {
 	switch {
 	case p == nil:

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// skeletonSpec returns the parts of a spec for decisions about the end of a pod. They contain no secrets.
+// skeletonSpec returns the parts of a spec that are needed to end a pod. They contain no secrets.
 func skeletonSpec(pod *corev1.Pod) *corev1.PodSpec {
 	return &corev1.PodSpec{
 		RestartPolicy:                 pod.Spec.RestartPolicy,
@@ -47,8 +47,8 @@ func podAnnotations(pod *corev1.Pod) map[string]string {
 	return a
 }
 
-// Skeleton returns the pod as remembered by a sandbox: enough to report its state, and to end it. It has no node
-// name, so that no code takes it for the pod of the API server.
+// Skeleton returns the pod that the annotations of a sandbox describe: enough to report its state, and to end it. It has no node name, which
+// distinguishes it from the pod of the API server.
 func Skeleton(labels, annotations map[string]string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: labels[LabelPodName], Namespace: labels[LabelPodNamespace], UID: types.UID(labels[LabelPodUID]),

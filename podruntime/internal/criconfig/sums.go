@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podSums returns the requests of all containers, and their limits together: no limit if one of them has none.
+// podSums returns the requests of all containers, and the sum of their limits, or no limit if one of them has none.
 func podSums(pod *corev1.Pod) (requests, limits corev1.ResourceList) {
 	requests = sumContainers(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
 	limits = sumContainers(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// safeSysctls are the allowed sysctls of a pod, because they are its own and do no harm to others.
+// safeSysctls are always allowed, because they belong to the pod's namespaces and do not affect other pods.
 var safeSysctls = map[string]bool{
 	"kernel.shm_rmid_forced":              true,
 	"net.ipv4.ip_local_port_range":        true,
@@ -35,13 +35,12 @@ var (
 // Sysctls are the allowed sysctls of pods. The zero value allows the safe sysctls.
 type Sysctls struct {
 	unsafe []string
-	// machineNetwork means that no pod has a network of its own.
+	// machineNetwork means that no pod has its own network.
 	machineNetwork bool
 }
 
-// NewSysctls allows more than the safe sysctls: names such as net.core.somaxconn, and prefixes such as
-// kernel.msg*. An error names the first sysctl outside of the namespaces of a pod. machineNetwork says that
-// every pod is in the network of the machine.
+// NewSysctls allows more than the safe sysctls: names such as net.core.somaxconn, and prefixes such as kernel.msg*. An error names the first sysctl
+// outside of the namespaces of a pod. machineNetwork means that every pod is in the network of the machine.
 func NewSysctls(unsafe []string, machineNetwork bool) (Sysctls, error) {
 	s := Sysctls{machineNetwork: machineNetwork}
 	for _, pattern := range unsafe {
@@ -70,7 +69,7 @@ func (s Sysctls) isAllowed(name string) bool {
 	})
 }
 
-// Verify returns an error in a kubelet's words if a pod sets a forbidden sysctl.
+// Verify returns an error with a kubelet's message if a pod sets a forbidden sysctl.
 func (s Sysctls) Verify(pod *corev1.Pod) error {
 	if pod.Spec.SecurityContext == nil {
 		return nil
@@ -91,8 +90,7 @@ func (s Sysctls) Verify(pod *corev1.Pod) error {
 	return nil
 }
 
-// dottedName returns the name of a sysctl with dots between its parts, also if it was written as a path: in a path,
-// dots are part of names.
+// dottedName returns the name of a sysctl with dots between its parts, even if it was written as a path, where dots are part of names.
 func dottedName(name string) string {
 	if first := strings.IndexAny(name, "./"); first < 0 || name[first] == '.' {
 		return name

@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// compressRotated replaces a rotated file by a compressed file, which is complete as soon as it exists.
+// compressRotated replaces a rotated file by a compressed file, atomically.
 func (l logFile) compressRotated(ctx context.Context, name string) (err error) {
 	from, err := l.openRegular(name)
 	if err != nil {
@@ -30,7 +30,7 @@ func (l logFile) compressRotated(ctx context.Context, name string) (err error) {
 	if err := l.writeGzip(ctx, unfinished, from, info.Mode().Perm()); err != nil {
 		return err
 	}
-	// Keep the time of the last line, by which readers skip files.
+	// Keep the time of the last line, because readers skip files by it.
 	if err := l.root.Chtimes(unfinished, info.ModTime(), info.ModTime()); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (l logFile) writeGzip(ctx context.Context, name string, from io.Reader, mod
 	return z.Close()
 }
 
-// contextReader ends with its context.
+// contextReader fails reads after its context has ended.
 type contextReader struct {
 	ctx    context.Context
 	source io.Reader

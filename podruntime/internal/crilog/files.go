@@ -57,8 +57,8 @@ func (l logFile) openRegular(name string) (*os.File, error) {
 	return l.root.Open(name)
 }
 
-// rotatedFiles returns the names of the rotated files, oldest first. A file with a compressed copy counts once.
-// unused are the remains of an interrupted rotation.
+// rotatedFiles returns the names of the rotated files, oldest first. A file with a compressed copy counts once. unused are the leftovers of an
+// interrupted rotation.
 func (l logFile) rotatedFiles() (names, unused []string, err error) {
 	dir, err := l.root.Open(filepath.Dir(l.name))
 	if err != nil {
@@ -99,8 +99,7 @@ type source struct {
 	file *os.File
 }
 
-// openRotated opens a rotated file at an offset, also after its compression. For a removed file, the error is
-// fs.ErrNotExist.
+// openRotated opens a rotated file at an offset, even after its compression. For a removed file, the error is fs.ErrNotExist.
 func (l logFile) openRotated(name string, offset int64) (source, error) {
 	f, err := l.openRegular(name)
 	if errors.Is(err, fs.ErrNotExist) && !strings.HasSuffix(name, gz) {

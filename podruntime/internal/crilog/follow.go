@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// followEvery is the interval of checks of a followed file. Notices of the system would come sooner, but a user
-// may have few of them open at a time, and a file system shared by machines sends none.
+// followEvery is the interval of checks of a followed file. File notifications would be faster, but their number per user is limited, and network
+// file systems send none.
 const followEvery = 100 * time.Millisecond
 
 // awaitMore is called at the end of the current file. It returns nil when there may be more to read.
@@ -43,7 +43,7 @@ func (r *reader) awaitMore() error {
 	}
 }
 
-// hasCurrent reports whether there is a file to write to: between two steps of a rotation there is none.
+// hasCurrent reports whether the current file exists: it is missing between two steps of a rotation.
 func (r *reader) hasCurrent() (bool, error) {
 	none, err := r.log.isCurrent(nil)
 	return !none, err

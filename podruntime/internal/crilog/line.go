@@ -17,11 +17,11 @@ const maxHead = 64
 type entry struct {
 	at     time.Time
 	stderr bool
-	part   bool   // the text goes on with the next entry of its stream
+	part   bool   // the text continues with the next entry of its stream
 	text   []byte // without the newline at its end
 }
 
-// parseLine reads a line, or its beginning. ok is false for other text than a CRI log line.
+// parseLine reads a line, or its beginning. ok is false if the text is not a CRI log line.
 func parseLine(line []byte) (e entry, ok bool) {
 	stamp, rest, ok := bytes.Cut(line, blank)
 	if !ok || len(stamp) > maxHead || e.at.UnmarshalText(stamp) != nil {

@@ -11,18 +11,18 @@ import (
 // bufferSize bounds the memory of a reader. Lines of runtimes are of at most 16 KiB.
 const bufferSize = 32 << 10
 
-// errMustRead means that the buffer lacks the next line.
+// errMustRead means that the buffer does not have the complete next line.
 var errMustRead = errors.New("must read")
 
-// lines splits its source into lines. After io.EOF it can continue when the source has more.
+// lines splits its source into lines. After io.EOF, it can continue when the source has more data.
 type lines struct {
 	source io.Reader
 	buf    []byte
-	r, w   int // the part that is read, but not taken yet
+	r, w   int // the range of buffered bytes
 }
 
-// nextLine returns a line with its newline, or the part of a longer line for which there is room. It is valid until
-// the next call. At io.EOF an unfinished line stays; without mayRead the source is not read.
+// nextLine returns a line with its newline, or the part of a longer line that fits into the buffer. It is valid until the next call. At io.EOF, an
+// unfinished line stays in the buffer. Without mayRead, the source is not read.
 func (l *lines) nextLine(mayRead bool) ([]byte, error) {
 	looked := l.r
 	for {

@@ -15,7 +15,7 @@ import (
 type part struct {
 	name   string
 	offset int64
-	skip   int // number of lines to leave out
+	skip   int // number of lines to skip
 }
 
 // plan has the parts of a log to read, and the state of the log.
@@ -26,8 +26,7 @@ type plan struct {
 	newest string   // of all rotated files, without .gz
 }
 
-// findFiles opens the file that is being written and lists the other files. They belong together: no rotation came
-// between.
+// findFiles opens the file that is being written and lists the other files. The result is consistent: there was no rotation in between.
 func (l logFile) findFiles() (p plan, names []string, err error) {
 	for {
 		p.live, err = l.openRegular(l.name)
@@ -77,7 +76,7 @@ func (p *plan) close() error {
 	return p.live.Close()
 }
 
-// planRead finds the parts for a tail, or without a tail the parts since that time.
+// planRead finds the parts for a tail or, without a tail, the parts since a time.
 func (l logFile) planRead(t *tail, since time.Time) (plan, error) {
 	p, names, err := l.findFiles()
 	if err != nil {
@@ -133,7 +132,7 @@ func (p *plan) measureLive(t *tail) error {
 	return err
 }
 
-// choosePart looks at a rotated file. A file without a write after since has nothing newer.
+// choosePart decides whether to read a rotated file. It skips a file whose last write was before since.
 func (l logFile) choosePart(name string, t *tail, since time.Time) (p part, wanted bool, err error) {
 	p.name = name
 	src, err := l.openRotated(name, 0)

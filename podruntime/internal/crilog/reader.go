@@ -35,24 +35,24 @@ type reader struct {
 	file   *os.File // the file being read
 	isLive bool     // file is the one being written
 	lines  lines
-	skip   int   // number of lines to leave out
+	skip   int   // number of lines to skip
 	left   int64 // the remaining bytes of the limit
 	err    error
 
-	last   bool // the container has ended, and this is the last look
-	behind bool // file was rotated, and this is the last look at the file
+	last   bool // the container has ended, and this is the last read
+	behind bool // file was rotated, and this is the last read of it
 
 	shape
 }
 
-// Read opens the log of one run of a container. The path is the path of the file being written, as the runtime
-// reports it, or relative to the directory. Previous in opts means nothing here: the caller chose the path.
+// Read opens the log of one run of a container. The path is the path of the file being written, as the runtime reports it, or relative to the
+// directory. Previous in opts is ignored, because the caller chose the path.
 //
-// With Follow, alive reports whether the container may still write; nil means it does not. It is called a few
-// times a second, on the goroutine that reads, so it must answer from memory.
+// With Follow, alive reports whether the container may still write. Nil means that it does not. alive is called several times a second by the
+// goroutine that reads, so it must not block.
 //
-// The stream may be closed while a Read waits. It also ends with ctx, with its error. A log without any file is
-// an error for which errors.Is(err, fs.ErrNotExist).
+// The stream may be closed while a Read waits. It also ends with ctx, and returns its error. A log without any file is an error for which
+// errors.Is(err, fs.ErrNotExist).
 func (d *Dir) Read(ctx context.Context, path string, opts api.ContainerLogOpts, alive func() bool) (io.ReadCloser, error) {
 	file, err := d.fileAt(path)
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *Dir) Read(ctx context.Context, path string, opts api.ContainerLogOpts, 
 	return r, nil
 }
 
-// tailOf returns nil for all lines.
+// tailOf returns the tail of opts, or nil for all lines.
 func tailOf(opts api.ContainerLogOpts) *tail {
 	if opts.Tail > 0 {
 		return &tail{want: opts.Tail}
@@ -87,7 +87,7 @@ func tailOf(opts api.ContainerLogOpts) *tail {
 	return nil
 }
 
-// Read returns the present content, and waits only if there is none.
+// Read returns the available content, and waits only if there is none.
 func (r *reader) Read(p []byte) (n int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +122,7 @@ func (r *reader) copyPending(p []byte) int {
 	return n
 }
 
-// advanceRead makes something pending, or comes closer to it.
+// advanceRead fills pending, or makes progress towards it.
 func (r *reader) advanceRead(mayRead bool) error {
 	if r.file == nil {
 		if !mayRead {
@@ -163,7 +163,7 @@ func (r *reader) stopReason() error {
 	}
 }
 
-// showPiece takes in a piece of a line, unless the line is left out.
+// showPiece outputs a piece of a line, unless the line is skipped.
 func (r *reader) showPiece(piece []byte) {
 	begins := !r.inLine
 	if begins {
@@ -183,7 +183,7 @@ func (r *reader) showPiece(piece []byte) {
 	}
 }
 
-// newlineLength returns how many bytes of newline a piece ends with.
+// newlineLength returns the number of newline bytes at the end of a piece.
 func newlineLength(piece []byte) int {
 	if bytes.HasSuffix(piece, newline) {
 		return 1
@@ -201,7 +201,7 @@ func (r *reader) closeFile() error {
 	return err
 }
 
-// openNext opens the next file. It skips a file that was removed meanwhile to make room.
+// openNext opens the next file. It skips a file that was removed in the meantime.
 func (r *reader) openNext() error {
 	if err := r.stopReason(); err != nil {
 		return err

@@ -31,11 +31,11 @@ type Rotator struct {
 	MaxSize int64
 	// MaxFiles is the number of files of one container, at least 2; 0 means 5.
 	MaxFiles int
-	// Every is the time between two looks at the files; 0 means 10 seconds.
+	// Every is the interval of checks of the files; 0 means 10 seconds.
 	Every time.Duration
 }
 
-// Run rotates logs until ctx ends. It logs the failure of one log, and tries again at the next look.
+// Run rotates logs until ctx ends. It logs the failure of a log, and retries at the next check.
 func (r *Rotator) Run(ctx context.Context) {
 	every := r.Every
 	if every <= 0 {
@@ -55,7 +55,7 @@ func (r *Rotator) Run(ctx context.Context) {
 	}
 }
 
-// rotateAll looks at all logs once.
+// rotateAll checks all logs once.
 func (r *Rotator) rotateAll(ctx context.Context) error {
 	running, err := r.Running(ctx)
 	if err != nil {
@@ -127,12 +127,11 @@ func (r *Rotator) makeRoom(ctx context.Context, file logFile) error {
 	return nil
 }
 
-// rotateLog renames the file and makes the runtime begin a new one. It does not compress the old file yet: the
-// runtime may still write to it.
+// rotateLog renames the file and makes the runtime begin a new one. It does not compress the old file yet: because the runtime may still write to it.
 func (r *Rotator) rotateLog(ctx context.Context, c Container, file logFile) error {
 	to := file.name + "." + time.Now().UTC().Format(rotatedLayout)
 	if _, err := file.root.Lstat(to); err == nil {
-		return nil // a second rotation within a second: left to the next look
+		return nil // a second rotation within a second: left to the next check
 	}
 	if err := file.root.Rename(file.name, to); err != nil {
 		return err

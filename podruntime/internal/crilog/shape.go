@@ -4,13 +4,13 @@ package crilog
 
 import "bytes"
 
-// shape makes output of entries: parts are joined, timestamps set at the beginning of lines.
+// shape converts entries to output: it joins parts, and adds timestamps at the beginning of lines.
 type shape struct {
-	pending []byte // goes out next; points into head or at the buffer of the file
+	pending []byte // the next output; points into head or the buffer of the file
 	then    []byte // goes out after pending
 	head    [1 + maxHead]byte
 
-	inLine bool // the next piece goes on with the entry
+	inLine bool // the next piece continues the entry
 	keep   bool // the entry is shown
 	part   bool // and is a part of a line
 
@@ -48,7 +48,7 @@ func (s *shape) addPiece(piece []byte) {
 	}
 }
 
-// takePending moves the pending output.
+// takePending moves pending output to p.
 func (s *shape) takePending(p []byte) int {
 	n := copy(p, s.pending)
 	s.pending = s.pending[n:]

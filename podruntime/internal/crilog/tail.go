@@ -9,11 +9,10 @@ import (
 )
 
 const (
-	// blockSize is the number of bytes that are read at a time, from the end of a file.
+	// blockSize is the number of bytes in one read, from the end of a file.
 	blockSize = 32 << 10
-	// maxTailLine is the largest part of a line that counts as one line: of a longer line, every so many bytes
-	// count as a line by themselves. Otherwise the whole log of a container without newlines would be read for
-	// its last line.
+	// maxTailLine is the maximum length of a line in a tail. A longer line counts as several lines of this length. Otherwise, the last line of an
+	// output without newlines would be the whole log.
 	maxTailLine = 64 << 10
 )
 
@@ -72,8 +71,7 @@ func (t *tail) countLine(f io.ReaderAt, start, end int64) (stop bool, err error)
 	if !ok {
 		return false, nil
 	}
-	// A part belongs to the line that was found last, unless there is none yet, because the part is unfinished,
-	// or that line is long already.
+	// A part belongs to the last found line, unless there is none yet, because the part is unfinished, or that line is already long.
 	if e.part && t.begun && t.size+end-start <= maxTailLine {
 		t.size += end - start
 		return false, nil

@@ -4,15 +4,15 @@ package eviction
 
 import "strconv"
 
-// standard is a threshold of a kubelet, and its upper bound on a large machine.
+// standard is the default threshold of a kubelet with an upper bound for large machines.
 type standard struct {
 	signal  Signal
 	percent float64 // 0 is most itself
 	most    float64
 }
 
-// largest and largestInodes bound the bytes and inodes kept free by the defaults: on a large disk a kubelet's
-// percentages are more than the machine itself ever needs.
+// largest and largestInodes bound the bytes and inodes kept free by the defaults: on a large disk, a kubelet's percentages are more than the machine
+// needs.
 const (
 	largest       = 5 << 30
 	largestInodes = 250_000
@@ -26,15 +26,14 @@ var standards = []standard{
 	{ImageFsInodesFree, 5, largestInodes},
 }
 
-// Default returns the setting for a machine with other work: the thresholds of a kubelet, but no more than for a
-// large machine, and no more than half of the available amount. So no threshold is met before pods have used
-// something.
+// Default returns the thresholds for a machine with other workloads: the defaults of a kubelet, but at most the upper bounds, and at most half of the
+// available amount. So no threshold is met before pods use resources.
 func Default(now Observations) map[string]string {
 	setting := map[string]string{}
 	for _, s := range standards {
 		seen, measured := now[s.signal]
 		if !measured {
-			continue // a signal that cannot be measured needs no threshold
+			continue // a signal without a measurement needs no threshold
 		}
 		least := min(s.most, float64(seen.Available)/2)
 		if s.percent > 0 {

@@ -49,7 +49,7 @@ func Refuse(pod *corev1.Pod, conditions []corev1.NodeConditionType) string {
 	return fmt.Sprintf("The node had condition: %v. ", conditions)
 }
 
-// bestEffort reports whether a pod has requested neither processors nor memory.
+// bestEffort reports whether a pod requests neither CPU nor memory.
 func bestEffort(pod *corev1.Pod) bool {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {

@@ -19,15 +19,14 @@ import (
 // Critical is the least priority of pods never evicted.
 const Critical = lifecycle.CriticalPriority
 
-// Pod is a running pod and its usage: nil if the usage is not known.
+// Pod is a running pod and its usage, or nil if the usage is unknown.
 type Pod struct {
 	Pod   *corev1.Pod
 	Stats *statsv1alpha1.PodStats
 }
 
-// Rank returns the candidates for eviction, in their order for a resource. First come pods above their requests,
-// then pods of a low priority, then pods with the greatest excess over their request. Processes cannot be
-// requested. A pod without measurements counts as using more than its request.
+// Rank returns the candidates for eviction, in their order for a resource. First come pods above their requests, then pods of a low priority, then
+// pods with the greatest excess over their request. There are no requests for processes. A pod without measurements counts as above its request.
 func Rank(pods []Pod, r Resource) []Pod {
 	list := slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.podPriority() >= Critical })
 	slices.SortStableFunc(list, func(a, b Pod) int {
@@ -55,7 +54,7 @@ func (p Pod) podPriority() int32 {
 	return *p.Pod.Spec.Priority
 }
 
-// usedAmount returns the usage of the pod, -1 if it is not known.
+// usedAmount returns the usage of the pod, or -1 if it is unknown.
 func (p Pod) usedAmount(r Resource) int64 {
 	var used *uint64
 	switch s := p.Stats; {
@@ -95,7 +94,7 @@ func (p Pod) requestedAmount(r Resource) int64 {
 	return sum
 }
 
-// Excess names the pod's containers above their request of a resource, for the message of an eviction.
+// Excess lists the pod's containers above their request of a resource, for the message of an eviction.
 func (p Pod) Excess(r Resource) string {
 	if p.Stats == nil || r != Memory && r != Disk {
 		return ""

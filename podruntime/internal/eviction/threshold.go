@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Signal is a possibly scarce resource of a machine, with its name in the settings of a kubelet.
+// Signal is a measured resource of a machine, with its name in the settings of a kubelet.
 type Signal string
 
 // The signals.
@@ -38,11 +38,11 @@ const (
 	Process Resource = "pids"
 )
 
-// meaning is the consequence of a signal.
+// meaning has the consequences of a signal.
 type meaning struct {
 	condition corev1.NodeConditionType
 	resource  Resource
-	// first is the order of signals: lack of memory ends a machine most quickly.
+	// first orders the signals: a lack of memory is the most urgent.
 	first int
 }
 
@@ -61,14 +61,14 @@ func (s Signal) Condition() corev1.NodeConditionType { return meanings[s].condit
 // Resource returns the resource to reclaim from pods for a signal.
 func (s Signal) Resource() Resource { return meanings[s].resource }
 
-// Threshold is the least available amount: Quantity, or Percent of the total.
+// Threshold is the minimum available amount: Quantity, or Percent of the total.
 type Threshold struct {
 	Signal   Signal
 	Quantity resource.Quantity
 	Percent  float64
 }
 
-// Least returns the least available amount for a total.
+// Least returns the minimum available amount for a capacity.
 func (t Threshold) Least(capacity int64) int64 {
 	if t.Percent > 0 {
 		return int64(float64(capacity) * t.Percent / 100)
@@ -131,7 +131,7 @@ func (o Observations) Met(thresholds []Threshold) []Met {
 	return list
 }
 
-// eventQuantity writes an amount as events show it.
+// eventQuantity formats an amount like kubelet events.
 func (s Signal) eventQuantity(n int64) resource.Quantity {
 	if r := s.Resource(); r == Inodes || r == Process {
 		return *resource.NewQuantity(n, resource.DecimalSI)
@@ -139,7 +139,7 @@ func (s Signal) eventQuantity(n int64) resource.Quantity {
 	return *resource.NewQuantity(n, resource.BinarySI)
 }
 
-// Message returns the reason why a pod must go.
+// Message returns the message of an eviction for the threshold.
 func (m Met) Message() string {
 	return fmt.Sprintf("The node was low on resource: %s. Threshold quantity: %s, available: %s. ", m.Signal.Resource(), m.Least.String(), m.Available.String())
 }

@@ -20,7 +20,7 @@ type Call struct {
 	// Subject is the object of the call: "namespace/pod" for a sandbox, "namespace/pod/container" for a
 	// container, the name of an image, or "".
 	Subject string
-	// At is the time of the call's begin, Took its duration. A call in progress has no Ended.
+	// At is the start time of the call, and Took its duration. A call in progress has no Ended.
 	At    time.Time
 	Took  time.Duration
 	Ended bool
@@ -44,7 +44,7 @@ func (r *Runtime) Calls(methods ...string) []Call {
 	return calls
 }
 
-// changing are the methods with changes.
+// changing are the methods that change the runtime.
 var changing = []string{
 	"RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "StartContainer", "StopContainer",
 	"RemoveContainer", "UpdateContainerResources", "UpdatePodSandboxResources", "PullImage", "RemoveImage",
@@ -84,7 +84,7 @@ func (r *Runtime) Fail(method string, n int, err error) {
 	f.before = append(f.before, repeatError(n, err)...)
 }
 
-// Lose makes the next n calls of a method do their work and fail nevertheless, as when the answer is lost.
+// Lose makes the next n calls of a method do their work and then fail, as when the response is lost.
 func (r *Runtime) Lose(method string, n int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +146,7 @@ func runCall[T any](ctx context.Context, c *Client, method, id string, f func() 
 	c.runtime.mu.Lock()
 	call.Took, call.Ended, call.Err = time.Since(call.At), true, err
 	if call.Subject == id {
-		call.Subject = c.runtime.subjectOf(id) // created by the call itself
+		call.Subject = c.runtime.subjectOf(id) // the call itself created it
 	}
 	c.runtime.mu.Unlock()
 	if err != nil {
@@ -155,14 +155,13 @@ func runCall[T any](ctx context.Context, c *Client, method, id string, f func() 
 	return answer, nil
 }
 
-// runAction is do for a call without an answer.
+// runAction is runCall for a call without a response.
 func (c *Client) runAction(ctx context.Context, method, id string, f func() error) error {
 	_, err := runCall(ctx, c, method, id, func() (struct{}, error) { return struct{}{}, f() })
 	return err
 }
 
-// beginCall records a call. It returns a function that waits until the call may go on, and the error that hides the
-// call's answer.
+// beginCall records a call. It returns a function that waits until the call may continue, and the error that replaces the call's response.
 func (c *Client) beginCall(method, id string) (call *Call, pass func(context.Context) error, lost error) {
 	r := c.runtime
 	r.mu.Lock()
@@ -197,7 +196,7 @@ func (c *Client) beginCall(method, id string) (call *Call, pass func(context.Con
 	}, lost
 }
 
-// awaitDone returns nil when done happens first, and otherwise the error for a gRPC client.
+// awaitDone returns nil if done happens first, and otherwise the error of a gRPC client.
 func awaitDone[T any](ctx context.Context, done <-chan T, restarted <-chan struct{}) error {
 	select {
 	case <-done:
@@ -217,7 +216,7 @@ func statusOf(err error) error {
 	return status.FromContextError(err).Err()
 }
 
-// subjectOf returns the subject of an identifier. The caller has r.mu.
+// subjectOf returns the subject of an identifier. The caller holds r.mu.
 func (r *Runtime) subjectOf(id string) string {
 	if s := r.sandboxes[id]; s != nil {
 		return s.podPath()

@@ -14,7 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// container is the state of a container; all of it is guarded by Runtime.mu.
+// container is the state of a container, guarded by Runtime.mu.
 type container struct {
 	id            string
 	sandbox       *sandbox
@@ -118,7 +118,7 @@ func (c *Client) StopContainer(ctx context.Context, id string, timeout int64) er
 	})
 }
 
-// askToEnd returns the container if it still runs.
+// askToEnd returns the container if it is still running.
 func (r *Runtime) askToEnd(id string) (*container, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,7 +165,7 @@ func (l Life) stopCode() int32 {
 	return 143
 }
 
-// RemoveContainer removes a container, and kills it first if it runs. A missing container is no error.
+// RemoveContainer removes a container, and kills it first if it is running. A missing container is no error.
 func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 	return c.runAction(ctx, "RemoveContainer", id, func() error {
 		r := c.runtime
@@ -179,7 +179,7 @@ func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 	})
 }
 
-// removeContainer needs r.mu.
+// removeContainer removes a container. The caller holds r.mu.
 func (r *Runtime) removeContainer(c *container) {
 	delete(r.containers, c.id)
 	r.sendEvent(c.sandbox, c.id, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
@@ -237,7 +237,7 @@ func (c *container) statusMessage() *runtimeapi.ContainerStatus {
 	}
 }
 
-// userMessage returns the user of the container: from its config, or else from its image.
+// userMessage returns the user of the container: from its configuration, or else from its image.
 func (c *container) userMessage() *runtimeapi.ContainerUser {
 	context := c.config.GetLinux().GetSecurityContext()
 	user := &runtimeapi.LinuxContainerUser{SupplementalGroups: slices.Clone(context.GetSupplementalGroups())}
@@ -265,7 +265,7 @@ func (r *Runtime) statusesIn(s *sandbox) []*runtimeapi.ContainerStatus {
 	return list
 }
 
-// UpdateContainerResources changes the resources of a container before its end.
+// UpdateContainerResources changes the resources of a container that has not ended.
 func (c *Client) UpdateContainerResources(ctx context.Context, id string, resources *runtimeapi.ContainerResources) error {
 	return c.runAction(ctx, "UpdateContainerResources", id, func() error {
 		r := c.runtime

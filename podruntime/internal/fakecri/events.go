@@ -10,7 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// watcher is one stream of events. The queue has no bound: no sender waits for a slow reader.
+// watcher is one stream of events. The queue is unbounded, so no sender waits for a slow reader.
 type watcher struct {
 	queue []*runtimeapi.ContainerEventResponse // guarded by Runtime.mu
 	more  chan struct{}                        // has room for one value
@@ -79,7 +79,7 @@ func (r *Runtime) takeEvents(w *watcher) []*runtimeapi.ContainerEventResponse {
 	return queue
 }
 
-// DropEvents forgets unread events, as a runtime under load may.
+// DropEvents drops unread events, as a runtime under load may.
 func (r *Runtime) DropEvents() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 )
 
-// Answer is the behaviour of a command in a container.
+// Answer is the result of a command in a container.
 type Answer struct {
 	Stdout, Stderr string
 	Code           int
@@ -23,8 +23,8 @@ type Answer struct {
 	Err error
 }
 
-// ExecSync runs a command in a running container. An exit code other than 0 is an utilexec.CodeExitError. A
-// command longer than timeout gives the status DeadlineExceeded.
+// ExecSync runs a command in a running container. An exit code other than 0 is an utilexec.CodeExitError. A command that exceeds timeout returns the
+// status DeadlineExceeded.
 func (c *Client) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (stdout, stderr []byte, err error) {
 	answer, err := runCall(ctx, c, "ExecSync", id, func() (Answer, error) { return c.runtime.execCommand(ctx, id, command, timeout) })
 	if err == nil && answer.Code != 0 {
@@ -131,7 +131,7 @@ func (c *Client) PortForward(ctx context.Context, request *runtimeapi.PortForwar
 	})
 }
 
-// ReopenContainerLog opens the log file of a container that runs again, after it was renamed.
+// ReopenContainerLog opens the log file of a running container again, after the file was renamed.
 func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
 	return c.runAction(ctx, "ReopenContainerLog", id, func() error {
 		r := c.runtime

@@ -25,11 +25,11 @@ type Image struct {
 	Size uint64
 	// Takes is the duration of a pull.
 	Takes time.Duration
-	// Errors are the errors of the next pulls, one each.
+	// Errors are the errors of the next pulls, one for each pull.
 	Errors []error
 	// Username and Password are the required login, if there is a password.
 	Username, Password string
-	// Missing means an image missing at the registry.
+	// Missing means that the registry does not have the image.
 	Missing bool
 	// Pinned images must not be removed to save space.
 	Pinned bool
@@ -63,7 +63,7 @@ func (i *image) digestRef() string {
 	return name + "@" + i.id
 }
 
-// normalizeName writes the name of an image in full, as runtimes do.
+// normalizeName returns the full name of an image, as runtimes do.
 func normalizeName(name string) string {
 	if strings.HasPrefix(name, "sha256:") {
 		return name
@@ -113,7 +113,7 @@ func (r *Runtime) storeImage(name string, i Image) *image {
 	return stored
 }
 
-// findImage finds an image on the machine by name, digest or identifier. The caller has r.mu.
+// findImage finds an image on the machine by name, digest or identifier. The caller holds r.mu.
 func (r *Runtime) findImage(name string) *image {
 	if i := r.images[name]; i != nil {
 		return i
@@ -221,7 +221,7 @@ func (c *Client) ListImages(ctx context.Context, filter *runtimeapi.ImageFilter)
 	})
 }
 
-// ImageFsInfo returns how much the images take.
+// ImageFsInfo returns the disk usage of the images.
 func (c *Client) ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 	return runCall(ctx, c, "ImageFsInfo", "", func() (*runtimeapi.ImageFsInfoResponse, error) {
 		r := c.runtime

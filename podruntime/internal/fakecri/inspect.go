@@ -77,7 +77,7 @@ func (r *Runtime) Containers() []Container {
 	return list
 }
 
-// Find returns the latest container of a name in the pods of a name, if there is one.
+// Find returns the latest container with a name in the pods with a name.
 func (r *Runtime) Find(pod, name string) (Container, bool) {
 	list := r.Containers()
 	for _, c := range slices.Backward(list) {

@@ -19,51 +19,50 @@ type Life struct {
 	Ends bool
 	For  time.Duration
 	Code int32
-	// Reason is the reason of the end. Default: Completed or Error, by the code.
+	// Reason is the reason of the end. Default: Completed or Error, depending on the code.
 	Reason string
 	// Output are the container's lines at its start; Errors are lines of its standard error.
 	Output, Errors []string
 	// IgnoresStop means that only a kill ends the container.
 	IgnoresStop bool
-	// Stops is the container's time to end on a request, and StopCode its exit code then. 0 means 143, and
-	// CleanStop stands for exit code 0.
+	// Stops is the time that the container takes to stop, and StopCode its exit code. 0 means 143, and CleanStop means exit code 0.
 	Stops     time.Duration
 	StopCode  int32
 	CleanStop bool
-	// StartError is the error of StartContainer, if any; the container has failed then.
+	// StartError is the error of StartContainer, if any. The container then fails.
 	StartError error
 }
 
-// Forever returns a life until the stop of the container.
+// Forever returns a Life that runs until the container is stopped.
 func Forever() Life { return Life{} }
 
-// Exit returns a life that ends at once.
+// Exit returns a Life that ends at once.
 func Exit(code int32) Life { return Life{Ends: true, Code: code} }
 
-// ExitAfter returns a life that ends by itself after the time d.
+// ExitAfter returns a Life that ends by itself after the time d.
 func ExitAfter(d time.Duration, code int32) Life { return Life{Ends: true, For: d, Code: code} }
 
-// OOM returns a life that ends after the time d for want of memory.
+// OOM returns a Life that runs out of memory after the time d.
 func OOM(d time.Duration) Life { return Life{Ends: true, For: d, Code: 137, Reason: "OOMKilled"} }
 
 // Match selects the containers of a script.
 type Match func(config *runtimeapi.ContainerConfig, pod *runtimeapi.PodSandboxConfig) bool
 
-// ByName matches the containers of a name, in all pods.
+// ByName matches the containers with a name, in all pods.
 func ByName(name string) Match {
 	return func(c *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) bool {
 		return c.GetMetadata().GetName() == name
 	}
 }
 
-// ByPod matches the containers of a name in the pods of a name.
+// ByPod matches the containers with a name in the pods with a name.
 func ByPod(pod, name string) Match {
 	return func(c *runtimeapi.ContainerConfig, p *runtimeapi.PodSandboxConfig) bool {
 		return c.GetMetadata().GetName() == name && p.GetMetadata().GetName() == pod
 	}
 }
 
-// ByImage matches the containers of an image, as it is written in the pod or as an identifier.
+// ByImage matches the containers of an image, by the name in the pod or by identifier.
 func ByImage(image string) Match {
 	return func(c *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) bool {
 		spec := c.GetImage()
@@ -71,7 +70,7 @@ func ByImage(image string) Match {
 	}
 }
 
-// ByCommand matches the containers with these words at the beginning of their command and arguments.
+// ByCommand matches the containers whose command and arguments begin with these words.
 func ByCommand(words ...string) Match {
 	return func(c *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) bool {
 		all := append(append([]string{}, c.GetCommand()...), c.GetArgs()...)
@@ -85,8 +84,8 @@ type script struct {
 	next  int
 }
 
-// Script gives the matching containers these lives, one after the other as they start. The last life is for all
-// later ones. If several scripts match, the latest counts.
+// Script sets the lives of the matching containers, in the order of their starts. The last life also applies to all later starts. If several scripts
+// match, the latest one applies.
 func (r *Runtime) Script(match Match, lives ...Life) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +106,7 @@ func (r *Runtime) lifeOf(c *container) Life {
 	return Life{}
 }
 
-// exit is how a container ends.
+// exit describes the end of a container.
 type exit struct {
 	code            int32
 	reason, message string
@@ -115,7 +114,7 @@ type exit struct {
 
 var killed = exit{code: 137}
 
-// endContainer ends a running container. The caller has r.mu.
+// endContainer ends a running container. The caller holds r.mu.
 func (r *Runtime) endContainer(c *container, e exit) {
 	if c.state != runtimeapi.ContainerState_CONTAINER_RUNNING {
 		return
@@ -144,7 +143,7 @@ func (r *Runtime) finishContainer(c *container, e exit) {
 	close(c.done)
 }
 
-// beginLife starts the life of a container. The caller has r.mu.
+// beginLife starts the life of a container. The caller holds r.mu.
 func (r *Runtime) beginLife(c *container) {
 	r.writeLog(c, "stdout", c.life.Output...)
 	r.writeLog(c, "stderr", c.life.Errors...)
@@ -153,7 +152,7 @@ func (r *Runtime) beginLife(c *container) {
 	}
 }
 
-// endIn ends a container after a time, unless it has ended before.
+// endIn ends a container after a time, unless it ends earlier.
 func (r *Runtime) endIn(c *container, d time.Duration, e exit) {
 	if d <= 0 {
 		r.endContainer(c, e)
@@ -166,7 +165,7 @@ func (r *Runtime) endIn(c *container, d time.Duration, e exit) {
 	}))
 }
 
-// openLog opens the log of a container as a runtime does: in a directory that has to exist.
+// openLog opens the log of a container like a runtime: the directory must exist.
 func (c *container) openLog() error {
 	if c.config.GetLogPath() == "" || c.sandboxConfig.GetLogDirectory() == "" {
 		return nil
@@ -189,7 +188,7 @@ func (c *container) logPath() string {
 	return filepath.Join(c.sandboxConfig.GetLogDirectory(), c.config.GetLogPath())
 }
 
-// writeLog adds lines to the log of a container. The caller has r.mu.
+// writeLog adds lines to the log of a container. The caller holds r.mu.
 func (r *Runtime) writeLog(c *container, stream string, lines ...string) {
 	if c.log == nil {
 		return

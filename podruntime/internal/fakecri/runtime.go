@@ -20,10 +20,9 @@ import (
 type Config struct {
 	// IPs returns the addresses of the nth sandbox, counted from 1. Nil gives one IPv4 address each.
 	IPs func(n int) []string
-	// Exec answers commands in containers. Nil answers with exit code 0 and nothing else.
+	// Exec answers commands in containers. Nil means exit code 0 without output.
 	Exec func(ctx context.Context, c Container, command []string) Answer
-	// StreamURL returns where the streams of an *ExecRequest, *AttachRequest or
-	// *PortForwardRequest are served. Nil answers Unimplemented.
+	// StreamURL returns the URL of the server for an *ExecRequest, *AttachRequest or *PortForwardRequest. Nil means Unimplemented.
 	StreamURL func(request any) (string, error)
 	// Handlers are the runtime handlers in addition to "".
 	Handlers []string
@@ -86,7 +85,7 @@ type Client struct {
 // Client returns a new connection.
 func (r *Runtime) Client() *Client { return &Client{runtime: r} }
 
-// Close ends the connection: later calls fail, and the runtime goes on.
+// Close ends the connection: later calls fail, and the runtime continues.
 func (c *Client) Close(context.Context) error {
 	c.runtime.mu.Lock()
 	defer c.runtime.mu.Unlock()
@@ -94,8 +93,8 @@ func (c *Client) Close(context.Context) error {
 	return nil
 }
 
-// Restart ends the runtime's daemon and starts it again. Waiting calls and streams of events end with
-// Unavailable. Containers go on, and clients can use their connections again.
+// Restart ends the runtime's daemon and starts it again. Waiting calls and streams of events end with Unavailable. Containers continue, and clients
+// can use their connections again.
 func (r *Runtime) Restart() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,8 +102,7 @@ func (r *Runtime) Restart() {
 	r.restarted = make(chan struct{})
 }
 
-// Reboot ends all sandboxes and containers at once, as when the machine starts again. They stay
-// known, as not ready and as ended.
+// Reboot ends all sandboxes and containers at once, as when the machine starts again. The runtime keeps them, as not ready and as exited.
 func (r *Runtime) Reboot() {
 	r.Restart()
 	r.mu.Lock()
@@ -157,14 +155,14 @@ func (c *Client) Status(ctx context.Context, _ bool) (*runtimeapi.StatusResponse
 	})
 }
 
-// RuntimeConfig returns the driver of cgroups.
+// RuntimeConfig returns the cgroup driver.
 func (c *Client) RuntimeConfig(ctx context.Context) (*runtimeapi.RuntimeConfigResponse, error) {
 	return runCall(ctx, c, "RuntimeConfig", "", func() (*runtimeapi.RuntimeConfigResponse, error) {
 		return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_CGROUPFS}}, nil
 	})
 }
 
-// UpdateRuntimeConfig is accepted.
+// UpdateRuntimeConfig does nothing.
 func (c *Client) UpdateRuntimeConfig(ctx context.Context, _ *runtimeapi.RuntimeConfig) error {
 	return c.runAction(ctx, "UpdateRuntimeConfig", "", func() error { return nil })
 }
@@ -192,7 +190,7 @@ func notFound(kind, id string) error {
 	return status.Errorf(codes.NotFound, "an error occurred when try to find %s %q: not found", kind, id)
 }
 
-// newID returns a new identifier, without a useful order for lists. The caller has r.mu.
+// newID returns a new identifier that does not sort by creation. The caller holds r.mu.
 func (r *Runtime) newID() string {
 	r.numbered++
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d", r.numbered))

@@ -13,7 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// sandbox is the state of a sandbox; all of it is guarded by Runtime.mu.
+// sandbox is the state of a sandbox, guarded by Runtime.mu.
 type sandbox struct {
 	id      string
 	pid     int
@@ -185,7 +185,7 @@ func matchesLabels(labels, selector map[string]string) bool {
 	return true
 }
 
-// UpdatePodSandboxResources takes the resources of a sandbox over into its config.
+// UpdatePodSandboxResources stores the resources of a sandbox in its configuration.
 func (c *Client) UpdatePodSandboxResources(ctx context.Context, request *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 	id := request.GetPodSandboxId()
 	return runCall(ctx, c, "UpdatePodSandboxResources", id, func() (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {

@@ -73,7 +73,7 @@ func (r *Runtime) statsOf(filter *runtimeapi.ContainerStatsFilter) []*runtimeapi
 	return list
 }
 
-// podStats needs r.mu. The sandbox itself uses 1 MiB.
+// podStats returns the usage of a sandbox. The caller holds r.mu. The sandbox itself uses 1 MiB.
 func (r *Runtime) podStats(s *sandbox) *runtimeapi.PodSandboxStats {
 	config := cloneMessage(s.config)
 	containers := r.statsOf(&runtimeapi.ContainerStatsFilter{PodSandboxId: s.id})

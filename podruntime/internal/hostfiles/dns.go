@@ -15,15 +15,14 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// These are the limits of resolvers.
+// Limits of resolvers.
 const (
 	maxServers     = 3
 	maxSearches    = 32
 	maxSearchChars = 2048
 )
 
-// DNS returns the DNS settings of the pod's sandbox. Exceeded limits and a missing cluster DNS lead to events
-// about the pod.
+// DNS returns the DNS settings of the pod's sandbox. Exceeded limits and a missing cluster DNS are recorded as events of the pod.
 func (f *Files) DNS(pod *corev1.Pod) (*runtimeapi.DNSConfig, error) {
 	config, err := f.policyConfig(pod)
 	if err != nil {
@@ -48,7 +47,7 @@ func (f *Files) policyConfig(pod *corev1.Pod) (*runtimeapi.DNSConfig, error) {
 	case corev1.DNSClusterFirst, corev1.DNSClusterFirstWithHostNet:
 		cluster = !pod.Spec.HostNetwork || policy == corev1.DNSClusterFirstWithHostNet
 	case corev1.DNSDefault:
-	default: // the API server refuses all other policies; a kubelet handles them as its default
+	default: // the API server refuses all other policies; a kubelet handles them like its default
 		cluster = true
 	}
 	machine, err := readResolvConf(f.cfg.ResolvConf)
@@ -81,7 +80,7 @@ func (f *Files) fitServers(pod *corev1.Pod, servers []string) []string {
 	return servers
 }
 
-// fitSearches cuts the list to the limits of resolvers. Some of them abort at a domain that is too long.
+// fitSearches truncates the list to the limits of resolvers. Some resolvers fail at a domain that is too long.
 func (f *Files) fitSearches(pod *corev1.Pod, searches []string) []string {
 	before := len(searches)
 	searches = searches[:min(before, maxSearches)]
@@ -119,8 +118,7 @@ func setOption(options []string, option string) []string {
 	return append(options, option)
 }
 
-// readResolvConf reads a resolver configuration. Nameservers add up. Of several search lines, and of options
-// with the same name, the last counts.
+// readResolvConf reads a resolver configuration. Nameservers accumulate. The last search line wins, and the last option with the same name.
 func readResolvConf(name string) (*runtimeapi.DNSConfig, error) {
 	config := &runtimeapi.DNSConfig{}
 	content, err := readFile(name)
@@ -141,7 +139,7 @@ func readResolvConf(name string) (*runtimeapi.DNSConfig, error) {
 		case words[0] == "search":
 			config.Searches = nil
 			for _, s := range words[1:] {
-				if s != "." { // a domain counts once, with its last dot or without
+				if s != "." { // with or without its last dot, a domain counts once
 					config.Searches = append(config.Searches, cmp.Or(strings.TrimSuffix(s, "."), s))
 				}
 			}

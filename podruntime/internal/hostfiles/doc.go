@@ -2,10 +2,8 @@
 
 // Package hostfiles gives pods their host name, /etc/hosts and DNS settings, as a kubelet writes them.
 //
-// The guarantee: the text and the events are the same as a kubelet's. Nothing that is read or written grows
-// without bound.
+// The guarantee: the files and the events equal those of a kubelet. The size of all files is bounded.
 //
-// The surprise: /etc/hosts is written again before each start of a container, in place, because a mounted file
-// is its inode. A container's own changes are lost then. A pod on the network of the machine that asks for
-// ClusterFirst gets the machine's DNS, as the API says.
+// The surprise: /etc/hosts is rewritten in place before each start of a container, because a mount refers to the inode. Changes by containers are
+// lost. A pod on the network of the machine that asks for ClusterFirst gets the machine's DNS, as the API says.
 package hostfiles

@@ -20,7 +20,7 @@ type Config struct {
 	// ResolvConf is the resolver configuration of the machine; "" is /etc/resolv.conf. A missing file counts as
 	// an empty one.
 	ResolvConf string
-	// Hosts is the file of the machine that pods on its network get; "" is /etc/hosts.
+	// Hosts is the file of the machine for pods on its network; "" is /etc/hosts.
 	Hosts string
 	// Recorder gets the events about limits and missing cluster DNS. Nil drops them.
 	Recorder Recorder
@@ -31,7 +31,7 @@ type Recorder interface {
 	Eventf(object runtime.Object, eventType, reason, format string, args ...any)
 }
 
-// Files makes the host files of pods. Its methods can be called from any goroutine.
+// Files makes the host files of pods. It is safe for concurrent use.
 type Files struct{ cfg Config }
 
 // New fills in defaults.

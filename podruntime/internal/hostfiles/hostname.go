@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxLabel is the longest name in /etc/hosts and of a host. maxHostname is the limit of the kernel: a pod
-	// may ask for a fully qualified name of that length.
+	// maxLabel is the longest name in /etc/hosts and of a host. maxHostname is the limit of the kernel: a pod may request a fully qualified name of
+	// that length.
 	maxLabel    = 63
 	maxHostname = 64
 )
@@ -35,7 +35,7 @@ func (f *Files) Hostname(pod *corev1.Pod) (string, error) {
 	return full, nil
 }
 
-// hostNames returns host name and domain of a pod; "" is no domain. An override stands alone.
+// hostNames returns host name and domain of a pod; A domain of "" means none. An override has no domain.
 func (f *Files) hostNames(pod *corev1.Pod) (name, domain string, err error) {
 	spec := &pod.Spec
 	if o := spec.HostnameOverride; o != nil {
@@ -60,8 +60,8 @@ func (f *Files) hostNames(pod *corev1.Pod) (name, domain string, err error) {
 	return name, spec.Subdomain + "." + pod.Namespace + ".svc." + f.cfg.ClusterDomain, nil
 }
 
-// shortenName cuts a name so that it fits, and does not end within a separator. A valid name begins with a letter or
-// digit, so something stays.
+// shortenName truncates a name to the limit, and removes separators at its end. A valid name begins with a letter or digit, so the result is not
+// empty.
 func shortenName(name string) string {
 	if len(name) <= maxLabel {
 		return name

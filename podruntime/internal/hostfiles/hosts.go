@@ -22,12 +22,11 @@ const (
 	managed     = "# Kubernetes-managed hosts file.\n"
 	managedHost = "# Kubernetes-managed hosts file (host network).\n"
 
-	// maxFile is the size of the largest file that is read or written. An object of the API, the source of
-	// hostAliases, is not larger either.
+	// maxFile is the maximum size of a file that is read or written. API objects, which have the hostAliases, are not larger either.
 	maxFile = 2 << 20
 )
 
-// loopback is the beginning of /etc/hosts in every pod with a network of its own.
+// loopback is the beginning of /etc/hosts in every pod with its own network.
 const loopback = `127.0.0.1	localhost
 ::1	localhost ip6-localhost ip6-loopback
 fe00::0	ip6-localnet
@@ -36,8 +35,8 @@ fe00::1	ip6-allnodes
 fe00::2	ip6-allrouters
 `
 
-// Mount writes /etc/hosts for the pod into dir, the pod's own directory, and returns its mount. It returns nil
-// if the container has a mount there itself, or the pod has no address yet.
+// Mount writes /etc/hosts for the pod into dir, the pod's own directory, and returns its mount. It returns nil if the container has its own mount at
+// /etc/hosts, or the pod has no address yet.
 func (f *Files) Mount(dir string, pod *corev1.Pod, container *corev1.Container, ips []string) (*runtimeapi.Mount, error) {
 	for i := range container.VolumeMounts {
 		if path.Clean(container.VolumeMounts[i].MountPath) == hostsPath {
@@ -94,8 +93,8 @@ func (f *Files) hostsContent(pod *corev1.Pod, ips []string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// writeHosts writes the file in place, because running containers have its inode mounted. It opens the directory
-// through os.Root, so that a link with the name of the file leads nowhere else.
+// writeHosts writes the file in place, because running containers have its inode mounted. It opens the directory through os.Root, so that a link in
+// place of the file cannot lead out of the directory.
 func writeHosts(dir string, content []byte) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

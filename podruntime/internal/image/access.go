@@ -11,10 +11,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// mayUse reports whether the pod may use an image that is already on the machine, by the rules of kubelets since
-// 1.35. An image without a recorded pull was put there for all pods. A pulled image is for pods with the
-// credentials of a pull under this name, or for all if it was pulled without credentials once. Other pods have
-// to ask the registry.
+// mayUse reports whether the pod may use an image that is already on the machine, by the rules of kubelets since 1.35. An image without a recorded
+// pull is available to all pods. A pulled image is available to pods with the credentials of a pull under this name, or to all pods if it was once
+// pulled without credentials. For other pods, the registry decides.
 func (p *Puller) mayUse(ctx context.Context, req Request, name, id string) (bool, error) {
 	use, known := p.pulls.findUse(id, name)
 	if !known || use.Anybody {
@@ -35,14 +34,14 @@ func (p *Puller) mayUse(ctx context.Context, req Request, name, id string) (bool
 	return false, nil
 }
 
-// refuseUse returns the error for a pod that may neither use the image nor ask for it.
+// refuseUse returns the error for a pod that may neither use the image nor pull it.
 func (p *Puller) refuseUse(req Request) *Error {
 	message := fmt.Sprintf("Container image %q is present with pull policy of Never but does not have the proper credentials set to pull it", req.Image)
 	p.sendEvent(req, corev1.EventTypeWarning, ErrNeverPull, message)
 	return &Error{Reason: ErrNeverPull, Message: message, RetryAfter: inspectAgain}
 }
 
-// rememberPull records the credentials of a pull.
+// rememberPull records the credentials of a successful pull.
 func (p *Puller) rememberPull(name, id string, auth *runtimeapi.AuthConfig) *Error {
 	if err := p.pulls.recordPulled(id, name, auth); err != nil {
 		return &Error{Reason: ErrPull, Message: fmt.Sprintf("remember who may use image %q: %v", name, err), RetryAfter: inspectAgain}
@@ -50,7 +49,7 @@ func (p *Puller) rememberPull(name, id string, auth *runtimeapi.AuthConfig) *Err
 	return nil
 }
 
-// Prune forgets images gone from the machine.
+// Prune drops the records of images that are gone from the machine.
 func (p *Puller) Prune(ctx context.Context) error {
 	before, changes := p.pulls.knownFiles()
 	if len(before) == 0 {
@@ -66,7 +65,7 @@ func (p *Puller) Prune(ctx context.Context) error {
 	return p.pulls.forgetFiles(before, changes)
 }
 
-// repositoryOf is the name of an image without tag and digest.
+// repositoryOf returns the name of an image without tag and digest.
 func repositoryOf(name string) string {
 	name, _, _ = strings.Cut(name, "@")
 	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {

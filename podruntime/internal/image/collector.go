@@ -32,19 +32,17 @@ const (
 
 // Policy decides when unused images are removed.
 type Policy struct {
-	// High is the usage of the disk, in percent, from which images are removed until the usage is Low. 100 is
-	// never.
+	// High is the disk usage, in percent, from which images are removed until the usage is Low. 100 means never.
 	High, Low int64
-	// MinAge is the least age of removed images since they were seen first. MaxAge is the longest unused time of
-	// an image, however much space there is; 0 is for ever.
+	// MinAge is the minimum age of a removed image, counted from its first detection. MaxAge is the time after which an unused image is removed,
+	// independently of the disk usage; 0 means never.
 	MinAge, MaxAge time.Duration
 }
 
 // Disk is the file system of images, in bytes.
 type Disk struct{ Capacity, Available uint64 }
 
-// Collector removes unused images when they take too much of the disk, as a kubelet does, beginning with the
-// longest unused image. All fields are required.
+// Collector removes unused images when they use too much of the disk, like a kubelet, least recently used first. All fields are required.
 type Collector struct {
 	Policy
 	Images cri.ImageManagerService
@@ -67,7 +65,7 @@ func NewCollector(c Collector) *Collector {
 	return &c
 }
 
-// seen is the memory of an image.
+// seen has the recorded use of an image.
 type seen struct {
 	id             string
 	size           uint64
@@ -75,7 +73,7 @@ type seen struct {
 	first, lastUse time.Time // lastUse is zero if the image was never seen in use
 }
 
-// Run looks at images and disk until ctx ends.
+// Run checks images and disk until ctx ends.
 func (c *Collector) Run(ctx context.Context) {
 	if err := c.detectUse(ctx, time.Now()); err != nil && ctx.Err() == nil {
 		log.G(ctx).WithError(err).Info("which images are in use is not known yet")
@@ -124,7 +122,7 @@ func (c *Collector) freeUnused(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// collectRound collects, and reports a second failure in a row: a restart of the runtime is no event.
+// collectRound runs a collection, and reports the second failure in a row, because a restart of the runtime is not worth an event.
 func (c *Collector) collectRound(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, collectTime)
 	defer cancel()
@@ -185,7 +183,7 @@ func (c *Collector) collectImages(ctx context.Context, now time.Time) error {
 
 // detectUse records the present images, and their use.
 func (c *Collector) detectUse(ctx context.Context, now time.Time) error {
-	// Ask before the list: an image that appears in between is new, and stays for that reason.
+	// Get the used images before the list: an image that appears in between is too new to be removed.
 	inUse, err := c.InUse(ctx)
 	if err != nil {
 		return fmt.Errorf("find out which images are in use: %w", err)
@@ -231,7 +229,7 @@ func (c *Collector) removeImage(ctx context.Context, s *seen) error {
 	return nil
 }
 
-// excessBytes returns how many bytes must be freed on a disk, 0 if it is not too full.
+// excessBytes returns the number of bytes to free on a disk.
 func (p Policy) excessBytes(d Disk) uint64 {
 	free := d.Available * 100 / d.Capacity
 	if p.High >= 100 || 100-int64(free) < p.High { //nolint:gosec // a percentage fits

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package image makes images present on the runtime before containers start: by the pull policy, with the
-// credentials of the pod, and with the delays, events and reasons of a kubelet. It also removes unused images.
+// Package image pulls images before containers start, with the pull policy, the credentials of the pod, and the delays, events and reasons of a
+// kubelet. It also removes unused images.
 //
-// The guarantee: after a failed pull for a pod, the next request waits for a delay that grows from 10 seconds to
-// 5 minutes. Nothing is pulled against the policy. A silent registry does not block other registries. A pod gets
-// a private image from the machine only with the credentials of its pull, also after a restart.
+// The guarantee: after a failed pull for a pod, the next request waits for a delay that grows from 10 seconds to 5 minutes. Images are only pulled if
+// the policy allows it. An unresponsive registry does not block other registries. A pod may use a private image on the machine only with the
+// credentials of its pull, even after a restart.
 //
-// The surprise: Ensure does not wait for the delay. It fails at once, and its error says when to come again.
+// The surprise: Ensure does not wait for the delay. It fails at once, and its error has the time until the next attempt.
 package image
 
 import (
@@ -53,7 +53,7 @@ type Config struct {
 	Event func(pod *corev1.Pod, container, eventType, reason, message string)
 }
 
-// Puller makes images present. It can be used from any goroutine.
+// Puller pulls missing images. It is safe for concurrent use.
 type Puller struct {
 	cfg     Config
 	delays  *flowcontrol.Backoff
@@ -82,7 +82,7 @@ type Request struct {
 	Handler string
 }
 
-// Image is a present image.
+// Image is an image on the machine.
 type Image struct {
 	// Ref is the reference for new containers.
 	Ref  string
@@ -92,9 +92,9 @@ type Image struct {
 // Error is the reason why an image is missing.
 type Error struct {
 	Reason, Message string
-	// RetryAfter is the time of the next try.
+	// RetryAfter is the time until the next attempt.
 	RetryAfter time.Duration
 }
 
-// Error is reason and message.
+// Error returns reason and message.
 func (e *Error) Error() string { return e.Reason + ": " + e.Message }

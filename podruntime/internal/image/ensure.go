@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
 )
 
-// Ensure makes the image present, if the policy allows that, and returns it.
+// Ensure returns the image, and pulls it first if necessary and allowed.
 func (p *Puller) Ensure(ctx context.Context, req Request) (Image, *Error) {
 	name, err := Normalize(req.Image)
 	if err != nil {
@@ -58,7 +58,7 @@ func (p *Puller) Ensure(ctx context.Context, req Request) (Image, *Error) {
 	return p.pullImage(ctx, req, spec, nil)
 }
 
-// inspectImage returns the image if the runtime has it, else nil.
+// inspectImage returns the image if the runtime has it, and otherwise nil.
 func (p *Puller) inspectImage(ctx context.Context, spec *runtimeapi.ImageSpec) (*Image, error) {
 	answer, err := p.cfg.Images.ImageStatus(ctx, spec, false)
 	if err != nil {
@@ -78,8 +78,7 @@ func (p *Puller) inspectImage(ctx context.Context, spec *runtimeapi.ImageSpec) (
 	return image, nil
 }
 
-// pullImage asks the registry, unless it is too early. A local image counts as pulled only if its pull was seen to
-// finish.
+// pullImage pulls the image, unless the delay after a failure has not ended. A local image counts as pulled only if its pull was seen to finish.
 func (p *Puller) pullImage(ctx context.Context, req Request, spec *runtimeapi.ImageSpec, before *Image) (Image, *Error) {
 	key := keyOf(req.Pod.UID, req.Image)
 	if now := time.Now(); p.delays.IsInBackOffSinceUpdate(key, now) {
@@ -104,7 +103,7 @@ func (p *Puller) pullImage(ctx context.Context, req Request, spec *runtimeapi.Im
 	}
 	how := unheard
 	defer func() {
-		// An image pulled without credentials is for all pods anyway.
+		// An image pulled without credentials is available to all pods.
 		if how == unheard && (before != nil || len(req.Pod.Spec.ImagePullSecrets) == 0) {
 			how = refused
 		}
@@ -115,7 +114,7 @@ func (p *Puller) pullImage(ctx context.Context, req Request, spec *runtimeapi.Im
 		how = refused
 	}
 	if ctx.Err() != nil {
-		return Image{}, &Error{Reason: ErrPull, Message: ctx.Err().Error()} // no caller waits for the image: no failure is recorded
+		return Image{}, &Error{Reason: ErrPull, Message: ctx.Err().Error()} // no caller waits for the image, so no failure is recorded
 	}
 	if err != nil {
 		return Image{}, p.recordFailure(req, key, err)
@@ -130,7 +129,7 @@ func (p *Puller) pullImage(ctx context.Context, req Request, spec *runtimeapi.Im
 	return p.recordPull(req, ref, answer, err, begin, got)
 }
 
-// lostAnswer reports whether an error leaves the outcome of a pull open; one of several joined errors is enough.
+// lostAnswer reports whether an error leaves the outcome of a pull unknown. One of several joined errors is enough.
 func lostAnswer(ctx context.Context, err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return lostAnswer(ctx, err) })
@@ -139,7 +138,7 @@ func lostAnswer(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || code == codes.Canceled || code == codes.DeadlineExceeded || code == codes.Unavailable
 }
 
-// recordPull records the pull, and finds out the user of the image.
+// recordPull records the pull, and gets the user of the image.
 func (p *Puller) recordPull(req Request, ref string, answer *runtimeapi.ImageStatusResponse, err error, begin, got time.Time) (Image, *Error) {
 	took, all := time.Since(got).Truncate(time.Millisecond), time.Since(begin).Truncate(time.Millisecond)
 	p.sendEvent(req, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
@@ -158,7 +157,7 @@ func (p *Puller) recordPull(req Request, ref string, answer *runtimeapi.ImageSta
 	return image, nil
 }
 
-// recordFailure records a failure, for the delay and for messages meanwhile.
+// recordFailure records a failure, for the delay and for messages during the delay.
 func (p *Puller) recordFailure(req Request, key string, err error) *Error {
 	p.sendEvent(req, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %v", req.Image, err))
 	now := time.Now()
@@ -166,7 +165,7 @@ func (p *Puller) recordFailure(req Request, key string, err error) *Error {
 	delay := p.delays.Get(key)
 	reason, message := explainError(req.Image, err)
 	p.last.put(req.Pod.UID, req.Image, failure{text: reason + ": " + message, again: now.Add(delay)})
-	// Halfway, the reason of the delay takes over.
+	// After half of the delay, the status shows the reason of the delay.
 	return &Error{Reason: reason, Message: message, RetryAfter: delay / 2}
 }
 

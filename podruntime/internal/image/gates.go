@@ -8,11 +8,10 @@ import (
 	"sync"
 )
 
-// gates bound the concurrent pulls of each registry by itself: a registry without answers would otherwise stop
-// all pulls.
+// gates limit the concurrent pulls from each registry separately, because an unresponsive registry would otherwise block all pulls.
 type gates struct {
 	mu  sync.Mutex
-	all map[string]*gate // guarded by mu: by registry, while the gate is in use
+	all map[string]*gate // guarded by mu; by registry, while the gate is in use
 }
 
 type gate struct {
@@ -20,7 +19,7 @@ type gate struct {
 	users int // guarded by the mu of its gates: pulls in progress and waiting pulls
 }
 
-// enterGate waits until the registry may be asked for one more image. leave must be called then.
+// enterGate waits until one more pull from the registry may start. The caller calls leave after the pull.
 func (g *gates) enterGate(ctx context.Context, registry string) (leave func(), err error) {
 	g.mu.Lock()
 	if g.all == nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// These are the parts of the name of an image: [host[:port]/]path[:tag][@digest].
+// Parts of an image name: [host[:port]/]path[:tag][@digest].
 var (
 	pathPattern   = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$`)
 	hostPattern   = regexp.MustCompile(`^(?:\[[0-9a-fA-F:]+\]|[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?)(?::[0-9]+)?$`)
@@ -48,7 +48,7 @@ func Normalize(image string) (string, error) {
 	return image + ":latest", nil
 }
 
-// isHost reports whether the first part of a name is a registry, and not the beginning of its path.
+// isHost reports whether the first part of a name is a registry, not part of the path.
 func isHost(part string) bool {
 	return strings.ContainsAny(part, ".:") || part == "localhost" || part != strings.ToLower(part)
 }

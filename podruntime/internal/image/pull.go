@@ -17,8 +17,8 @@ import (
 	crierrors "k8s.io/cri-api/pkg/errors"
 )
 
-// fetchImage pulls with the matching credentials, one after the other, or without credentials if none match. It
-// returns the successful credentials.
+// fetchImage pulls with the matching credentials, one after the other, or without credentials if none match. It returns the credentials of the
+// successful pull.
 func (p *Puller) fetchImage(ctx context.Context, req Request, spec *runtimeapi.ImageSpec) (ref string, with *runtimeapi.AuthConfig, err error) {
 	auths, err := p.pullCredentials(ctx, req)
 	if err != nil {
@@ -59,7 +59,7 @@ func (p *Puller) pullCredentials(ctx context.Context, req Request) ([]*runtimeap
 	return auths, nil
 }
 
-// fullName returns the full name of an image, because credentials are by the name of the registry.
+// fullName returns the full name of an image, because credentials are keyed by registry.
 func fullName(image string) string {
 	name, err := Normalize(image)
 	if err != nil {
@@ -84,13 +84,13 @@ func explainError(image string, err error) (reason, message string) {
 	return ErrPull, err.Error()
 }
 
-// failure is the last failure of an image, with the time of the next try.
+// failure is the last failure of an image, with the time of the next attempt.
 type failure struct {
 	text  string
 	again time.Time
 }
 
-// messages are the failures of images, by pod and image: a pod may have had other images before.
+// messages are the failures of images, by pod and image, because the images of a pod may change.
 type messages struct {
 	mu  sync.Mutex
 	all map[types.UID]map[string]failure // guarded by mu

@@ -25,14 +25,13 @@ const (
 	suffix  = ".json"
 	// pulling begins the names of files for pulls in progress.
 	pulling = "pulling-"
-	// maxCredentials is the number of remembered credentials of an image, the newest.
+	// maxCredentials is the maximum number of recorded credentials of an image; the newest are kept.
 	maxCredentials = 64
 )
 
-// pulls records the images pulled for pods, and the credentials. The records outlive the process, because an
-// image without a record is for all pods. A credential is stored as a digest with a key of this node, so the
-// files are useless for tests of passwords elsewhere. An unreadable file counts as an image without access for
-// pods before a request to the registry.
+// pulls records the images pulled for pods, and the credentials. The records outlive the process, because an image without a record is available to
+// all pods. A credential is stored as a digest with a key of this node, so the files cannot be used to guess passwords elsewhere. If a file is
+// unreadable, pods need the registry's permission for its image.
 type pulls struct {
 	dir string // "" means no files
 	key []byte
@@ -41,22 +40,22 @@ type pulls struct {
 	all map[string]pull // guarded by mu: by fileOf the image's ID
 	// changes counts the changes of the records; guarded by mu
 	changes int
-	now     map[string]intent // guarded by mu: pulls in progress and lost ones, by fileOf of the name
+	now     map[string]intent // guarded by mu; pulls in progress and lost pulls, by fileOf of the name
 }
 
-// intent is a pull without a known end. The end may never become known.
+// intent is a pull whose outcome is not known yet, or never will be.
 type intent struct {
 	running int
-	// lost means that a pull ended without a recorded result: the image may be there, and until it is pulled
-	// again, no pod may use it without asking.
+	// lost means that a pull ended without a recorded result: the image may exist, and until the next pull, pods need the registry's permission for
+	// it.
 	lost bool
 }
 
-// outcome is how a pull ended.
+// outcome is the outcome of a pull.
 type outcome int
 
 const (
-	unheard  outcome = iota // the process, the call or the answer was lost
+	unheard  outcome = iota // the process ended, or the response was lost
 	refused                 // the runtime reported that the pull failed
 	recorded                // the pods with access to the image are recorded
 )
@@ -64,8 +63,7 @@ const (
 // pull is a pulled image.
 type pull struct {
 	ID string `json:"id"`
-	// Uses are by repository: a pod with access to one repository may have no access to another one with the
-	// same image.
+	// Uses are keyed by repository, because a pod with access to one repository may have no access to another one with the same image.
 	Uses map[string]use `json:"uses"`
 }
 
@@ -123,7 +121,7 @@ func fileOf(image string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// credentialDigest stands for a credential.
+// credentialDigest returns the digest of a credential.
 func (p *pulls) credentialDigest(auth *runtimeapi.AuthConfig) string {
 	sum := hmac.New(sha256.New, p.key)
 	for _, s := range []string{auth.GetUsername(), auth.GetPassword(), auth.GetIdentityToken(), auth.GetRegistryToken()} {
@@ -143,8 +141,7 @@ func (p *pulls) findUse(id, name string) (use, bool) {
 	return one.Uses[repositoryOf(name)], known
 }
 
-// beginPull records a coming pull of an image. The caller must call end; if the process ends before, the result
-// stays unknown.
+// beginPull records a pull that is about to start. The caller must call end. If the process ends earlier, the outcome stays unknown.
 func (p *pulls) beginPull(name string) (end func(outcome), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,8 +189,7 @@ func (p *pulls) recordPulled(id, name string, auth *runtimeapi.AuthConfig) error
 	case auth == nil:
 		u = use{Anybody: true}
 	default:
-		// A registry's tokens for some hours would add up for ever. A pod with an old token asks the registry
-		// again.
+		// Short-lived registry tokens would accumulate for ever. A pod with a dropped token needs the registry's permission again.
 		u.Credentials = append(slices.Clone(u.Credentials[max(0, len(u.Credentials)-maxCredentials+1):]), digest)
 	}
 	one.Uses[repositoryOf(name)] = u
@@ -219,8 +215,7 @@ func (p *pulls) knownFiles() (map[string]bool, int) {
 	return files, p.changes
 }
 
-// forgetFiles forgets removed images. After any change since, they may have come back, and forgetFiles leaves them to the
-// next time.
+// forgetFiles forgets removed images. It does nothing if records have changed since, because the images may exist again.
 func (p *pulls) forgetFiles(files map[string]bool, changes int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,7 +233,7 @@ func (p *pulls) forgetFiles(files map[string]bool, changes int) error {
 	return errors.Join(errs...)
 }
 
-// writeFile replaces a file durably: the new file survives a loss of power.
+// writeFile replaces a file durably: it survives a power loss.
 func (p *pulls) writeFile(name string, data []byte) error {
 	if p.dir == "" {
 		return nil

@@ -27,20 +27,20 @@ const (
 	// BackOff means that Container waits before its next start. It only records an event; it begins and ends at
 	// once.
 	BackOff
-	// Kill means that the instance ID is about to stop, and has the reason. It only records an event; it begins
-	// and ends at once. PreStop and Stop follow.
+	// Kill means that the instance ID is about to stop, for the reason in Event. It only records an event; it begins and ends at once. PreStop and
+	// Stop follow.
 	Kill
 	// PreStop runs the preStop hook of the instance ID for no longer than Grace.
 	PreStop
-	// Stop stops the instance ID: it is asked to end, and killed after Grace. Stop may be repeated with a
-	// shorter Grace while the first call still waits, or while a PreStop does.
+	// Stop stops the instance ID: it receives its stop signal, and is killed after Grace. Stop may be repeated with a shorter Grace while the first
+	// call still waits, or while a PreStop does.
 	Stop
 	// Resize gives the running instance ID the resources of its container in the spec.
 	Resize
 	// RemoveContainer removes the instance ID, which has ended or never ran.
 	RemoveContainer
-	// Finish removes the volumes of the pod: all containers have ended, and its sandboxes are stopped. When it is
-	// done, the status of the pod is terminal.
+	// Finish removes the volumes of the pod, after all containers have ended and its sandboxes have stopped. Afterwards, the status of the pod is
+	// terminal.
 	Finish
 	// RemoveSandbox removes the sandbox ID, which has no containers.
 	RemoveSandbox
@@ -56,14 +56,14 @@ func (k Kind) String() string { return kinds[k] }
 // Action is an action for a pod.
 type Action struct {
 	Kind      Kind
-	Container string        // the name, of actions on containers
+	Container string        // the name, for actions on containers
 	ID        string        // of the instance or of the sandbox
 	SandboxID string        // of Start
 	Attempt   uint32        // of RunSandbox and Start
 	Grace     time.Duration // of PreStop and Stop
-	// Last is a field of Stop: the pod ends, and nothing is started in its sandbox any more.
+	// Last is a field of Stop. It means that the pod ends, so no more containers start in its sandbox.
 	Last bool
-	// Event is recorded when the action begins, if it is set; about the container, if there is one.
+	// Event is recorded when the action begins, if it is set. It is about the container, if there is one.
 	Event *Event
 
 	// Resources are the new resources for Resize.
@@ -71,7 +71,7 @@ type Action struct {
 
 	backoff backoff   // of Start: the wait of the container after this instance
 	until   time.Time // of BackOff, Kill, PreStop and Stop: the end of the action
-	restart bool      // of Kill: the container is started again, whatever its policy
+	restart bool      // of Kill: the container restarts, independently of its policy
 	waiting string    // of BackOff: the message of the waiting container
 }
 
@@ -80,26 +80,26 @@ type Event struct {
 	Type, Reason, Message string
 }
 
-// Plan has the next actions for one pod.
+// Plan has the next actions of one pod.
 type Plan struct {
-	// Actions can all be begun now, in this order.
+	// Actions can all begin now, in this order.
 	Actions []Action
-	// Again is the time of the next look without an event; zero means to wait for an event.
+	// Again is the time of the next pass without an event. Zero means to wait for an event.
 	Again time.Time
-	// Gone means that nothing of a deleted pod is left: the worker can forget it.
+	// Gone means that a deleted pod is completely removed, so the worker can forget it.
 	Gone bool
 }
 
 // Outcome is the result of an action. The zero value is success.
 type Outcome struct {
-	// ID is the instance or sandbox that Start or RunSandbox made, also after a later failure.
+	// ID is the instance or sandbox that Start or RunSandbox made, even after a later failure.
 	ID string
 	// Reason and Message describe the failure of the action. For Start, Reason is the reason of the waiting
 	// container: ErrImagePull, ImagePullBackOff, ErrImageNeverPull, InvalidImageName,
 	// CreateContainerConfigError, CreateContainerError, RunContainerError or PostStartHookError.
 	Reason  string
 	Message string
-	// RetryAfter is the time until the next try; 0 leaves it to the plan. After a successful SetupVolumes, it is
-	// the time until the next look at the volumes.
+	// RetryAfter is the time until the next attempt; with 0, the plan decides. After a successful SetupVolumes, it is the time until the next check
+	// of the volumes.
 	RetryAfter time.Duration
 }

@@ -7,7 +7,7 @@ import "time"
 const (
 	backoffFirst = 10 * time.Second
 	backoffMost  = 5 * time.Minute
-	// backoffForget is the age of a back-off from which it is ignored: the container has run long enough.
+	// backoffForget is the age at which a back-off is reset: the container has run long enough.
 	backoffForget = 2 * backoffMost
 )
 
@@ -15,7 +15,7 @@ const (
 type backoff struct {
 	delay time.Duration
 	set   time.Time // when the last instance was started
-	hash  string    // hash of the container at that time: another image starts with a new back-off
+	hash  string    // hash of the container at that time: a change of the container resets the back-off
 }
 
 // backoffEnd returns the end of the back-off after an instance that ended at that time; zero means no back-off.

@@ -66,7 +66,7 @@ func (m *Memory) End(a Action, o Outcome, now time.Time) {
 		m.finished = m.finish.endTry(o, now)
 	case RunSandbox:
 		if m.sandbox.endTry(o, now) {
-			m.sandbox.again = now.Add(retryFirst) // a sandbox that fails at once must not be replaced without a pause
+			m.sandbox.again = now.Add(retryFirst) // a sandbox that fails at once must not be replaced immediately
 		}
 		m.sandboxID, m.sandboxAt = o.ID, now
 	case StopSandbox:
@@ -98,7 +98,7 @@ func (m *Memory) endStart(c *containerMemory, o Outcome, now time.Time) {
 		c.again = now.Add(o.RetryAfter)
 	}
 	if o.Reason == reasonPostStart && o.ID != "" {
-		c.again = time.Time{} // the container ran: the end of the instance decides
+		c.again = time.Time{} // the container ran, so the end of the instance determines the next start
 		entryOf(&m.instances, o.ID).failed = true
 	}
 }
@@ -106,7 +106,7 @@ func (m *Memory) endStart(c *containerMemory, o Outcome, now time.Time) {
 func (m *Memory) endInstance(i *instanceMemory, a Action, o Outcome, now time.Time) {
 	switch a.Kind {
 	case PreStop:
-		i.hook.busy, i.hookDone = false, true // a failed hook is not tried again
+		i.hook.busy, i.hookDone = false, true // a failed hook is not retried
 	case Stop:
 		i.stops--
 		if i.stop.endTry(o, now) {

@@ -13,7 +13,7 @@ import (
 // reasonPostStart is the reason of a container that waits after its postStart hook failed.
 const reasonPostStart = "PostStartHookError"
 
-// checkInstance kills a running instance if it must not stay.
+// checkInstance kills a running instance if it must end.
 func (s *starter) checkInstance(c *corev1.Container, inst *Container) {
 	if i := s.mem.instanceRecord(inst.ID); i.kill {
 		s.killInstance(inst, kill{}, true)
@@ -55,8 +55,7 @@ func (s *starter) mustEnd(c *corev1.Container, inst *Container) (kill, bool) {
 	return kill{}, false
 }
 
-// resizeInstance gives an instance the resources of the spec: while it runs, or with a restart if the container asks for
-// one.
+// resizeInstance applies the resources of the spec to an instance: in place, or with a restart if the resize policy of the container requires it.
 func (s *starter) resizeInstance(c *corev1.Container, inst *Container) {
 	has := s.Has(inst)
 	if has == nil || s.mem.ResizePending != nil || s.mem.containerRecord(c.Name).starting {
@@ -77,7 +76,7 @@ func (s *starter) resizeInstance(c *corev1.Container, inst *Container) {
 	}
 }
 
-// Changed returns the resources that differ, of CPU and memory.
+// Changed returns the names of the CPU and memory resources that differ.
 func Changed(a, b *corev1.ResourceRequirements) (changed []corev1.ResourceName) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		if !sameQuantity(a.Limits, b.Limits, name) || !sameQuantity(a.Requests, b.Requests, name) {

@@ -10,13 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// keepDead is the number of kept dead instances of a container: for the state and for the last state of the
-// status.
+// keepDead is the number of dead instances to keep for a container: for the state and the last state in its status.
 const keepDead = 2
 
-// keepContainers keeps the containers of a pod in their desired state. Ephemeral containers wait for nothing. The
-// others are started one after the other, in the order of the spec: a postStart hook delays the containers after
-// it.
+// keepContainers keeps the containers of a pod in their desired state. Ephemeral containers start at once. The others start one by one, in the order
+// of the spec, so a postStart hook delays the containers after it.
 func (p *planner) keepContainers(box *Sandbox, volumes bool) {
 	s := starter{planner: p, box: box, ready: volumes}
 	for i := range p.pod.Spec.EphemeralContainers {
@@ -94,7 +92,7 @@ func (s *starter) startMains() {
 	}
 }
 
-// startNext starts the next instance of a container, when its back-off is over.
+// startNext starts the next instance of a container after its back-off.
 func (s *starter) startNext(c *corev1.Container) {
 	m := s.mem.containerRecord(c.Name)
 	if m.starting || s.mayRun(c.Name) || s.isUnshown(c.Name) {
@@ -120,7 +118,7 @@ func (s *starter) startNext(c *corev1.Container) {
 	}
 }
 
-// backOff reports whether a container waits after the end of an instance, and tells it once.
+// backOff reports whether a container waits after the end of an instance, and records one event about it.
 func (s *starter) backOff(c *corev1.Container, m containerMemory, last *Container) bool {
 	until := m.backoff.backoffEnd(last.FinishedAt, Hash(c))
 	if !s.now.Before(until) {
@@ -139,7 +137,7 @@ func (s *starter) backOff(c *corev1.Container, m containerMemory, last *Containe
 	return true
 }
 
-// isUnshown reports whether the runtime may not show the last started instance yet.
+// isUnshown reports whether the runtime's state may lack the last started instance.
 func (p *planner) isUnshown(name string) bool {
 	m := p.mem.containerRecord(name)
 	if m.id == "" || slices.ContainsFunc(p.byName[name], func(c Container) bool { return c.ID == m.id }) {
@@ -153,7 +151,7 @@ func (p *planner) isUnshown(name string) bool {
 	return true
 }
 
-// trimInstances removes useless instances: all dead instances but the newest, and instances that never started.
+// trimInstances removes unneeded instances: all dead instances but the newest ones, and instances that never started.
 func (p *planner) trimInstances() {
 	for _, name := range slices.Sorted(maps.Keys(p.byName)) {
 		if p.mem.containerRecord(name).starting {

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// endPod brings the pod to its end: containers, sandboxes, volumes. After a deletion nothing is left.
+// endPod brings the pod to its end: containers, sandboxes, volumes. After a deletion, it removes everything of the pod.
 func (p *planner) endPod() {
 	busy := p.cancelStarts()
 	for c := range p.aliveInstances() {
@@ -34,7 +34,7 @@ func (p *planner) endPod() {
 	}
 }
 
-// endGrace returns the time that the containers of a pod get when it must end.
+// endGrace returns the grace period of the containers when the pod must end.
 func (p *planner) endGrace() time.Duration {
 	switch {
 	case p.mem.deletion != nil:
@@ -45,8 +45,7 @@ func (p *planner) endGrace() time.Duration {
 	return podGrace(p.pod)
 }
 
-// cancelStarts ends the starts in progress, and reports whether there are any. It waits for an instance that the
-// runtime may not show yet.
+// cancelStarts ends the starts in progress, and reports whether there are any. It waits for an instance that the runtime's state may lack.
 func (p *planner) cancelStarts() (busy bool) {
 	for _, name := range slices.Sorted(maps.Keys(p.mem.containers)) {
 		c := p.mem.containerRecord(name)
@@ -62,7 +61,7 @@ func (p *planner) cancelStarts() (busy bool) {
 	return busy
 }
 
-// hasTurn reports whether a container may be stopped: a sidecar waits for the main containers, and for the sidecar after it.
+// hasTurn reports whether a container may be stopped: a sidecar stops after the main containers, and after the sidecar that follows it in the spec.
 func (p *planner) hasTurn(name string) bool {
 	inits := p.pod.Spec.InitContainers
 	at := slices.IndexFunc(inits, func(c corev1.Container) bool { return c.Name == name && Sidecar(&c) })
@@ -86,7 +85,7 @@ func (p *planner) mayRun(name string) bool {
 	return slices.ContainsFunc(p.byName[name], func(c Container) bool { return c.State == Running || c.State == Unknown })
 }
 
-// clearPod removes the remains of a deleted pod that has ended from the runtime.
+// clearPod removes the leftovers of an ended and deleted pod from the runtime.
 func (p *planner) clearPod() {
 	left := false
 	if p.clearContainers() {

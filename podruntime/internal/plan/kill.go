@@ -11,11 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// kill is the way to end an instance.
+// kill describes how an instance ends.
 type kill struct {
 	grace   time.Duration
-	message string // of the event; "" is the message for a pod that ends
-	restart bool   // the container is started again, whatever its policy
+	message string // of the event; "" selects the message for the end of a pod
+	restart bool   // the container restarts, independently of its policy
 	last    bool   // the pod ends
 }
 
@@ -33,8 +33,8 @@ func (p *planner) aliveInstances() iter.Seq[*Container] {
 	}
 }
 
-// killInstance does the next step to the end of an instance: the announcement, the preStop hook, the stop. The hook
-// counts within the grace period, and so does the time until the instance's turn to be stopped.
+// killInstance takes the next step to end an instance: the Kill event, the preStop hook, or the stop. The grace period includes the hook, and the
+// wait for the instance's turn.
 func (p *planner) killInstance(c *Container, k kill, turn bool) {
 	i := p.mem.instanceRecord(c.ID)
 	by := i.killBy
@@ -47,7 +47,7 @@ func (p *planner) killInstance(c *Container, k kill, turn bool) {
 	}
 	if i.stopped && p.now.Before(i.stopEnd.Add(settleAfter)) {
 		p.callAgain(i.stopEnd.Add(settleAfter))
-		return // the runtime will show the end
+		return // the runtime's state will show the end
 	}
 	if by.After(p.now) && (p.runHook(c, i, by) || !turn) {
 		p.callAgain(by)
@@ -78,7 +78,7 @@ func (p *planner) runHook(c *Container, i instanceMemory, by time.Time) bool {
 	return true
 }
 
-// stopInstance stops an instance, and again if it must end earlier than the first stop allowed.
+// stopInstance stops an instance. It stops the instance again if the deadline becomes earlier.
 func (p *planner) stopInstance(c *Container, i instanceMemory, by time.Time, last bool) {
 	grace := max(by.Sub(p.now), minGrace)
 	grace = (grace + time.Second - 1).Truncate(time.Second)

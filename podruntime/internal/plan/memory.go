@@ -9,19 +9,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Memory is the knowledge of a pod's worker that the runtime lacks. The zero value belongs to a worker that has
-// just started. The worker owns it: it is not safe for use by several goroutines.
+// Memory is the state of a pod's worker that the runtime does not store. The zero value belongs to a new worker. The worker owns it: it is not safe
+// for concurrent use.
 type Memory struct {
 	// StartTime is the time at which the node first saw the pod (status.startTime). The worker sets it once,
 	// from the status if that has one.
 	StartTime time.Time
-	// Probes are the results of probes by container ID, as far as they are known. The worker sets them.
+	// Probes are the known results of probes, by container ID. The worker sets them.
 	Probes map[string]Probe
 	// Eviction means that the pod must end as failed. The worker sets it once.
 	Eviction *Eviction
-	// Reclaim means that an ended pod must leave the disk, except for its sandbox. The worker sets it.
+	// Reclaim means that the containers of an ended pod must be removed to free disk space, but not its sandbox. The worker sets it.
 	Reclaim bool
-	// ResizePending is the reason why the containers do not get new resources of the pod. The worker sets it.
+	// ResizePending is the reason why a resize of the pod is not applied. The worker sets it.
 	ResizePending *ResizePending
 
 	deletion   *deletion
@@ -40,13 +40,13 @@ type Memory struct {
 // Eviction is the reason to end a pod without a deletion.
 type Eviction struct {
 	Reason, Message string
-	// Grace is the grace period; nil: the pod's own.
+	// Grace is the grace period, or nil for the pod's own.
 	Grace *time.Duration
-	// Disruption means that the pod is not to blame: a Job does not count it as a failure.
+	// Disruption means that the pod did not cause its end, so a Job does not count it as a failure.
 	Disruption bool
 }
 
-// ResizePending is the reason why a resize does not begin: Deferred or Infeasible.
+// ResizePending is the reason why a resize is not applied: Deferred or Infeasible.
 type ResizePending struct{ Reason, Message string }
 
 // Result is the result of a probe.
@@ -64,7 +64,7 @@ const (
 // Probe has the results of the probes of a container instance.
 type Probe struct{ Startup, Readiness, Liveness Result }
 
-// deletion is the request to end the pod; by is the end of the grace period.
+// deletion is the request to end the pod. The grace period ends at by.
 type deletion struct{ by time.Time }
 
 type sandboxMemory struct {
@@ -73,38 +73,38 @@ type sandboxMemory struct {
 	remove  try
 }
 
-// containerMemory is about a container, whichever its instance.
+// containerMemory is the state of a container, across its instances.
 type containerMemory struct {
 	starting  bool
 	cancelled bool
 	id        string    // of the instance from the last successful start
 	startedAt time.Time // when that start was over
 	again     time.Time // after a failed start
-	// The reason why it waits, as the status shows it; nil: nothing is known.
+	// Reason in the status why the container waits, or nil if unknown.
 	waiting *corev1.ContainerStateWaiting
 	backoff backoff
-	said    time.Time // the end of the last back-off with an event
+	said    time.Time // the end of the last back-off whose event was recorded
 }
 
-// instanceMemory is about one instance of a container.
+// instanceMemory is the state of one instance of a container.
 type instanceMemory struct {
 	kill     bool
-	restart  bool      // the container starts after the kill, whatever the restart policy
+	restart  bool      // the container restarts after the kill, independently of the restart policy
 	killBy   time.Time // the end of its grace period
 	hook     try       // preStop
 	hookDone bool
 	stop     try
-	stops    int       // stops that have not ended
-	stopBy   time.Time // the time of the last stop's kill
+	stops    int       // number of stops in progress
+	stopBy   time.Time // the deadline of the last stop
 	stopped  bool
 	stopEnd  time.Time
 	remove   try
-	failed   bool // its postStart hook failed
+	failed   bool // the postStart hook failed
 	resize   try
 	resized  *corev1.ResourceRequirements
 }
 
-// Delete records that the pod must end within grace. Later calls can only shorten the time.
+// Delete records that the pod must end within grace. Later calls can only shorten the grace period.
 func (m *Memory) Delete(grace time.Duration, now time.Time) {
 	by := now.Add(grace)
 	if m.deletion == nil || by.Before(m.deletion.by) {
@@ -112,7 +112,7 @@ func (m *Memory) Delete(grace time.Duration, now time.Time) {
 	}
 }
 
-// Blocked returns why the volumes or the sandbox of the pod could not be made the last time, "" if nothing is known.
+// Blocked returns the last error of the volumes or the sandbox of the pod, or "".
 func (m *Memory) Blocked() string { return cmp.Or(m.volumes.message, m.sandbox.message) }
 
 // Deleted reports whether the pod must end because it was deleted.
@@ -127,7 +127,7 @@ func (m *Memory) VolumesReady() bool { return m.ready }
 // Starting reports whether a Start of the container is in progress.
 func (m *Memory) Starting(name string) bool { return m.containerRecord(name).starting }
 
-// containerRecord returns the memory of a container, for reading.
+// containerRecord returns a copy of the memory of a container.
 func (m *Memory) containerRecord(name string) containerMemory {
 	if c := m.containers[name]; c != nil {
 		return *c
@@ -135,7 +135,7 @@ func (m *Memory) containerRecord(name string) containerMemory {
 	return containerMemory{}
 }
 
-// instanceRecord returns the memory of an instance, for reading.
+// instanceRecord returns a copy of the memory of an instance.
 func (m *Memory) instanceRecord(id string) instanceMemory {
 	if i := m.instances[id]; i != nil {
 		return *i
@@ -143,7 +143,7 @@ func (m *Memory) instanceRecord(id string) instanceMemory {
 	return instanceMemory{}
 }
 
-// sandboxRecord returns the memory of a sandbox, for reading.
+// sandboxRecord returns a copy of the memory of a sandbox.
 func (m *Memory) sandboxRecord(id string) sandboxMemory {
 	if s := m.sandboxes[id]; s != nil {
 		return *s
@@ -151,7 +151,7 @@ func (m *Memory) sandboxRecord(id string) sandboxMemory {
 	return sandboxMemory{}
 }
 
-// entryOf returns the entry of a key, to be changed.
+// entryOf returns the entry for a key, and creates it if necessary.
 func entryOf[V any](m *map[string]*V, key string) *V {
 	if *m == nil {
 		*m = map[string]*V{}

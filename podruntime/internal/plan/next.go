@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// minGrace is the least time that every container gets to end by itself.
+// minGrace is the minimum grace period of every container.
 const minGrace = 2 * time.Second
 
 // Next decides the next actions for the pod. The pod has the last known status, from the API server or as
@@ -31,14 +31,14 @@ type planner struct {
 
 func (p *planner) addAction(a Action) { p.plan.Actions = append(p.plan.Actions, a) }
 
-// callAgain requests another call at that time or earlier.
+// callAgain requests another call of Next at until, or earlier.
 func (p *planner) callAgain(until time.Time) {
 	if p.plan.Again.IsZero() || until.Before(p.plan.Again) {
 		p.plan.Again = until
 	}
 }
 
-// mustEnd reports whether the pod must end, or has.
+// mustEnd reports whether the pod must end, or has ended.
 func (p *planner) mustEnd() bool {
 	if p.mem.finished || p.mem.deletion != nil {
 		return true
@@ -89,7 +89,7 @@ func (p *planner) initFailed() bool {
 	return false
 }
 
-// lastInit returns the index of the last created init container, or -1: the containers before it are done.
+// lastInit returns the index of the last created init container, or -1. The init containers before it are done.
 func (p *planner) lastInit() int {
 	for i := len(p.pod.Spec.InitContainers) - 1; i >= 0; i-- {
 		if p.activeInstance(p.pod.Spec.InitContainers[i].Name) != nil {
@@ -117,7 +117,7 @@ func (p *planner) keepPod() {
 	p.keepContainers(box, volumes)
 }
 
-// awaitsReset reports whether instances are still alive while all containers wait for their end.
+// awaitsReset reports whether instances are still running before a restart of all containers.
 func (p *planner) awaitsReset() bool {
 	for c := range ordinaryContainers(p.pod) {
 		if list := p.byName[c.Name]; len(list) > 0 && p.needsReset(&list[0]) && p.mayRun(c.Name) {

@@ -8,8 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Observed is the runtime's state of one pod. Read it after the last Memory.End, or Next could ask for a
-// completed action again.
+// Observed is the runtime's state of one pod. Read it after the last Memory.End. Otherwise, Next could request a completed action again.
 type Observed struct {
 	// Runtime is the name of the runtime, the scheme of container IDs in a status: containerd for example.
 	Runtime string
@@ -36,7 +35,7 @@ type Sandbox struct {
 type State int
 
 const (
-	// Unknown means that the runtime has lost track of the container, which may run.
+	// Unknown means that the runtime has lost the state of the container, which may be running.
 	Unknown State = iota
 	// Created means that the container was never started.
 	Created
@@ -46,17 +45,17 @@ const (
 	Exited
 )
 
-// Container is an instance of a container of the pod, by the label of its name.
+// Container is an instance of a container of the pod.
 type Container struct {
 	ID        string
 	Name      string
-	Attempt   uint32 // the number of instances before this one; restartCount of the status
+	Attempt   uint32 // the number of earlier instances; restartCount in the status
 	SandboxID string
 	State     State
 	CreatedAt time.Time
 	StartedAt time.Time
 
-	// The end of an exited instance. Message is the termination message.
+	// End of an exited instance. Message is the termination message.
 	FinishedAt time.Time
 	ExitCode   int32
 	Reason     string
@@ -64,13 +63,13 @@ type Container struct {
 
 	Image    string // by the runtime
 	ImageRef string // the digest; imageID of the status
-	// Hash is the label with Hash(container) at the time of its creation; "" is not known.
+	// Hash is the label with Hash(container) at creation; "" means unknown.
 	Hash string
-	// Created are the resources of the spec at the creation of the instance; nil is unknown.
+	// Created are the resources of the spec at the creation of the instance; nil means unknown.
 	Created *corev1.ResourceRequirements
-	// Resources are the present resources by the runtime; nil if it does not report them.
+	// Resources are the current resources that the runtime reports, or nil if it reports none.
 	Resources *corev1.ResourceRequirements
-	// User and StopSignal are nil if the runtime does not say.
+	// User and StopSignal are nil if the runtime does not report them.
 	User       *corev1.ContainerUser
 	StopSignal *corev1.Signal
 }

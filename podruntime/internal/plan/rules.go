@@ -50,7 +50,7 @@ func isEphemeral(pod *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
 }
 
-// restartsAll reports whether an exit with that code restarts every container of the pod.
+// restartsAll reports whether an exit of the container with that code restarts all containers of the pod.
 func restartsAll(c *corev1.Container, code int32) bool {
 	rule := podstatus.Rule(c, code)
 	return rule != nil && rule.Action == corev1.ContainerRestartRuleActionRestartAllContainers
@@ -68,8 +68,8 @@ func MayRestartAll(pod *corev1.Pod) bool {
 	return false
 }
 
-// restartsKilled reports whether a container starts again after a failed probe killed it. Its rules are about
-// exit codes, and do not count.
+// restartsKilled reports whether a container starts again after a failed probe killed it. Its restart rules are about exit codes, so they do not
+// apply.
 func restartsKilled(pod *corev1.Pod, c *corev1.Container) bool {
 	if c.RestartPolicy != nil {
 		return *c.RestartPolicy != corev1.ContainerRestartPolicyNever
@@ -77,7 +77,7 @@ func restartsKilled(pod *corev1.Pod, c *corev1.Container) bool {
 	return pod.Spec.RestartPolicy != corev1.RestartPolicyNever
 }
 
-// podGrace returns the grace period of a pod that is ended without a deletion.
+// podGrace returns the grace period of a pod that ends without a deletion.
 func podGrace(pod *corev1.Pod) time.Duration {
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		return time.Duration(*s) * time.Second
@@ -85,7 +85,7 @@ func podGrace(pod *corev1.Pod) time.Duration {
 	return minGrace
 }
 
-// probeGrace is the grace period after the failure of a probe.
+// probeGrace returns the grace period after a failed probe.
 func probeGrace(pod *corev1.Pod, probe *corev1.Probe) time.Duration {
 	if probe != nil && probe.TerminationGracePeriodSeconds != nil {
 		return time.Duration(*probe.TerminationGracePeriodSeconds) * time.Second
@@ -93,7 +93,7 @@ func probeGrace(pod *corev1.Pod, probe *corev1.Probe) time.Duration {
 	return podGrace(pod)
 }
 
-// podDeadline returns when a pod must have ended (activeDeadlineSeconds), and false if never.
+// podDeadline returns the deadline of a pod (activeDeadlineSeconds), or false if it has none.
 func podDeadline(pod *corev1.Pod, mem *Memory) (time.Time, bool) {
 	if pod.Spec.ActiveDeadlineSeconds == nil || mem.StartTime.IsZero() {
 		return time.Time{}, false

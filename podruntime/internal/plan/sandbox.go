@@ -4,7 +4,7 @@ package plan
 
 import corev1 "k8s.io/api/core/v1"
 
-// renewSandbox makes a sandbox if there is none for new containers. Everything in older sandboxes has ended.
+// renewSandbox makes a sandbox if there is none for new containers. All containers in older sandboxes have ended.
 func (p *planner) renewSandbox() {
 	if p.mem.sandbox.busy || p.unshownSandbox() {
 		return
@@ -26,7 +26,7 @@ func (p *planner) renewSandbox() {
 	p.addAction(a)
 }
 
-// unshownSandbox reports whether the runtime may not show the last sandbox yet.
+// unshownSandbox reports whether the runtime's state may lack the last sandbox.
 func (p *planner) unshownSandbox() bool {
 	if p.mem.sandboxID == "" {
 		return false
@@ -44,8 +44,8 @@ func (p *planner) unshownSandbox() bool {
 	return true
 }
 
-// stopSandboxes stops all sandboxes, and reports whether they have stopped. A sandbox that is not ready may
-// still have a network, so it is stopped, too, once.
+// stopSandboxes stops all sandboxes, and reports whether they have stopped. A sandbox that is not ready may still have a network, so it is also
+// stopped once.
 func (p *planner) stopSandboxes() bool {
 	all := true
 	for i := range p.boxes {
@@ -65,7 +65,7 @@ func (p *planner) stopSandbox(box *Sandbox) bool {
 	return false
 }
 
-// retireSandboxes stops and removes the sandboxes beside the one in use, when nothing is in them.
+// retireSandboxes stops and removes all empty sandboxes except box.
 func (p *planner) retireSandboxes(box *Sandbox) {
 	for i := range p.boxes {
 		old := &p.boxes[i]
@@ -79,7 +79,7 @@ func (p *planner) retireSandboxes(box *Sandbox) {
 	}
 }
 
-// instancesIn reports whether the sandbox has containers, and whether any of them may run.
+// instancesIn reports whether the sandbox has containers, and whether any of them may be running.
 func (p *planner) instancesIn(box *Sandbox) (has, alive bool) {
 	for _, list := range p.byName {
 		for i := range list {

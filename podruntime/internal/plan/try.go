@@ -5,16 +5,16 @@ package plan
 import "time"
 
 const (
-	// retryFirst and retryMost bound the pause after a failed action.
+	// retryFirst and retryMost bound the delay after a failed action.
 	retryFirst = time.Second
 	retryMost  = 10 * time.Second
-	// retryStart is the pause after a failed start of a container.
+	// retryStart is the delay after a failed start of a container.
 	retryStart = 10 * time.Second
-	// settleAfter bounds the time until the runtime shows the result of an action.
+	// settleAfter bounds the time until the runtime's state shows the result of an action.
 	settleAfter = 10 * time.Second
 )
 
-// try is an action that is repeated until it succeeds.
+// try is an action that is retried until it succeeds.
 type try struct {
 	busy     bool
 	failures int
@@ -42,7 +42,7 @@ func (t *try) endTry(o Outcome, now time.Time) (ok bool) {
 	return false
 }
 
-// isDue reports whether the action can be begun. If only the time prevents it, p looks again at that time.
+// isDue reports whether the action can begin. If only a delay prevents it, isDue schedules the next call of Next.
 func (t try) isDue(p *planner) bool {
 	if t.busy {
 		return false

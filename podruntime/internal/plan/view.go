@@ -15,13 +15,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// The shown end of a container without an observed end.
+// Reason and message for a container whose end was not observed.
 const (
 	exitUnknown   = 137
 	reasonUnknown = "ContainerStatusUnknown"
 )
 
-// View is a pod as its runtime and its worker see it, sorted for questions.
+// View combines the states of a pod in its runtime and its worker, indexed for queries.
 type View struct {
 	pod     *corev1.Pod
 	mem     *Memory
@@ -58,10 +58,10 @@ func Look(pod *corev1.Pod, seen Observed, mem *Memory, now time.Time) *View {
 	return v
 }
 
-// Instances returns the instances of a container, the newest first.
+// Instances returns the instances of a container, newest first.
 func (v *View) Instances(name string) []Container { return v.byName[name] }
 
-// Sandbox returns the sandbox for new containers, or says in a kubelet's words why there is none.
+// Sandbox returns the sandbox for new containers, or the kubelet's message why there is none.
 func (v *View) Sandbox() (box *Sandbox, why string) {
 	if len(v.boxes) == 0 {
 		return nil, "no pod sandbox exists"
@@ -78,7 +78,7 @@ func (v *View) Sandbox() (box *Sandbox, why string) {
 	return newest, ""
 }
 
-// Started reports whether an instance has started: it runs, its postStart hook and its startup probe have succeeded.
+// Started reports whether an instance has started: it is running, and its postStart hook and its startup probe have succeeded.
 func (v *View) Started(c *corev1.Container, i *Container) bool {
 	if i.State != Running || v.mem.containerRecord(c.Name).starting || v.mem.instanceRecord(i.ID).failed {
 		return false
@@ -88,8 +88,8 @@ func (v *View) Started(c *corev1.Container, i *Container) bool {
 	})
 }
 
-// Ready reports whether a started instance is ready. Before the first result of its probe, the instance keeps
-// the state that it had under the earlier worker.
+// Ready reports whether a started instance is ready. Before the first result of its probe, the instance keeps its state from before the restart of
+// the process.
 func (v *View) Ready(c *corev1.Container, i *Container) bool {
 	switch result := v.mem.Probes[i.ID].Readiness; {
 	case i.State != Running:
@@ -102,7 +102,7 @@ func (v *View) Ready(c *corev1.Container, i *Container) bool {
 	return v.statusSays(i, func(s *corev1.ContainerStatus) bool { return s.Ready })
 }
 
-// statusSays asks the last known status of the same instance.
+// statusSays calls ask with the last known status of the instance, if there is one.
 func (v *View) statusSays(i *Container, ask func(*corev1.ContainerStatus) bool) bool {
 	s := v.Status(i.Name)
 	return s != nil && s.State.Running != nil && hasID(s.ContainerID, i.ID) && ask(s)
@@ -125,7 +125,7 @@ func (v *View) Waiting(name string) *corev1.ContainerStateWaiting {
 	return v.mem.containerRecord(name).waiting
 }
 
-// Restarts reports whether a container starts again after the end of this instance.
+// Restarts reports whether a container restarts after the end of this instance.
 func (v *View) Restarts(c *corev1.Container, i *Container) bool {
 	switch {
 	case i.State == Created, i.State == Unknown:
@@ -136,8 +136,8 @@ func (v *View) Restarts(c *corev1.Container, i *Container) bool {
 	return podstatus.RestartsAfter(v.pod, c, i.ExitCode)
 }
 
-// Initialized reports whether a main container was created in the newest sandbox: then all init containers were done,
-// even if nothing is left of them.
+// Initialized reports whether a main container was created in the newest sandbox: then all init containers are done, even if their instances are
+// gone.
 func (v *View) Initialized() bool {
 	for i := range v.pod.Spec.Containers {
 		if v.activeInstance(v.pod.Spec.Containers[i].Name) != nil {
@@ -147,7 +147,7 @@ func (v *View) Initialized() bool {
 	return false
 }
 
-// Evicted reports whether the pod must end and has failed without a deletion, and why.
+// Evicted reports whether the pod must end as failed without a deletion, with the reason.
 func (v *View) Evicted() (reason, message string, evicted bool) {
 	if e := v.mem.Eviction; e != nil {
 		return e.Reason, e.Message, true
@@ -163,8 +163,8 @@ func (v *View) needsReset(i *Container) bool {
 	return !v.resetAt.IsZero() && (i.CreatedAt.Before(v.resetAt) || v.hasOvertaken(i))
 }
 
-// hasOvertaken reports whether the instance of a main container came although init containers were to run again
-// first: its start was under way when the other one ended.
+// hasOvertaken reports whether the instance of a main container was created although the init containers had to run again first. This happens if its
+// start was in progress when the other container ended.
 func (v *View) hasOvertaken(i *Container) bool {
 	if !slices.ContainsFunc(v.pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == i.Name }) {
 		return false
@@ -186,9 +186,8 @@ func (v *View) hasOvertaken(i *Container) bool {
 	return false
 }
 
-// firstAfterReset returns the first instance of a sidecar after the restart of all containers, or the instance
-// from before if no other exists. Later instances say nothing, because a sidecar restarts at any time: the
-// result is nil if the first instance may have been removed.
+// firstAfterReset returns the first instance of a sidecar after the restart of all containers, or the instance from before the restart if there is no
+// other. The result is nil if the first instance may have been removed: later instances prove nothing, because a sidecar may restart at any time.
 func (v *View) firstAfterReset(list []Container) *Container {
 	for k := range list {
 		switch {
@@ -204,7 +203,7 @@ func (v *View) firstAfterReset(list []Container) *Container {
 	return nil
 }
 
-// Has returns the last resources that an instance was given, or nil if they are unknown.
+// Has returns the last resources that were applied to an instance, or nil if they are unknown.
 func (v *View) Has(i *Container) *corev1.ResourceRequirements {
 	if r := v.mem.instanceRecord(i.ID).resized; r != nil {
 		return r
@@ -212,7 +211,7 @@ func (v *View) Has(i *Container) *corev1.ResourceRequirements {
 	return i.Created
 }
 
-// ResizeError returns why the last resize of an instance failed; "" if none did.
+// ResizeError returns the error of the last resize of an instance, or "".
 func (v *View) ResizeError(i *Container) string { return v.mem.instanceRecord(i.ID).resize.message }
 
 // AllRestart reports whether a container has ended in a way that restarts all containers, and this restart is in
@@ -229,8 +228,7 @@ func (v *View) AllRestart() bool {
 	return true
 }
 
-// lastInstance returns the newest instance, or nil. An instance that the runtime lost, but that ran by the status, has
-// exited.
+// lastInstance returns the newest instance, or nil. An instance that the runtime has lost counts as exited if it was running according to the status.
 func (v *View) lastInstance(name string) *Container {
 	if list := v.byName[name]; len(list) > 0 {
 		return &list[0]
@@ -253,8 +251,8 @@ func (v *View) lastInstance(name string) *Container {
 	return lost
 }
 
-// activeInstance returns the newest instance in the newest sandbox, or nil. Instances of other sandboxes, and from
-// before a restart of all containers, do not count.
+// activeInstance returns the newest instance in the newest sandbox, or nil. It ignores instances of other sandboxes, and instances from before a
+// restart of all containers.
 func (v *View) activeInstance(name string) *Container {
 	list := v.byName[name]
 	if len(list) == 0 || len(v.boxes) == 0 || list[0].SandboxID != v.boxes[0].ID || v.needsReset(&list[0]) {
@@ -263,8 +261,7 @@ func (v *View) activeInstance(name string) *Container {
 	return &list[0]
 }
 
-// Hash is the label of a container instance at its creation: an instance with another hash does not run the
-// container of the spec.
+// Hash returns the hash of a container for the label of its instances. An instance with another hash is outdated.
 func Hash(c *corev1.Container) string {
 	b, err := json.Marshal([]string{c.Name, c.Image})
 	if err != nil {

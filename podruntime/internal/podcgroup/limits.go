@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// The shares of CPUs that a group can have in version 1.
+// Range of the CPU shares of a group in version 1.
 const (
 	minShares = 2
 	maxShares = 262_144
@@ -19,17 +19,15 @@ const (
 
 // Limits are the limits of a group.
 type Limits struct {
-	// CPUShares is the group's part of the CPUs under contention, in the numbers of version 1. 0 changes
-	// nothing.
+	// CPUShares is the weight of the group under CPU contention, in the unit of version 1. 0 changes nothing.
 	CPUShares int64
-	// CPUQuota is the time in µs of CPUs in each CPUPeriod. 0 is no limit; without a period nothing changes.
+	// CPUQuota is the time in µs of CPUs in each CPUPeriod. 0 means no limit. Without a period, nothing changes.
 	CPUQuota, CPUPeriod int64
-	// Memory is in bytes, Pids in processes and threads. 0 changes nothing, and below 0 is no limit.
+	// Memory is in bytes, Pids in processes and threads. 0 changes nothing, and a negative value means no limit.
 	Memory, Pids int64
 }
 
-// Raise raises the limits of a pod's group to the given limits; it lowers none. New limits of containers need
-// the room.
+// Raise raises the limits of a pod's group to the given limits, and lowers none. It runs before the limits of containers grow.
 func (t *Tree) Raise(group string, to Limits) error {
 	has := t.readLimits(group)
 	higher := func(a, b int64) int64 {
@@ -47,10 +45,10 @@ func (t *Tree) Raise(group string, to Limits) error {
 	return t.writeLimits(group, to)
 }
 
-// Set gives the group of a pod these limits.
+// Set sets the limits of a pod's group.
 func (t *Tree) Set(group string, to Limits) error { return t.writeLimits(group, to) }
 
-// readLimits returns the limits of memory and CPU that a group has.
+// readLimits returns the limits of memory and CPU of a group.
 func (t *Tree) readLimits(group string) Limits {
 	l := Limits{Memory: -1, CPUQuota: -1}
 	number := func(controller, v1, v2 string, to *int64) {
@@ -80,7 +78,7 @@ func (t *Tree) readText(group, controller, v1, v2 string) string {
 	return string(data)
 }
 
-// writeLimits writes the limits of a group. Limits without a controller are left out.
+// writeLimits writes the limits of a group. Limits without a controller are skipped.
 func (t *Tree) writeLimits(group string, l Limits) error {
 	var errs []error
 	set := func(controller, v1, v2, one, two string) {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// removeTime is the longest time until the killed processes of a group have ended.
+// removeTime is the time limit for the killed processes of a group to end.
 const removeTime = 2 * time.Second
 
 // Remove removes the groups of a pod that is gone, including the groups that a runtime left in them. It kills
@@ -33,10 +33,10 @@ func (t *Tree) Remove(uid types.UID) error {
 	return nil
 }
 
-// Close removes the tree if no pod is in it; else it stays for the next process.
+// Close removes the tree if it has no pods. Otherwise, the tree stays for the next process.
 func (t *Tree) Close() {
 	for _, dir := range t.parentDirs() {
-		_ = os.Remove(dir) // the root of the tree comes before its groups, and stays until below
+		_ = os.Remove(dir) // fails for the root of the tree, which still has groups and is removed below
 	}
 	for _, dir := range slices.Concat(t.in.limitingDirs(), t.in.Others) {
 		_ = os.Remove(filepath.Join(dir, t.name))
@@ -47,7 +47,7 @@ func (t *Tree) Close() {
 func (t *Tree) Pods() []types.UID {
 	var uids []types.UID
 	for _, dir := range t.parentDirs() {
-		entries, _ := os.ReadDir(dir) // a hierarchy may have none
+		entries, _ := os.ReadDir(dir) // a hierarchy may have no groups
 		for _, e := range entries {
 			uid, is := strings.CutPrefix(e.Name(), podPrefix)
 			if is && e.IsDir() && !slices.Contains(uids, types.UID(uid)) {
@@ -69,8 +69,8 @@ func (t *Tree) parentDirs() []string {
 	return dirs
 }
 
-// Refused returns how often each pod was refused a process because of a limit. The kernel counts refusals in the
-// group of the request, or in the group with the limit.
+// Refused returns the number of processes that each pod was refused because of a limit. The kernel counts refusals in the group of the request, or in
+// the group with the limit.
 func (t *Tree) Refused() map[types.UID]int64 {
 	dir := t.in.Unified
 	if dir == "" {
@@ -106,7 +106,7 @@ func refusedProcesses(group string) int64 {
 	return 0
 }
 
-// removeGroup removes a group with those below it.
+// removeGroup removes a group and the groups below it.
 func removeGroup(group string) error {
 	var groups []string
 	for deadline := time.Now().Add(removeTime); ; <-time.After(10 * time.Millisecond) {

@@ -22,7 +22,7 @@ type Hierarchies struct {
 	Unified string
 	// Controllers are in hierarchies of version 1, by controller: cpu, memory and pids.
 	Controllers map[string]string
-	// Others are in hierarchies without limits for pods. A runtime may make groups there all the same.
+	// Others are in hierarchies without limits for pods. A runtime may still make groups there.
 	Others []string
 }
 
@@ -73,31 +73,30 @@ func (h Hierarchies) limitingDirs() []string {
 	return dirs
 }
 
-// The groups of the classes of pods; pods of the class Guaranteed are in none.
+// Groups of the QoS classes. Pods of the class Guaranteed are in neither.
 const (
 	burstable  = "burstable"
 	bestEffort = "besteffort"
 	podPrefix  = "pod"
 )
 
-// Tree has the cgroups of the pods of a node. All methods can be called from several goroutines.
+// Tree has the cgroups of the pods of a node. It is safe for concurrent use.
 type Tree struct {
 	in   Hierarchies
 	name string
 
 	mu sync.Mutex
-	// guarded by mu: the CPU shares of pods of the class Burstable; their sum is in the group of the class
+	// guarded by mu: the CPU shares of Burstable pods; the group of the class has their sum
 	shares map[types.UID]int64
 	given  int64
 }
 
-// New returns the tree of that name, a path below the directories of the hierarchies. It makes nothing.
+// New returns the tree of that name, a path below the directories of the hierarchies. It makes no group.
 func New(in Hierarchies, name string) *Tree {
 	return &Tree{in: in, name: path.Join("/", name), shares: map[types.UID]int64{}}
 }
 
-// Prepare makes the tree with the limits of all pods together. An error names the place where no group can be
-// made.
+// Prepare makes the tree with the limits of all pods together. The error names the directory in which no group can be made.
 func (t *Tree) Prepare(all Limits) error {
 	if len(t.in.limitingDirs()) == 0 {
 		return errors.New("there are no cgroups")
@@ -110,7 +109,7 @@ func (t *Tree) Prepare(all Limits) error {
 	return errors.Join(t.writeLimits(t.name, all), t.writeLimits(path.Join(t.name, bestEffort), Limits{CPUShares: minShares}))
 }
 
-// Group returns the group of a pod in the form for runtimes.
+// Group returns the group of a pod in the format for runtimes.
 func (t *Tree) Group(uid types.UID, class corev1.PodQOSClass) string {
 	switch class {
 	case corev1.PodQOSBurstable:
@@ -121,7 +120,7 @@ func (t *Tree) Group(uid types.UID, class corev1.PodQOSClass) string {
 	return path.Join(t.name, podPrefix+string(uid))
 }
 
-// Make makes the group of a pod, or gives an existing group these limits.
+// Make makes the group of a pod, or sets the limits of an existing group.
 func (t *Tree) Make(uid types.UID, class corev1.PodQOSClass, limits Limits) error {
 	group := t.Group(uid, class)
 	err := t.makeGroup(group)
@@ -147,8 +146,7 @@ func (t *Tree) Restore(uid types.UID, class corev1.PodQOSClass, limits Limits) e
 	return nil
 }
 
-// Know counts the shares of a pod, including a pod of an earlier process: the group of a class has the shares of
-// all of its pods.
+// Know counts the CPU shares of a pod, including a pod of an earlier process, because the group of the class has the sum of the shares.
 func (t *Tree) Know(uid types.UID, class corev1.PodQOSClass, limits Limits) error {
 	if class != corev1.PodQOSBurstable {
 		return nil
@@ -159,7 +157,7 @@ func (t *Tree) Know(uid types.UID, class corev1.PodQOSClass, limits Limits) erro
 	return t.shareCPU()
 }
 
-// Forget no longer counts the shares of a pod.
+// Forget removes the CPU shares of a pod from the sum.
 func (t *Tree) Forget(uid types.UID) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,7 +165,7 @@ func (t *Tree) Forget(uid types.UID) error {
 	return t.shareCPU()
 }
 
-// shareCPU gives the group of the class Burstable its shares. The caller holds mu.
+// shareCPU sets the CPU shares of the group burstable. The caller holds mu.
 func (t *Tree) shareCPU() error {
 	sum := int64(0)
 	for _, one := range t.shares {
@@ -199,8 +197,7 @@ func (t *Tree) makeGroup(group string) error {
 	return nil
 }
 
-// enableControllers turns on the controllers for the groups below a version 2 directory, one by one. A missing controller
-// stays off.
+// enableControllers turns on the controllers for the groups below a version 2 directory, one by one. It ignores missing controllers.
 func enableControllers(dir string) {
 	file := filepath.Join(dir, "cgroup.subtree_control")
 	if _, err := os.Stat(file); err != nil {

@@ -13,7 +13,7 @@ import (
 
 const completed = "PodCompleted"
 
-// setConditions sets the conditions that the pod controller does not derive, or not with a kubelet's words.
+// setConditions sets the conditions that the pod controller does not derive, or derives with other messages than a kubelet.
 func (f *facts) setConditions(s *corev1.PodStatus) {
 	set := func(t corev1.PodConditionType, isTrue bool, reason, message string) {
 		status := corev1.ConditionFalse
@@ -104,7 +104,7 @@ func (f *facts) containersReady(s *corev1.PodStatus) (reason, message string) {
 	return "ContainersNotReady", fmt.Sprintf("containers with unready status: %s", unready)
 }
 
-// resizeConditions report new resources that containers do not have yet.
+// resizeConditions reports new resources that containers do not have yet.
 func (f *facts) resizeConditions(s *corev1.PodStatus) {
 	if isTerminal(s.Phase) {
 		return

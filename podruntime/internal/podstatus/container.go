@@ -13,14 +13,14 @@ import (
 	kitstatus "github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// The shown end of a container without an observed end.
+// Reason and message for a container whose end was not observed.
 const (
 	exitUnknown   = 137
 	reasonUnknown = "ContainerStatusUnknown"
 	notLocated    = "The container could not be located when the pod was terminated"
 )
 
-// containerStatus is the status of one container.
+// containerStatus returns the status of one container.
 func (f *facts) containerStatus(c *corev1.Container, k kind) corev1.ContainerStatus {
 	list := f.shownInstances(c)
 	old := f.view.Status(c.Name)
@@ -54,7 +54,7 @@ func (f *facts) shownInstances(c *corev1.Container) []plan.Container {
 	return list
 }
 
-// presentStatus returns the status of a container that the runtime has.
+// presentStatus returns the status of a container with instances in the runtime.
 func (f *facts) presentStatus(c *corev1.Container, list []plan.Container, old *corev1.ContainerStatus) corev1.ContainerStatus {
 	i := &list[0]
 	s := corev1.ContainerStatus{
@@ -104,7 +104,7 @@ func (f *facts) instanceState(i *plan.Container) corev1.ContainerState {
 
 func (f *facts) containerID(i *plan.Container) string { return f.seen.Runtime + "://" + i.ID }
 
-// initialState is the state of a container before it exists.
+// initialState returns the state of a container before it exists.
 func (f *facts) initialState() corev1.ContainerState {
 	reason := "ContainerCreating"
 	if len(f.pod.Spec.InitContainers) > 0 {
@@ -113,10 +113,10 @@ func (f *facts) initialState() corev1.ContainerState {
 	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: f.noRoom()}}
 }
 
-// noRoom returns the message of a pod that waits for room on the disk, with the same words at every try, or ""
-// if it does not wait. As in a kubelet, all other failures of volumes and sandboxes appear in events only.
+// noRoom returns the message of a pod that waits for disk space, which is the same at every attempt, or "" if it does not wait. As in a kubelet, all
+// other failures of volumes and sandboxes appear in events only.
 func (f *facts) noRoom() string {
-	for _, words := range []string{"no space left on device", "disk quota exceeded"} { // the kernel's, also through a runtime
+	for _, words := range []string{"no space left on device", "disk quota exceeded"} { // messages of the kernel, which runtimes pass on
 		if strings.Contains(f.mem.Blocked(), words) {
 			return "The pod waits for room on the disk of the node: " + words
 		}
@@ -124,8 +124,7 @@ func (f *facts) noRoom() string {
 	return ""
 }
 
-// absentStatus returns the status of a container that the runtime lacks: it has not run yet, or the runtime has
-// forgotten it.
+// absentStatus returns the status of a container without an instance in the runtime: it has not run yet, or the runtime has lost it.
 func (f *facts) absentStatus(c *corev1.Container, old *corev1.ContainerStatus) corev1.ContainerStatus {
 	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: f.initialState()}
 	switch {
@@ -144,8 +143,7 @@ func (f *facts) absentStatus(c *corev1.Container, old *corev1.ContainerStatus) c
 	return s
 }
 
-// treatedAsDone shows a forgotten regular init container as done, if main containers were created. It reports
-// whether the status is final.
+// treatedAsDone shows a lost regular init container as done, if main containers were created. It reports whether the status is final.
 func (f *facts) treatedAsDone(c *corev1.Container, s *corev1.ContainerStatus, instances int) bool {
 	if t := s.State.Terminated; t != nil && t.ExitCode == 0 {
 		return true
@@ -179,9 +177,8 @@ func (f *facts) setWaiting(s *corev1.ContainerStatus, c *corev1.Container, list 
 	s.State = corev1.ContainerState{Waiting: why.DeepCopy()}
 }
 
-// isReplaced reports whether the next instance of a container is coming although the policy of the container
-// allows none, as after a change of the image. The API server does not accept that such a container runs again
-// after its end was reported.
+// isReplaced reports whether a container will restart although its policy does not allow it, as after a change of the image. If its end were
+// reported, the API server would reject that the container runs again.
 func (f *facts) isReplaced(c *corev1.Container, list []plan.Container) bool {
 	return len(list) > 0 && list[0].State == plan.Exited && f.view.Restarts(c, &list[0]) &&
 		!kitstatus.RestartsAfter(f.pod, c, list[0].ExitCode) && !plan.MayRestartAll(f.pod)

@@ -69,7 +69,7 @@ func (f *facts) mountStatuses(c *corev1.Container) (out []corev1.VolumeMountStat
 	return out
 }
 
-// Below these values, all CPU shares and quotas are the same to the kernel: the spec is more exact.
+// Below these values, the kernel rounds CPU shares and quotas, so the spec is more exact.
 const (
 	minShares   = 2
 	minCPULimit = 10
@@ -101,7 +101,7 @@ func (f *facts) containerResources(c *corev1.Container, i *plan.Container, old *
 	return allocated.Requests, has
 }
 
-// layActual writes the actual CPU and memory over the values in list. CPU of at most least on both sides stays.
+// layActual overwrites the CPU and memory in list with the actual values. It keeps the CPU if both values are at most least.
 func layActual(list, actual corev1.ResourceList, least int64) {
 	if list == nil {
 		return

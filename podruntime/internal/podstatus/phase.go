@@ -9,8 +9,7 @@ import (
 	kitstatus "github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// setPhase sets phase, reason and message. A terminal phase is not reported before the pod has ended, and never
-// taken back.
+// setPhase sets phase, reason and message. A terminal phase is not reported before the pod has ended, and never changes.
 func (f *facts) setPhase(s *corev1.PodStatus) {
 	last := &f.pod.Status
 	if isTerminal(last.Phase) {
@@ -40,7 +39,7 @@ func isTerminal(p corev1.PodPhase) bool { return p == corev1.PodSucceeded || p =
 // count counts containers by their state.
 type count struct{ pending, running, waiting, stopped, final, succeeded int }
 
-// computePhase returns the phase that follows from the statuses of the containers.
+// computePhase returns the phase for the statuses of the containers.
 func (f *facts) computePhase(s *corev1.PodStatus) corev1.PodPhase {
 	var n count
 	for i := range f.pod.Spec.InitContainers {
@@ -107,7 +106,7 @@ func (f *facts) countMain(n *count, c *corev1.Container, s *corev1.ContainerStat
 	}
 }
 
-// isRestartable reports whether a container starts again after such an end.
+// isRestartable reports whether a container restarts after such an end.
 func (f *facts) isRestartable(c *corev1.Container, end *corev1.ContainerStateTerminated) bool {
 	if list := f.view.Instances(c.Name); len(list) > 0 && end.ContainerID == f.containerID(&list[0]) {
 		return f.view.Restarts(c, &list[0])
@@ -115,7 +114,7 @@ func (f *facts) isRestartable(c *corev1.Container, end *corev1.ContainerStateTer
 	return kitstatus.RestartsAfter(f.pod, c, end.ExitCode)
 }
 
-// lastEnd returns the last end of a container that does not run, or nil if it never ran.
+// lastEnd returns the last end of a container that is not running, or nil if it never ran.
 func lastEnd(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	switch {
 	case s.State.Running != nil:
@@ -126,8 +125,8 @@ func lastEnd(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	return s.LastTerminationState.Terminated
 }
 
-// endAll ends the containers of a pod that has ended. A container without a known end counts as failed.
-// Containers that cannot have been started, because the pod was not initialized, stay unchanged.
+// endAll completes the container statuses of a pod that has ended. A container without a known end counts as failed. Containers that cannot have been
+// started, because the pod was not initialized, stay unchanged.
 func (f *facts) endAll(s *corev1.PodStatus) {
 	if len(f.pod.Spec.InitContainers) == 0 || f.ranMain(s) || f.initsDone(s) {
 		markLost(s.ContainerStatuses)

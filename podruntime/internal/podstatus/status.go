@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podstatus makes the status of a pod as a kubelet does. It is a pure function of the pod, of the
-// runtime's state and of the memory of the pod's worker.
+// Package podstatus makes the status of a pod as a kubelet does. It is a pure function of the pod, of the runtime's state and of the memory of the
+// pod's worker.
 //
-// The guarantee: restart counts never fall, and the phase is terminal only when all containers have ended and
-// plan.Finish is done.
+// The guarantee: restart counts never fall, and the phase is terminal only when all containers have ended and plan.Finish is done.
 //
-// The surprise: the conditions Ready and PodScheduled and observed generations are not here. The pod controller
-// derives them, and takes the conditions of this package unchanged.
+// The surprise: this package does not set the conditions Ready and PodScheduled, or observed generations. The pod controller derives them, and keeps
+// the conditions of this package unchanged.
 package podstatus
 
 import (

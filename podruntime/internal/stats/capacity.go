@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// DefaultPods is the number of pods of a kubelet.
+// DefaultPods is the maximum number of pods, as in a kubelet.
 const DefaultPods = 110
 
 func (m machine) nodeCapacity(root string, pods int64) corev1.ResourceList {
@@ -44,7 +44,7 @@ func bytesOf(n uint64) resource.Quantity {
 	return *resource.NewQuantity(int64(min(n, math.MaxInt64)), resource.BinarySI)
 }
 
-// hugePages returns the memory in huge pages by their size, also where there is none.
+// hugePages returns the memory in huge pages by their size, including sizes without huge pages.
 func (m machine) hugePages() map[string]resource.Quantity {
 	const prefix, suffix = "hugepages-", "kB"
 	directory := filepath.Join(m.root, "sys", "kernel", "mm", "hugepages")
@@ -65,7 +65,7 @@ func (m machine) hugePages() map[string]resource.Quantity {
 	return sizes
 }
 
-// readText returns the content of a file with one line, "" if there is no file.
+// readText returns the content of a file with one line, or "" if there is no file.
 func (m machine) readText(path ...string) string {
 	data, err := os.ReadFile(filepath.Join(append([]string{m.root}, path...)...))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// countOf returns a value of the runtime, or nil without one.
+// countOf returns a value of the runtime, or nil if there is none.
 func countOf(v *runtimeapi.UInt64Value) *uint64 {
 	if v == nil {
 		return nil
@@ -87,7 +87,7 @@ func networkStats(u *runtimeapi.NetworkUsage) *statsv1alpha1.NetworkStats {
 	return n
 }
 
-// sumOf adds up the use of containers: each figure from the containers that have it.
+// sumOf adds up the usage of containers. Each sum includes the containers that report the value.
 func sumOf(containers []statsv1alpha1.ContainerStats) statsv1alpha1.ContainerStats {
 	var sum statsv1alpha1.ContainerStats
 	for _, c := range containers {

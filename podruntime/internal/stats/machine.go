@@ -19,7 +19,7 @@ import (
 // userHZ is the unit of CPU times in /proc, the same on all architectures of Go.
 const userHZ = 100
 
-// machine reads the figures of the kernel. Missing figures are nil.
+// machine reads the values of the kernel. Missing values are nil.
 type machine struct {
 	proc string // the directory /proc
 	root string // the directory / for files in /etc and /sys
@@ -56,7 +56,7 @@ func (m machine) cpuTime(now metav1.Time) *statsv1alpha1.CPUStats {
 		if words[0] != "cpu" || len(words) < 8 {
 			continue
 		}
-		// user, nice, system, idle, iowait, irq, softirq: all but the two for waiting.
+		// user, nice, system, idle, iowait, irq, softirq: all except the two idle times.
 		var ticks uint64
 		for _, i := range []int{1, 2, 3, 6, 7} {
 			ticks += parseNumber(words[i])
@@ -78,7 +78,7 @@ func (m machine) onlineProcessors() int64 {
 	return n
 }
 
-// bootTime returns the start of the machine, or otherwise if it is unknown.
+// bootTime returns the boot time of the machine, or the given time if it is unknown.
 func (m machine) bootTime(otherwise metav1.Time) metav1.Time {
 	for _, words := range m.readFields("stat") {
 		if words[0] == "btime" && len(words) == 2 {
@@ -88,7 +88,7 @@ func (m machine) bootTime(otherwise metav1.Time) metav1.Time {
 	return otherwise
 }
 
-// memoryInfo returns /proc/meminfo in bytes, nil where it does not exist.
+// memoryInfo returns /proc/meminfo in bytes, or nil if it does not exist.
 func (m machine) memoryInfo() map[string]uint64 {
 	info := map[string]uint64{}
 	for _, words := range m.readFields("meminfo") {
@@ -107,7 +107,7 @@ func (m machine) memoryInfo() map[string]uint64 {
 	return info
 }
 
-// memoryUse returns the use of memory; the working set is the memory that cannot be reclaimed at once.
+// memoryUse returns the memory usage. The working set is the memory that cannot be reclaimed at once.
 func (m machine) memoryUse(now metav1.Time) *statsv1alpha1.MemoryStats {
 	info := m.memoryInfo()
 	if info == nil {
@@ -149,8 +149,7 @@ func (m machine) threadCount(now metav1.Time) *statsv1alpha1.RlimitStats {
 	return &statsv1alpha1.RlimitStats{Time: now, MaxPID: &most, NumOfRunningProcesses: &running}
 }
 
-// networkTraffic returns the traffic through the interfaces of a process's network. The default interface has the
-// default route.
+// networkTraffic returns the traffic of the interfaces in a process's network namespace. The default interface has the default route.
 func (m machine) networkTraffic(now metav1.Time, process string) *statsv1alpha1.NetworkStats {
 	stats := &statsv1alpha1.NetworkStats{Time: now}
 	standard := m.defaultInterface(process)
@@ -176,7 +175,7 @@ func (m machine) networkTraffic(now metav1.Time, process string) *statsv1alpha1.
 	return stats
 }
 
-// isIgnored interfaces carry nothing that does not pass through another one.
+// isIgnored reports whether all traffic of an interface also passes through another interface.
 func isIgnored(name string) bool {
 	return name == "lo" || strings.HasPrefix(name, "veth") || strings.HasPrefix(name, "ifb")
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// Metrics returns the families of a kubelet's /metrics/resource. If the runtime does not answer, they say so,
-// and have the use of the machine. The labels come in the order namespace, pod, container: some programs take
-// the second label for the pod.
+// Metrics returns the metrics of a kubelet's /metrics/resource. If the runtime does not answer, they report the error and the usage of the machine.
+// The labels are in the order namespace, pod, container, because some programs expect the pod as the second label.
 func (s *Stats) Metrics(ctx context.Context) ([]*dto.MetricFamily, error) {
 	got, err := s.measureAll(ctx)
 	if err != nil {
@@ -39,7 +38,7 @@ func (s *Stats) Metrics(ctx context.Context) ([]*dto.MetricFamily, error) {
 	return f, nil
 }
 
-// families collects metrics under their names.
+// families collects metrics by name.
 type families []*dto.MetricFamily
 
 func (f *families) addPod(pod *statsv1alpha1.PodStats) {
@@ -61,7 +60,7 @@ func (f *families) addPod(pod *statsv1alpha1.PodStats) {
 	f.addUsage("pod", pod.CPU, pod.Memory, pod.Swap, labels...)
 }
 
-// addUsage adds CPU, memory and swap of one thing of the given kind, as far as they are known.
+// addUsage adds the known CPU, memory and swap usage of an object of the given kind.
 func (f *families) addUsage(kind string, cpu *statsv1alpha1.CPUStats, memory *statsv1alpha1.MemoryStats, swap *statsv1alpha1.SwapStats, labels ...*dto.LabelPair) {
 	if cpu != nil && cpu.UsageCoreNanoSeconds != nil {
 		seconds := float64(*cpu.UsageCoreNanoSeconds) / float64(time.Second)

@@ -18,7 +18,7 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// podStats returns the use of pods with a ready sandbox, sorted by namespace and name.
+// podStats returns the usage of pods with a ready sandbox, sorted by namespace and name.
 func (s *Stats) podStats(ctx context.Context, fs *statsv1alpha1.FsStats) ([]statsv1alpha1.PodStats, error) {
 	sandboxes, err := s.readySandboxes(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Stats) readySandboxes(ctx context.Context) ([]*runtimeapi.PodSandbox, e
 	}), nil
 }
 
-// measured is a running container with its use.
+// measured is a running container with its usage.
 type measured struct {
 	container *runtimeapi.Container
 	stats     *runtimeapi.ContainerStats
@@ -116,9 +116,9 @@ func (s *Stats) runningContainers(ctx context.Context) (map[string][]measured, e
 	return bySandbox, nil
 }
 
-// sandboxStats returns the use of whole sandboxes, or nothing if the runtime does not know it. Some runtimes do
-// not, and say so in many ways; then containers are summed up. For a runtime that has measured sandboxes once, a
-// failure is an error: the sums would be less than the earlier values.
+// sandboxStats returns the usage of whole sandboxes, or nil if the runtime does not measure it. Runtimes report that with various errors. The usage
+// of containers is then summed up. If the runtime has measured sandboxes before, a failure is an error, because the sums would be less than the
+// earlier values.
 func (s *Stats) sandboxStats(ctx context.Context) (map[string]*runtimeapi.LinuxPodSandboxStats, error) {
 	list, err := s.config.Runtime.ListPodSandboxStats(ctx, &runtimeapi.PodSandboxStatsFilter{LabelSelector: s.config.Labels})
 	if err != nil && ctx.Err() == nil && !s.whole && status.Code(err) != codes.Unavailable {
@@ -135,7 +135,7 @@ func (s *Stats) sandboxStats(ctx context.Context) (map[string]*runtimeapi.LinuxP
 	return known, nil
 }
 
-// addUsage adds the use of a pod as a whole: the runtime's figures, or the sum of its containers.
+// addUsage adds the usage of a whole pod: the runtime's values, or the sum of its containers.
 func (s *Stats) addUsage(pod *statsv1alpha1.PodStats, sandbox string, live map[string]uint64, whole *runtimeapi.LinuxPodSandboxStats) {
 	pod.CPU, pod.Memory, pod.IO = cpuStats(whole.GetCpu()), memoryStats(whole.GetMemory()), ioStats(whole.GetIo())
 	pod.Network = networkStats(whole.GetNetwork())
@@ -160,14 +160,13 @@ func (s *Stats) addUsage(pod *statsv1alpha1.PodStats, sandbox string, live map[s
 	pod.Swap = sum.Swap
 }
 
-// sandboxNetwork returns the traffic of a sandbox's network, through its process. A pod in the network of the
-// machine has no network of its own.
+// sandboxNetwork returns the traffic of a sandbox's network, through its process. A pod in the network of the machine has no traffic of its own.
 func (s *Stats) sandboxNetwork(ctx context.Context, id string) *statsv1alpha1.NetworkStats {
 	pid, known := s.pids[id]
 	if !known {
 		answer, err := s.config.Runtime.PodSandboxStatus(ctx, id, true)
 		if err != nil {
-			return nil // the sandbox may have gone since; the next sample asks again
+			return nil // the sandbox may be gone; the next sample retries
 		}
 		pid = pidOf(answer)
 		s.pids[id] = pid
@@ -178,7 +177,7 @@ func (s *Stats) sandboxNetwork(ctx context.Context, id string) *statsv1alpha1.Ne
 	return s.machine.networkTraffic(metav1.Now(), fmt.Sprint(pid))
 }
 
-// pidOf returns the process of a sandbox with a network of its own, or -1.
+// pidOf returns the process ID of a sandbox with its own network, or -1.
 func pidOf(answer *runtimeapi.PodSandboxStatusResponse) int {
 	if answer.GetStatus().GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE {
 		return -1

@@ -33,7 +33,7 @@ func (r rates) forgetUnseen() {
 	}
 }
 
-// addRate adds the present use to cpu, from this reading and the last one, unless it is known.
+// addRate sets the CPU rate in cpu from this reading and the last one, unless cpu already has a rate.
 func (r rates) addRate(id string, cpu *statsv1alpha1.CPUStats) {
 	if cpu == nil || cpu.UsageCoreNanoSeconds == nil {
 		return
@@ -44,7 +44,7 @@ func (r rates) addRate(id string, cpu *statsv1alpha1.CPUStats) {
 	case last == nil:
 		last = &reading{at: at, total: total}
 		r[id] = last
-	case total < last.total: // the counter has started again
+	case total < last.total: // the counter was reset
 		*last = reading{at: at, total: total}
 	case at.After(last.at):
 		now := uint64(float64(total-last.total) / at.Sub(last.at).Seconds())
@@ -56,14 +56,13 @@ func (r rates) addRate(id string, cpu *statsv1alpha1.CPUStats) {
 	}
 }
 
-// podTotal is the CPU time of a pod whose runtime knows only its containers'.
+// podTotal is the CPU time of a pod whose runtime only reports the CPU times of containers.
 type podTotal struct {
-	ended uint64            // used by removed containers
-	live  map[string]uint64 // used by existing containers, by container
+	ended uint64            // CPU time of removed containers
+	live  map[string]uint64 // CPU time of existing containers
 }
 
-// updateTotal takes a reading of all running containers, and returns the total, which never falls when a container
-// ends.
+// updateTotal records the CPU times of all running containers, and returns the total, which does not fall when a container ends.
 func (p *podTotal) updateTotal(live map[string]uint64) uint64 {
 	for id, used := range p.live {
 		if _, there := live[id]; !there {

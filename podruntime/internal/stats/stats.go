@@ -13,27 +13,27 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// Freshness is the time for which an answer is given again.
+// Freshness is the maximum age of a cached sample.
 const Freshness = time.Second
 
 // Config is the configuration of the measurements.
 type Config struct {
 	Runtime cri.RuntimeService
 	Images  cri.ImageManagerService
-	// Node is the name of the node; its sandboxes and containers have Labels.
+	// Node is the name of the node; sandboxes and containers of the node have Labels.
 	Node   string
 	Labels map[string]string
 	// Root is a directory on the file system of the pods' ephemeral storage.
 	Root string
 	// Logs returns the directory with the logs of a container. Nil: logs are not measured.
 	Logs func(pod statsv1alpha1.PodReference, container string) string
-	// Volumes returns the use of a pod's volumes. Nil: volumes are not measured.
+	// Volumes returns the usage of a pod's volumes. Nil: volumes are not measured.
 	Volumes func(ctx context.Context, pod statsv1alpha1.PodReference) ([]Volume, error)
 	// Proc is the kernel's directory of processes; "" is /proc.
 	Proc string
 }
 
-// Volume is the use of a volume.
+// Volume is the usage of a volume.
 type Volume struct {
 	Name          string
 	Bytes, Inodes uint64
@@ -44,14 +44,14 @@ type Volume struct {
 	Ephemeral bool
 }
 
-// Stats measures. All methods can be called from several goroutines.
+// Stats measures resource usage. It is safe for concurrent use.
 type Stats struct {
 	config  Config
 	machine machine
 	started metav1.Time
 
-	turn chan struct{} // has room for one value: the turn to measure
-	// The holder of the turn owns these fields.
+	turn chan struct{} // has room for one value, which the measuring goroutine puts in
+	// The measuring goroutine owns these fields.
 	last  *sample
 	taken time.Time
 	rates rates
@@ -60,13 +60,13 @@ type Stats struct {
 	pids  map[string]int       // by sandbox; -1: no process shows the network of the sandbox
 }
 
-// sample has the measurements of one time.
+// sample has the measurements of one point in time.
 type sample struct {
 	summary *statsv1alpha1.Summary
-	err     error // of the runtime: with an error, the sample has no pods
+	err     error // error of the runtime; if set, the sample has no pods
 }
 
-// New returns the measurement of a node.
+// New returns the Stats of a node.
 func New(config Config) *Stats {
 	m := machine{proc: config.Proc, root: "/"}
 	if m.proc == "" {
@@ -78,7 +78,7 @@ func New(config Config) *Stats {
 	}
 }
 
-// Summary returns the use of the node and its pods. Callers must not change it.
+// Summary returns the usage of the node and its pods. Callers must not change it.
 func (s *Stats) Summary(ctx context.Context) (*statsv1alpha1.Summary, error) {
 	got, err := s.measureAll(ctx)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Stats) measureAll(ctx context.Context) (*sample, error) {
 	got := &sample{summary: &statsv1alpha1.Summary{Node: s.measureNode(ctx), Pods: []statsv1alpha1.PodStats{}}}
 	pods, err := s.podStats(ctx, got.summary.Node.Fs)
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx) // this caller has left; the next caller asks for itself
+		return nil, context.Cause(ctx) // this caller has gone; the next caller measures itself
 	}
 	if err == nil {
 		got.summary.Pods = pods
@@ -113,7 +113,7 @@ func (s *Stats) measureAll(ctx context.Context) (*sample, error) {
 	return got, nil
 }
 
-// measureNode returns the known use of the machine.
+// measureNode returns the known usage of the machine.
 func (s *Stats) measureNode(ctx context.Context) statsv1alpha1.NodeStats {
 	now := metav1.Now()
 	node := statsv1alpha1.NodeStats{
@@ -126,7 +126,7 @@ func (s *Stats) measureNode(ctx context.Context) statsv1alpha1.NodeStats {
 	}
 	info, err := s.config.Images.ImageFsInfo(ctx)
 	if err != nil {
-		return node // a runtime without images on disk
+		return node // the runtime has no images on disk
 	}
 	node.Runtime = &statsv1alpha1.RuntimeStats{}
 	if list := info.GetImageFilesystems(); len(list) > 0 {

@@ -10,7 +10,7 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// containerUse returns the use of a container.
+// containerUse returns the usage of a container.
 func (s *Stats) containerUse(c measured, pod statsv1alpha1.PodReference, fs *statsv1alpha1.FsStats) statsv1alpha1.ContainerStats {
 	stats := statsv1alpha1.ContainerStats{
 		Name: c.container.GetMetadata().GetName(), StartTime: timeOf(c.container.GetCreatedAt()),
@@ -27,7 +27,7 @@ func (s *Stats) containerUse(c measured, pod statsv1alpha1.PodReference, fs *sta
 	return stats
 }
 
-// partOf returns the part of a shared file system that one user takes.
+// partOf returns the share of one user in a shared file system.
 func partOf(fs *statsv1alpha1.FsStats, bytes, inodes uint64) *statsv1alpha1.FsStats {
 	part := &statsv1alpha1.FsStats{Time: metav1.Now()}
 	if fs != nil {
@@ -37,7 +37,7 @@ func partOf(fs *statsv1alpha1.FsStats, bytes, inodes uint64) *statsv1alpha1.FsSt
 	return part
 }
 
-// SizeOf returns the size of the files in a directory, and how many there are with it.
+// SizeOf returns the size of the files in a directory, and their number, including the directory.
 func SizeOf(directory string) (bytes, inodes uint64) {
 	entries, err := os.ReadDir(directory)
 	if err != nil {
@@ -52,8 +52,7 @@ func SizeOf(directory string) (bytes, inodes uint64) {
 	return bytes, inodes + 1
 }
 
-// addStorage adds the use of a pod's volumes, and its use of the machine's disk: its volumes, the writable layers
-// of its containers, and their logs.
+// addStorage adds the usage of a pod's volumes, and its ephemeral storage: volumes, writable layers of containers, and logs.
 func (s *Stats) addStorage(ctx context.Context, pod *statsv1alpha1.PodStats, fs *statsv1alpha1.FsStats) {
 	var bytes, inodes uint64
 	count := func(part *statsv1alpha1.FsStats) {

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// handshakeTimeout bounds how long a runtime takes to accept a session.
+	// handshakeTimeout bounds the handshake of a session with the runtime.
 	handshakeTimeout = 30 * time.Second
-	// maxRefusal bounds the read part of a refusing server's answer.
+	// maxRefusal bounds the part of a refusal that is read.
 	maxRefusal = 4 << 10
 )
 
@@ -36,7 +36,7 @@ type connection struct {
 	stop    func() bool
 }
 
-// openConnection connects to a URL of a runtime and agrees on one of the protocols. The connection breaks when ctx ends.
+// openConnection connects to a URL of a runtime and negotiates one of the protocols. The connection closes when ctx ends.
 func openConnection(ctx context.Context, address string, protocols ...string) (*connection, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -117,7 +117,7 @@ func upgradeConnection(ctx context.Context, raw net.Conn, u *url.URL, protocols 
 	return serveSPDY(raw, in)
 }
 
-// buffered is a connection with data already read.
+// buffered is a connection with buffered data.
 type buffered struct {
 	net.Conn
 	in *bufio.Reader
@@ -138,7 +138,7 @@ func serveSPDY(raw net.Conn, in *bufio.Reader) (*connection, error) {
 	return c, nil
 }
 
-// createStream makes a stream. It does not wait for the server's reply: a refused stream ends.
+// createStream makes a stream. It does not wait for the server's reply: a refused stream is closed.
 func (c *connection) createStream(headers ...string) (*spdystream.Stream, error) {
 	h := http.Header{}
 	for pair := range slices.Chunk(headers, 2) {

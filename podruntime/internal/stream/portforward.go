@@ -14,7 +14,7 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
 )
 
-// forwardPort joins the port-forward session at a URL with conn.
+// forwardPort connects the port-forward session at a URL to conn.
 func forwardPort(ctx context.Context, url string, port int32, conn io.ReadWriteCloser) error {
 	session, err := openConnection(ctx, url, portforward.ProtocolV1Name)
 	if err != nil {
@@ -46,8 +46,8 @@ func forwardPort(ctx context.Context, url string, port int32, conn io.ReadWriteC
 	return nil
 }
 
-// joinStreams copies between a client and a pod until the pod has sent all, or until ctx has ended and with it the
-// connection to the pod. When the client has sent all, ended signals that to the pod.
+// joinStreams copies between a client and a pod until the pod has sent all its data, or ctx has closed the connection to the pod. When the client has
+// sent all its data, joinStreams calls ended, which signals the end to the pod.
 func joinStreams(ctx context.Context, client io.ReadWriteCloser, pod io.ReadWriter, ended func()) error {
 	go func() {
 		_, _ = io.Copy(pod, client)
@@ -74,7 +74,7 @@ func joinStreams(ctx context.Context, client io.ReadWriteCloser, pod io.ReadWrit
 	return context.Cause(ctx)
 }
 
-// closeClient ends the stream of a client, so that all reads from it end: its Close ends only the writes.
+// closeClient ends the stream of a client, so that reads from it end, because Close only ends the writes.
 func closeClient(client io.ReadWriteCloser) {
 	_ = client.Close()
 	if stream, ok := client.(interface{ Reset() error }); ok {

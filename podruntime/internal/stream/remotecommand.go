@@ -23,22 +23,22 @@ import (
 )
 
 const (
-	// outputGrace is how long a session waits after its end for the client to take the output.
+	// outputGrace is how long an ended session waits until the client has read the output.
 	outputGrace = 500 * time.Millisecond
-	// maxStatus is the largest size of a runtime's message about the end of a session.
+	// maxStatus is the maximum size of a runtime's message about the result of a session.
 	maxStatus = 1 << 20
 )
 
-// errSilent is the end of a session without a result of the runtime.
+// errSilent is the error of a session that ended without a result of the runtime.
 var errSilent = errors.New("the runtime closed the connection and did not say how the session ended")
 
-// session is one exec or attach session over SPDY. A stream without a request from the client is nil.
+// session is one exec or attach session over SPDY. Streams that the client did not request are nil.
 type session struct {
 	attach                                api.AttachIO
 	status, stdin, stdout, stderr, resize *spdystream.Stream
 }
 
-// remoteCommand joins the session at a URL with attach, and returns how it ended.
+// remoteCommand connects the session at a URL to attach, and returns its result.
 func remoteCommand(ctx context.Context, url string, attach api.AttachIO) error {
 	conn, err := openConnection(ctx, url, remotecommand.StreamProtocolV4Name)
 	if err != nil {
@@ -64,7 +64,7 @@ func remoteCommand(ctx context.Context, url string, attach api.AttachIO) error {
 	return s.preferCause(ctx, s.awaitResult(ctx))
 }
 
-// createStreams makes the streams awaited by the server, in the order of the protocol.
+// createStreams makes the streams that the server expects, in the order of the protocol.
 func (s *session) createStreams(conn *connection) error {
 	for _, stream := range []struct {
 		name   string
@@ -110,7 +110,7 @@ func (s *session) copySizes(done <-chan struct{}) {
 	}
 }
 
-// awaitResult passes the output on until it ends, and returns the server's result.
+// awaitResult forwards the output until it ends, and returns the server's result.
 func (s *session) awaitResult(ctx context.Context) error {
 	var outputs sync.WaitGroup
 	if s.stdout != nil {
@@ -134,8 +134,8 @@ func (s *session) awaitResult(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// waitBriefly waits for a copy that ends soon, unless a client takes no more output: the client's streams are
-// closed only when the call of its session has returned.
+// waitBriefly waits for a copy to end, with a time limit for a client that no longer reads: the client's streams are only closed after the call of
+// its session has returned.
 func waitBriefly[T any](ended <-chan T) {
 	timer := time.NewTimer(outputGrace)
 	defer timer.Stop()
@@ -145,15 +145,14 @@ func waitBriefly[T any](ended <-chan T) {
 	}
 }
 
-// passOn copies all of a stream. After its reader has left, the rest is discarded: an unread stream blocks the
-// other streams of its connection.
+// passOn copies a whole stream. If the reader fails, passOn discards the rest, because an unread stream blocks the other streams of its connection.
 func passOn(to io.Writer, from io.Reader) {
 	if _, err := io.Copy(to, from); err != nil {
 		_, _ = io.Copy(io.Discard, from)
 	}
 }
 
-// preferCause prefers the reason of the caller to the error that it caused.
+// preferCause returns the reason for the end of ctx instead of the error that the end caused.
 func (s *session) preferCause(ctx context.Context, err error) error {
 	var exit utilexec.ExitError
 	if err != nil && ctx.Err() != nil && !errors.As(err, &exit) {
@@ -162,7 +161,7 @@ func (s *session) preferCause(ctx context.Context, err error) error {
 	return err
 }
 
-// readStatus reads how a session ended.
+// readStatus reads the result of a session.
 func readStatus(from io.Reader) error {
 	text, err := io.ReadAll(io.LimitReader(from, maxStatus))
 	if err != nil {
@@ -201,8 +200,7 @@ func exitError(details *metav1.StatusDetails) error {
 	return errors.New("the runtime reports that the command failed, without its exit code")
 }
 
-// trimServerText removes the streaming server's text around the error of the runtime: the server of this node adds it
-// again.
+// trimServerText removes the streaming server's text around the error of the runtime, because the server of this node adds it again.
 func trimServerText(message string) string {
 	for _, words := range []string{"Internal error occurred: ", "error executing command in container: ", "error attaching to container: "} {
 		message = strings.TrimPrefix(message, words)

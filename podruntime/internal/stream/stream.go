@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// Streamer is podruntime.Streamer.
+// Streamer is a copy of podruntime.Streamer.
 type Streamer interface {
 	StreamExec(ctx context.Context, containerID string, command []string, attach api.AttachIO) error
 	StreamAttach(ctx context.Context, containerID string, attach api.AttachIO) error
@@ -53,9 +53,8 @@ func (s *Streams) Exec(ctx context.Context, containerID string, command []string
 	return remoteCommand(ctx, answer.GetUrl(), attach)
 }
 
-// Attach connects to the main process of a container and returns when the process has ended. The pod, not the
-// client, decides whether the container has a terminal: with tty the client's terminal is the terminal of the
-// process.
+// Attach connects to the main process of a container and returns when the process has ended. The pod, not the client, decides whether the container
+// has a terminal: with tty, the client's terminal is connected to the terminal of the process.
 func (s *Streams) Attach(ctx context.Context, containerID string, tty bool, attach api.AttachIO) error {
 	attach = container{AttachIO: attach, tty: tty}
 	if s.direct != nil {
@@ -71,7 +70,7 @@ func (s *Streams) Attach(ctx context.Context, containerID string, tty bool, atta
 	return remoteCommand(ctx, answer.GetUrl(), attach)
 }
 
-// container is the session of a client with a process, with or without a terminal.
+// container is a session of a client with a process in a container, with or without a terminal.
 type container struct {
 	api.AttachIO
 	tty bool
@@ -107,7 +106,7 @@ func classifyError(err error) error {
 	}
 }
 
-// Target is the pod for forwarded connections.
+// Target is the target pod of forwarded connections.
 type Target struct {
 	SandboxID string
 	// HostNetwork means that the pod has the network of the machine.
@@ -116,9 +115,8 @@ type Target struct {
 	IP string
 }
 
-// PortForward connects conn with a TCP port of a pod, and returns when the pod has closed the connection. If the
-// runtime forwards no ports, PortForward dials the port itself on the address of the pod, or on the loopback
-// device for a pod on the network of the machine.
+// PortForward connects conn with a TCP port of a pod, and returns when the pod has closed the connection. If the runtime does not support
+// port-forward, PortForward dials the port at the address of the pod, or at the loopback address for a pod on the network of the machine.
 func (s *Streams) PortForward(ctx context.Context, pod Target, port int32, conn io.ReadWriteCloser) error {
 	if s.direct != nil {
 		return s.direct.StreamPort(ctx, pod.SandboxID, port, conn)

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	currentLink = "..data"     // leads to the current version
+	currentLink = "..data"     // points to the current version
 	nextLink    = "..data_tmp" // takes its place
 )
 
@@ -29,10 +29,9 @@ type file struct {
 	user *int64 // its owner; nil is ours
 }
 
-// projectFiles updates the files of a volume. A version is a directory with a time in its name. It is complete, and
-// belongs to its group, before ..data moves to it; the names in the volume are links through ..data. The next
-// call repairs whatever a crash left, at any point: it removes unpublished links and versions, and adds missing
-// links.
+// projectFiles updates the files of a volume. A version is a directory with a timestamp in its name. It is complete, with its group, before ..data
+// points to it. The names in the volume are links through ..data. The next call repairs the state after a crash: it removes unpublished links and
+// versions, and adds missing links.
 func projectFiles(root *os.Root, files map[string]file, group *int64) error {
 	files, err := cleanPaths(files)
 	if err != nil {
@@ -52,7 +51,7 @@ func projectFiles(root *os.Root, files map[string]file, group *int64) error {
 	return tidyLinks(root, current, files)
 }
 
-// cleanPaths checks the paths of files, and makes each the shortest.
+// cleanPaths validates the paths of files, and returns the files by their cleaned paths.
 func cleanPaths(files map[string]file) (map[string]file, error) {
 	out := make(map[string]file, len(files))
 	for name, f := range files {
@@ -75,8 +74,8 @@ func cleanPaths(files map[string]file) (map[string]file, error) {
 	return out, nil
 }
 
-// currentVersion returns the current version, or "" if there is no complete version. No version has its name before it
-// is published, and a published version never changes.
+// currentVersion returns the current version, or "" if there is no complete version. A version gets its name when it is complete, and a published
+// version never changes.
 func currentVersion(root *os.Root) string {
 	name, err := root.Readlink(currentLink)
 	if err != nil || !strings.HasPrefix(name, "..") || !isPlainName(name) {
@@ -136,9 +135,9 @@ func writeVersion(root *os.Root, files map[string]file, group *int64) (string, e
 	return name, giveTo(root, name, group, true)
 }
 
-// publishVersion moves ..data to a version. The rename is the moment at which the volume changes.
+// publishVersion makes ..data point to a version. The rename changes the volume atomically.
 func publishVersion(root *os.Root, version string) error {
-	if err := root.RemoveAll(nextLink); err != nil { // left by a process that ended here
+	if err := root.RemoveAll(nextLink); err != nil { // left by a process that crashed here
 		return err
 	}
 	if err := root.Symlink(version, nextLink); err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// claim describes a volume on a PersistentVolume. It is found once and kept on disk: containers start again
-// while the API server is away, and the volume never becomes another one.
+// claim describes a volume on a PersistentVolume. It is resolved once and kept on disk, so containers can restart while the API server is
+// unavailable, and the volume never changes.
 type claim struct {
 	// Name is the name of the PersistentVolume.
 	Name string
@@ -47,7 +47,7 @@ func (v *Volumes) dirsOf(c claim) []string {
 	return v.cfg.HostPaths
 }
 
-// setupClaim finds the PersistentVolume of a volume, and checks that it is there.
+// setupClaim finds the PersistentVolume of a volume, and checks that its directory exists.
 func (v *Volumes) setupClaim(ctx context.Context, pod *corev1.Pod, volume *corev1.Volume) error {
 	c, err := v.readClaim(pod.UID, volume.Name)
 	if err == nil {
@@ -80,7 +80,7 @@ func (v *Volumes) setupClaim(ctx context.Context, pod *corev1.Pod, volume *corev
 	return v.keepClaim(pod.UID, volume.Name, c)
 }
 
-// onMachine returns the place of a PersistentVolume, and refuses kinds that this node does not support.
+// onMachine returns the location of a PersistentVolume, and refuses kinds that this node does not support.
 func (v *Volumes) onMachine(found *corev1.PersistentVolume) (claim, error) {
 	no := func(field, why string) (claim, error) {
 		return claim{}, errdefs.InvalidInputf("PersistentVolume %q: spec.%s: %s", found.Name, field, why)
@@ -126,8 +126,7 @@ func (v *Volumes) openClaim(c claim) (*os.Root, error) {
 	return dir, nil
 }
 
-// giveClaim gives a local volume to the group of the pod. With fsGroupChangePolicy OnRootMismatch it stops if
-// the root already matches.
+// giveClaim changes the group of a local volume to the pod's. With fsGroupChangePolicy OnRootMismatch, it does nothing if the root already matches.
 func (v *Volumes) giveClaim(root *os.Root, pod *corev1.Pod) error {
 	group := fsGroup(pod)
 	if group == nil {
@@ -164,7 +163,7 @@ func (v *Volumes) readClaim(uid types.UID, volume string) (c claim, err error) {
 	return c, nil
 }
 
-// keepClaim writes the description of a volume, whole or not at all.
+// keepClaim writes the description of a volume atomically.
 func (v *Volumes) keepClaim(uid types.UID, volume string, c claim) error {
 	raw, err := json.Marshal(c)
 	if err != nil {
@@ -178,7 +177,7 @@ func (v *Volumes) keepClaim(uid types.UID, volume string, c claim) error {
 	if err := root.MkdirAll(claimsDir, 0o750); err != nil {
 		return err
 	}
-	const next = claimsDir + "/..next" // no volume has such a name
+	const next = claimsDir + "/..next" // no volume can have this name
 	if err := root.WriteFile(next, raw, 0o600); err != nil {
 		return err
 	}

@@ -17,24 +17,21 @@ type Config struct {
 	// Root is the directory for pods: each has Root/pods/<uid>. Required. It is made if it
 	// does not exist.
 	Root string
-	// Memory is a directory on a file system in memory, for volumes in memory where no
-	// file system can be mounted. "" looks for one: in $XDG_RUNTIME_DIR, then in /dev/shm.
+	// Memory is a directory on a file system in memory, for volumes in memory if this process may not mount. Default: a directory in $XDG_RUNTIME_DIR
+	// or /dev/shm.
 	Memory string
-	// NoMounts forbids this process to mount, even if it could: the runtime would not see the mounts, for
-	// example in another mount namespace.
+	// NoMounts forbids this process to mount, because the runtime would not see the mounts, for example in another mount namespace.
 	NoMounts bool
-	// SubPaths says that the runtime opens the content of a volume where this process can mount nothing.
-	// HostPath is then a directory that no container can replace, and ImageSubPath, of a mount without image, is
-	// the path from there, with // between its steps. The runtime opens each step beneath the step before,
-	// whatever links are on it, and mounts the opened file.
+	// SubPaths means that the runtime opens subPaths of volumes if this process may not mount. HostPath is then a directory that no container can
+	// replace, and ImageSubPath, of a mount without image, is the path below it, with // between its steps. The runtime opens each step inside the
+	// previous one, even if there are links, and mounts the opened file.
 	SubPaths bool
 	// HostPaths are the directories for volumes of the kind hostPath. An empty list refuses such volumes; "/"
 	// allows all.
 	HostPaths []string
 	// LocalVolumes are the directories for PersistentVolumes of the kind local, in addition to HostPaths.
 	LocalVolumes []string
-	// Provision is the directory in which MakeVolume makes volumes; it counts as one of LocalVolumes, too. ""
-	// makes none.
+	// Provision is the directory in which MakeVolume makes volumes; it also counts as one of LocalVolumes. "" disables MakeVolume.
 	Provision string
 	// Allocatable returns the allocatable resources of the node: the default of a limit, and the bound of
 	// volumes in memory. Nil means unknown.
@@ -43,22 +40,21 @@ type Config struct {
 	// runtime that mounts images, or with the HostPath of a directory with the files. Volumes fills in the rest.
 	// Nil refuses such volumes.
 	Image func(ctx context.Context, pod *corev1.Pod, volume *corev1.Volume) (*runtimeapi.Mount, error)
-	// RecursiveReadOnly reports whether the runtime can mount read-only including the mounts below. Nil means
-	// no.
+	// RecursiveReadOnly reports whether the runtime supports recursive read-only mounts. Nil means no.
 	RecursiveReadOnly func(pod *corev1.Pod) bool
 }
 
-// Objects reads ConfigMaps and Secrets for pods; node.PodObjects is one.
+// Objects reads ConfigMaps and Secrets for pods; node.PodObjects is an implementation.
 type Objects = podspec.Objects
 
-// Bundles reads ClusterTrustBundles; node.PodTrustBundles is one.
+// Bundles reads ClusterTrustBundles; node.PodTrustBundles is an implementation.
 type Bundles = podinputs.PodTrustBundles
 
-// Certificates gives keys with certificates; node.PodCertificates is one.
+// Certificates provides keys with certificates; node.PodCertificates is an implementation.
 type Certificates = podinputs.PodCertificates
 
-// Claims finds PersistentVolumes; node.PodClaims is one.
+// Claims finds PersistentVolumes; node.PodClaims is an implementation.
 type Claims = podinputs.PodClaims
 
-// Tokens gives tokens of service accounts; node.PodTokens is one.
+// Tokens provides tokens of service accounts; node.PodTokens is an implementation.
 type Tokens = podinputs.PodTokens

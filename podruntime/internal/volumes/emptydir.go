@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// setupEmptyDir makes an emptyDir. A file beside it marks it as complete: a directory that a crash left without
-// its mode or group is made again, and a directory with files of containers stays.
+// setupEmptyDir makes an emptyDir. A separate file marks it as complete. After a crash, an incomplete directory is made again, and a complete
+// directory stays with the files of containers.
 func (v *Volumes) setupEmptyDir(pod *corev1.Pod, volume *corev1.Volume) error {
 	memory := onMemory(volume)
 	dir := v.volumeDir(pod.UID, volume.Name, memory)
@@ -51,7 +51,7 @@ func (v *Volumes) setupEmptyDir(pod *corev1.Pod, volume *corev1.Volume) error {
 	return marks.WriteFile(volume.Name, nil, 0o600)
 }
 
-// openMarks opens the directory of the marks of a pod.
+// openMarks opens the directory with the marks of a pod's complete emptyDirs.
 func (v *Volumes) openMarks(uid types.UID) (*os.Root, error) {
 	dir := filepath.Join(v.pods, string(uid), readyDir)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -60,7 +60,7 @@ func (v *Volumes) openMarks(uid types.UID) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-// isStanding reports whether the directory of a volume exists, and is mounted if required: after a reboot it is not.
+// isStanding reports whether the directory of a volume exists, and is mounted if required. After a reboot, it is not mounted.
 func (v *Volumes) isStanding(dir string, memory bool) bool {
 	if memory && v.mounts {
 		return isMemoryMount(dir)
@@ -69,7 +69,7 @@ func (v *Volumes) isStanding(dir string, memory bool) bool {
 	return err == nil && info.IsDir()
 }
 
-// makeDirectory makes the directory of a volume, open for all, and mounts a file system in memory there if required.
+// makeDirectory makes the directory of a volume, writable for everybody, and mounts a file system in memory there if required.
 func (v *Volumes) makeDirectory(pod *corev1.Pod, name string, memory bool, limit int64) error {
 	dir := v.volumeDir(pod.UID, name, memory)
 	if memory && v.mounts && isMemoryMount(dir) {
@@ -85,7 +85,7 @@ func (v *Volumes) makeDirectory(pod *corev1.Pod, name string, memory bool, limit
 	if err != nil {
 		return err
 	}
-	if info.Mode().Perm() == 0o700 { // the directory is new, or a process ended here; a container may have set another mode
+	if info.Mode().Perm() == 0o700 { // the directory is new, or a process crashed here; a container may have set another mode
 		if err := os.Chmod(dir, 0o777); err != nil {
 			return err
 		}
@@ -99,8 +99,8 @@ func (v *Volumes) makeDirectory(pod *corev1.Pod, name string, memory bool, limit
 	return nil
 }
 
-// memorySize returns the size of a file system in memory: the memory of the pod, else of the node, or the
-// volume's own limit if that is less; 0 is unknown.
+// memorySize returns the size of a file system in memory: the memory of the pod, else of the node, or the volume's own limit if that is less. 0 means
+// unknown.
 func (v *Volumes) memorySize(pod *corev1.Pod, limit int64) int64 {
 	var size int64
 	if v.cfg.Allocatable != nil {

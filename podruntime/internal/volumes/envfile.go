@@ -59,7 +59,7 @@ func (v *Volumes) EnvFiles(pod *corev1.Pod, container string) (*corev1.Pod, erro
 	return pod, nil
 }
 
-// envFile reads one variable; "" is none.
+// envFile returns the value of one variable, or "" if it is missing.
 func (v *Volumes) envFile(pod *corev1.Pod, ref *corev1.FileKeySelector) (string, error) {
 	i := slices.IndexFunc(pod.Spec.Volumes, func(o corev1.Volume) bool { return o.Name == ref.VolumeName })
 	if i < 0 || !isPlainName(ref.VolumeName) {
@@ -72,7 +72,7 @@ func (v *Volumes) envFile(pod *corev1.Pod, ref *corev1.FileKeySelector) (string,
 	}
 	text, err := readWithin(dir, ref.Path)
 	if err != nil {
-		return "", errors.New("couldn't parse env file") // why is about files of the machine perhaps
+		return "", errors.New("couldn't parse env file") // the cause may reveal files of the machine
 	}
 	value, err := parseEnv(text, ref.Key)
 	if err != nil {
@@ -81,8 +81,7 @@ func (v *Volumes) envFile(pod *corev1.Pod, ref *corev1.FileKeySelector) (string,
 	return value, nil
 }
 
-// readWithin reads an ordinary file of limited size. A container may have replaced it by anything, so the open
-// does not wait for a writer.
+// readWithin reads an ordinary file of limited size. A container may have replaced it, for example by a pipe, so the open does not wait for a writer.
 func readWithin(dir, name string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -104,8 +103,8 @@ func readWithin(dir, name string) (string, error) {
 	return string(text), err
 }
 
-// parseEnv finds a variable in a file of lines NAME='value'; "" is none. A value may span lines, and is used
-// unchanged. Anything else than such lines, comments and empty lines before the variable is an error.
+// parseEnv returns the value of a variable in a file of lines NAME='value', or "" if it is missing. A value may span lines, and is used unchanged.
+// Before the variable, only such lines, comments and empty lines are allowed.
 func parseEnv(text, key string) (string, error) {
 	for text != "" {
 		var line string

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Error names the volumes of a pod that cannot be set up.
+// Error has the volumes of a pod whose setup failed.
 type Error struct {
-	// Volumes has an error for each of them, with the text of a kubelet's event FailedMount:
-	// MountVolume.SetUp failed for volume "x" : configmap "y" not found.
+	// Volumes has one error for each volume, with the text of a kubelet's event FailedMount: MountVolume.SetUp failed for volume "x" : configmap "y"
+	// not found.
 	Volumes []error
 }
 
@@ -33,7 +33,7 @@ func (e *Error) add(volume string, err error) {
 	}
 }
 
-// orNil is nil if nothing was added.
+// orNil returns e, or nil if it has no errors.
 func (e *Error) orNil() error {
 	if len(e.Volumes) == 0 {
 		return nil

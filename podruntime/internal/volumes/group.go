@@ -8,9 +8,8 @@ import (
 	"os"
 )
 
-// giveTo gives a directory with its content to the group of the pod: the group may read, and write unless the
-// volume is read-only, and new files in its directories belong to the group, too. Containers of other pods may
-// write a PersistentVolume meanwhile: see changeOne.
+// giveTo changes the group of a directory and its content to the pod's. The group may read, and write unless the volume is read-only. New files in
+// the directories get the same group. Containers of other pods may write a PersistentVolume meanwhile: see changeOne.
 func giveTo(root *os.Root, name string, group *int64, readOnly bool) error {
 	if group == nil {
 		return nil
@@ -23,7 +22,7 @@ func giveTo(root *os.Root, name string, group *int64, readOnly bool) error {
 	})
 }
 
-// giveOne gives one file or directory.
+// giveOne changes the group of one file or directory.
 func giveOne(root *os.Root, name string, group int64, readOnly bool) error {
 	return changeOne(root, name, int(group), func(mode fs.FileMode) fs.FileMode {
 		if readOnly {
@@ -38,8 +37,7 @@ func giveOne(root *os.Root, name string, group int64, readOnly bool) error {
 	})
 }
 
-// ignoreRights drops the error of a change of owner that needs root: without root, containers cannot run as
-// another user either.
+// ignoreRights ignores permission errors of a change of owner, because without root, containers cannot run as another user either.
 func ignoreRights(err error) error {
 	if os.Geteuid() != 0 && (errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported)) {
 		return nil
@@ -47,7 +45,7 @@ func ignoreRights(err error) error {
 	return err
 }
 
-// makeDir makes a directory with this mode, whatever the umask is. An existing directory is an error.
+// makeDir makes a directory with this mode, independently of the umask. An existing directory is an error.
 func makeDir(root *os.Root, name string, mode fs.FileMode) error {
 	if err := root.Mkdir(name, 0o700); err != nil {
 		return err

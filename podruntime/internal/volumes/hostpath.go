@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// checkHostPath checks by its text alone that a path of the machine is in one of the directories.
+// checkHostPath checks that a path is lexically in one of the directories.
 func checkHostPath(dirs []string, path string) error {
 	switch {
 	case slices.Contains(strings.Split(filepath.ToSlash(path), "/"), ".."):
@@ -32,9 +32,9 @@ func isInside(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }
 
-// openHostPath opens the directory among dirs that really contains a path, and returns the relative path. A path that
-// does not exist yet is below an existing one. Links of the machine, such as /var/run, are resolved first; then
-// everything goes through os.Root, so a container that replaces a directory by a link meanwhile gets an error.
+// openHostPath opens the directory among dirs that really contains a path, and returns the relative path. If a path does not exist yet, its existing
+// parent counts. Links of the machine, such as /var/run, are resolved first; then everything goes through os.Root, so it is an error if a container
+// replaces a directory by a link in the meantime.
 func openHostPath(dirs []string, path string) (*os.Root, string, error) {
 	if err := checkHostPath(dirs, path); err != nil {
 		return nil, "", err
@@ -53,7 +53,7 @@ func openHostPath(dirs []string, path string) (*os.Root, string, error) {
 	}
 	real = filepath.Join(real, rest)
 	for _, prefix := range dirs {
-		// A container with the outer directory could put a link on the path to this one.
+		// A container with the outer directory could put a link on the path to the inner directory.
 		if slices.ContainsFunc(dirs, isWithin(prefix)) {
 			continue
 		}
@@ -97,7 +97,7 @@ func (v *Volumes) setupHostPath(source *corev1.HostPathVolumeSource) error {
 	switch {
 	case err != nil && !absent:
 		return err
-	case absent && (kind == corev1.HostPathUnset || kind == corev1.HostPathDirectoryOrCreate): // a container runtime would make the directory
+	case absent && (kind == corev1.HostPathUnset || kind == corev1.HostPathDirectoryOrCreate): // a container runtime would make the directory, too
 		return root.MkdirAll(rel, 0o755)
 	case absent && kind == corev1.HostPathFileOrCreate:
 		file, err := root.OpenFile(rel, os.O_CREATE|os.O_WRONLY, 0o644)

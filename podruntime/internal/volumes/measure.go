@@ -4,6 +4,6 @@ package volumes
 
 import "context"
 
-// Measure counts the files below a directory that a container may write to, at any depth. An error beside a use
-// with AtLeast says why the count is incomplete.
+// Measure counts the files below a directory that a container may write to, at any depth. If the count is incomplete, AtLeast is set, and the error
+// has the reason.
 func Measure(ctx context.Context, dir string) (Use, error) { return measureDir(ctx, dir) }

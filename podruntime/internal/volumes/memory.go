@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// memoryDir finds, or makes, the directory for content in memory where this process cannot mount; "" is none.
-// Its name contains root: each process on a machine has its own.
+// memoryDir finds or makes the directory for content in memory if this process cannot mount, or returns "". The name depends on root, so each process
+// on a machine has its own directory.
 func memoryDir(configured, root string) (string, error) {
 	candidates := []string{os.Getenv("XDG_RUNTIME_DIR"), "/dev/shm"}
 	if configured != "" {
@@ -35,8 +35,8 @@ func memoryDir(configured, root string) (string, error) {
 	return "", nil
 }
 
-// ownDirectory makes the directory, or checks that it belongs to this user: everybody can write to /dev/shm, and another
-// user's directory or link of that name would expose our secrets.
+// ownDirectory makes the directory, or checks that it belongs to this user: everybody can write to /dev/shm, and another user's directory or link
+// with that name would expose secrets.
 func ownDirectory(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err

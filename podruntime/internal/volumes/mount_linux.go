@@ -17,9 +17,8 @@ import (
 
 const nonBlocking = unix.O_NONBLOCK
 
-// canMount reports whether the process may mount: it mounts a folder below root, after it has removed the
-// leftovers of an earlier process. On a full disk it mounts in memory instead, because a full disk does not take
-// the right away.
+// canMount reports whether the process may mount: it tries a mount below root, after it has removed the leftovers of an earlier process. On a full
+// disk, it tries a mount in memory instead, because a full disk does not prevent mounts.
 func canMount(root string) bool {
 	dir := filepath.Join(root, ".mount-probe")
 	err := os.Mkdir(dir, 0o700)
@@ -47,13 +46,13 @@ func inMemory(dir string) bool {
 	return unix.Statfs(dir, &info) == nil && (info.Type == unix.TMPFS_MAGIC || info.Type == unix.RAMFS_MAGIC)
 }
 
-// isMemoryMount reports whether a file system in memory is mounted at dir itself.
+// isMemoryMount reports whether dir is the mount point of a file system in memory.
 func isMemoryMount(dir string) bool {
 	var own, parent unix.Stat_t
 	return inMemory(dir) && unix.Lstat(dir, &own) == nil && unix.Lstat(filepath.Dir(dir), &parent) == nil && own.Dev != parent.Dev
 }
 
-// mountMemory mounts a file system in memory, without swap if the kernel can do that.
+// mountMemory mounts a file system in memory, without swap if the kernel supports that.
 func mountMemory(dir string, size int64) error {
 	options := ""
 	if size > 0 {
@@ -73,11 +72,10 @@ func joinOptions(options, more string) string {
 	return options + "," + more
 }
 
-// bindMount mounts the file at name in root at target. It opens the file and mounts the opened file, so later changes
-// of the name do not matter. An identical mount for an earlier container stays.
+// bindMount mounts the file at name in root at target. It opens the file and mounts the opened file, so later changes of the name do not matter. An
+// existing identical mount of an earlier container stays.
 //
-// Unless the mount propagates both ways, the copy is detached from its source: a mount or unmount in the copy
-// must not appear there.
+// Unless the mount propagates both ways, the copy is detached from its source: a mount or unmount in the copy must not appear there.
 func bindMount(root *os.Root, name, target string, propagation runtimeapi.MountPropagation, recursive bool) error {
 	source, err := openHandle(root, name)
 	if err != nil {
@@ -111,7 +109,7 @@ func bindMount(root *os.Root, name, target string, propagation runtimeapi.MountP
 	return unix.Mount("", target, "", kind|rec, "")
 }
 
-// makeTarget clears and makes the place for a mount. It is below a directory that only this process writes.
+// makeTarget makes an empty mount point. Only this process can write to its parent directory.
 func makeTarget(target string, dir bool) error {
 	if err := detachBelow(target); err != nil {
 		return err
@@ -125,8 +123,8 @@ func makeTarget(target string, dir bool) error {
 	return os.WriteFile(target, nil, 0o640)
 }
 
-// openHandle opens the file of any kind at name in root, as a handle only: a pipe does not block, and a device is not
-// touched. It follows a link step by step, each step through os.Root.
+// openHandle opens a file of any type at name in root with O_PATH, so a pipe does not block, and a device is not opened. It follows links step by
+// step, each step through os.Root.
 func openHandle(root *os.Root, name string) (*os.File, error) {
 	for range 40 {
 		f, err := root.OpenFile(name, unix.O_PATH, 0)
@@ -148,17 +146,17 @@ func openHandle(root *os.Root, name string) (*os.File, error) {
 		if filepath.IsAbs(link) {
 			return nil, errors.New("a link leads out of the volume")
 		}
-		// The path is not cleaned, because .. goes up from the target of a link, not from its name.
+		// The path is not cleaned, because .. in a link is relative to the directory of the link.
 		name = filepath.Dir(name) + "/" + link
 	}
 	return nil, unix.ELOOP
 }
 
-// descriptorPath returns a path to an open file that nobody can change.
+// descriptorPath returns a path to an open file that cannot be redirected.
 func descriptorPath(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }
 
-// changeOne gives a file or directory a group and another mode. It opens the file once: if a container puts
-// another file under that name, that file must not get this mode. A link has its own group, and no mode.
+// changeOne gives a file or directory a group and another mode. It opens the file only once, because a container may replace the file, and the
+// replacement must not get this mode. A link has its own group, but no mode.
 func changeOne(root *os.Root, name string, group int, mode func(fs.FileMode) fs.FileMode) error {
 	f, err := root.OpenFile(name, unix.O_PATH, 0)
 	if err != nil {

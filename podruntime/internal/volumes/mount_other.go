@@ -14,7 +14,7 @@ import (
 
 const nonBlocking = 0
 
-// Nothing is mounted here, and there is no dependable file system in memory.
+// These systems have no mounts, and no reliable file system in memory.
 
 func canMount(string) bool { return false }
 

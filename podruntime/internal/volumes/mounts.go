@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// Mounts returns the mounts of a container, in the order of its volumeMounts. The environment of the container
-// is resolved, because subPathExpr uses it. An error can be the message of CreateContainerConfigError.
+// Mounts returns the mounts of a container, in the order of its volumeMounts. The environment of the container is resolved, because subPathExpr uses
+// it. The text of an error can be the message of CreateContainerConfigError.
 func (v *Volumes) Mounts(ctx context.Context, pod *corev1.Pod, container *corev1.Container) ([]*runtimeapi.Mount, error) {
 	defer v.locks.lock(pod.UID)()
 	mounts := make([]*runtimeapi.Mount, 0, len(container.VolumeMounts))
@@ -133,7 +133,7 @@ func (v *Volumes) isRecursiveReadOnly(pod *corev1.Pod, wish *corev1.VolumeMount,
 	return true, nil
 }
 
-// subPath returns the path in the volume that a mount wants; "" is the whole volume.
+// subPath returns the path in the volume for a mount, or "" for the whole volume.
 func subPath(wish *corev1.VolumeMount, env []corev1.EnvVar) (string, error) {
 	sub := wish.SubPath
 	if wish.SubPathExpr != "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// ownedFiles gives the files of a volume their owners, as far as the spec names users: providerkit knows the fields of older API versions only.
+// ownedFiles sets the owners of a volume's files if the spec names users, because providerkit only knows the fields of older API versions.
 func ownedFiles(volume *corev1.Volume, files []podspec.File) map[string]file {
 	out := make(map[string]file, len(files))
 	for i := range files {
@@ -29,8 +29,7 @@ func ownedFiles(volume *corev1.Volume, files []podspec.File) map[string]file {
 	return out
 }
 
-// fileOwners returns the owners of a file by the spec: of the volume, and of the file. A private file belongs to its
-// owner alone.
+// fileOwners returns the owners in the spec: for the volume, and for the file. Only its owner can read a private file.
 func fileOwners(volume *corev1.Volume, f *podspec.File) (all, own *int64, private bool) {
 	switch {
 	case volume.ConfigMap != nil:
@@ -58,7 +57,7 @@ func fileOwners(volume *corev1.Volume, f *podspec.File) (all, own *int64, privat
 	return all, own, false
 }
 
-// ofKeys returns the user of the last item with a path, which counts.
+// ofKeys returns the user of the last item with a path, because the last item wins.
 func ofKeys(items []corev1.KeyToPath, name string) (user *int64) {
 	for i := range items {
 		if items[i].Path == name {

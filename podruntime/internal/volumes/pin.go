@@ -17,27 +17,26 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// pin finds the part of a volume for a container, and holds it.
+// pin resolves the path of a volume for a container, and protects it from changes.
 //
-// The race: a running container can write the volume. With a path in the volume, it could replace a directory on
-// that path by a link to anything on the machine, after the check and before the runtime mounts. So this process
-// mounts the opened file itself, by its descriptor, at a place of ours, and gives the runtime that place. Where
-// this process cannot mount, the runtime opens the file, once: see Config.SubPaths. A runtime without that
-// ability gets nothing of such a volume.
+// The race: a running container can write the volume. With a path in the volume, it could replace a directory on that path by a link to anything on
+// the machine, after the check and before the runtime mounts. So this process itself mounts the opened file, by its descriptor, at a private path,
+// and passes that path to the runtime. If this process cannot mount, the runtime opens the file once: see Config.SubPaths. Without that support in
+// the runtime, subPaths of such volumes are refused.
 type pin struct {
 	v         *Volumes
 	uid       types.UID
 	volume    string
 	container string
 	index     int
-	sub       string            // the path inside the volume; "" is the whole volume
-	mount     *runtimeapi.Mount // for the runtime; its HostPath is filled in
-	keep      bool              // only this process writes the volume
+	sub       string            // the path inside the volume; "" means the whole volume
+	mount     *runtimeapi.Mount // for the runtime; pin sets its HostPath
+	keep      bool              // only this process can write to the volume
 	base      string            // the directory in which the path of the mount begins
 	way       []string          // the path from base to the volume
 }
 
-// pinVolume finds the path for a volume at dir, a directory of ours.
+// pinVolume resolves the path of a volume in dir, a directory that only this process can write to.
 func (p *pin) pinVolume(dir string) error {
 	p.base = dir
 	if p.sub == "" {
@@ -52,7 +51,7 @@ func (p *pin) pinVolume(dir string) error {
 	return p.pinSubPath(root)
 }
 
-// onHost finds the path of a volume on the machine, in one of the directories.
+// onHost resolves the path of a volume on the machine, in one of the directories.
 func (p *pin) onHost(dirs []string, path string) error {
 	root, rel, err := openHostPath(dirs, path)
 	if err != nil {
@@ -70,7 +69,7 @@ func (p *pin) onHost(dirs []string, path string) error {
 		return p.pinSubPath(volume)
 	}
 	if root.Name() == "/" {
-		p.mount.HostPath = path // the whole file system is allowed: a path cannot leave it
+		p.mount.HostPath = path // the whole file system is allowed, so a path cannot leave it
 		return nil
 	}
 	if err := p.holdPath(root, rel, true); err != nil {
@@ -79,8 +78,7 @@ func (p *pin) onHost(dirs []string, path string) error {
 	return nil
 }
 
-// pinSubPath finds the path for the subPath of a volume. Its errors hide the cause: containers must not learn about
-// the files of the machine.
+// pinSubPath resolves the subPath of a volume. Its errors hide the cause, because containers must not learn about the files of the machine.
 func (p *pin) pinSubPath(root *os.Root) error {
 	if _, err := root.Stat(p.sub); errors.Is(err, fs.ErrNotExist) {
 		if err := makeBelow(root, p.sub); err != nil {
@@ -97,7 +95,7 @@ func (p *pin) pinError(what string, err error) error {
 	return fmt.Errorf("failed to %s for volumeMount %q of container %q%s", what, p.volume, p.container, openReason(err))
 }
 
-// errNotHeld is an error about a volume that a container can write.
+// errNotHeld refuses a part of a volume that a container can write to.
 var errNotHeld = errors.New("this node may not mount, so the runtime would look for it a second time, when a container may have put a link there: " +
 	"mount the volume without subPath, or run the node with the right to mount (CAP_SYS_ADMIN)")
 
@@ -112,8 +110,7 @@ func openReason(err error) string {
 	return ""
 }
 
-// holdPath opens a name in a directory, and gives the runtime a path that stands for the opened file, or the path
-// that the runtime opens.
+// holdPath opens a name in a directory, and sets the path for the runtime: a mount of the opened file, or the path that the runtime opens.
 func (p *pin) holdPath(root *os.Root, name string, recursive bool) error {
 	if p.v.mounts {
 		target, err := p.targetPath()
@@ -137,7 +134,7 @@ func (p *pin) holdPath(root *os.Root, name string, recursive bool) error {
 	return nil
 }
 
-// targetPath returns the place of ours, and makes the directory for it.
+// targetPath returns the private path of the mount, and makes its directory.
 func (p *pin) targetPath() (string, error) {
 	if !isPlainName(p.container) || !isPlainName(p.volume) {
 		return "", fmt.Errorf("%q and %q cannot be names", p.volume, p.container)
@@ -149,8 +146,8 @@ func (p *pin) targetPath() (string, error) {
 	return filepath.Join(dir, strconv.Itoa(p.index)), nil
 }
 
-// makeBelow makes the missing directories of a path, with the mode of the volume: a runtime would make them for
-// root only, and without the group of the pod.
+// makeBelow makes the missing directories of a path, with the mode of the volume: a runtime would make them only for root, and without the group of
+// the pod.
 func makeBelow(root *os.Root, name string) error {
 	info, err := root.Stat(".")
 	if err != nil {

@@ -37,7 +37,7 @@ func allContainers(pod *corev1.Pod) iter.Seq[*corev1.Container] {
 	}
 }
 
-// namedVolumes returns the volumes that containers name. As in a kubelet, other volumes are not set up.
+// namedVolumes returns the volumes that containers mount. As in a kubelet, other volumes are not set up.
 func namedVolumes(pod *corev1.Pod) map[string]bool {
 	names := map[string]bool{}
 	for c := range allContainers(pod) {
@@ -91,7 +91,7 @@ func (c Config) refuseVolume(volume *corev1.Volume, i int) error {
 	return nil
 }
 
-// kindOf returns the name of the source's field that is set; "" stands for an emptyDir.
+// kindOf returns the name of the field that is set in the source, or "" for an emptyDir.
 func kindOf(source *corev1.VolumeSource) string {
 	value := reflect.ValueOf(*source)
 	for i := range value.NumField() {
@@ -103,8 +103,8 @@ func kindOf(source *corev1.VolumeSource) string {
 	return ""
 }
 
-// nestedMounts returns the directories in a volume on which other volumes of a container are mounted. The volume is
-// read-only for the runtime, so it could not make them.
+// nestedMounts returns the directories in a volume on which other volumes of a container are mounted. The runtime could not make them, because the
+// volume is read-only.
 func nestedMounts(pod *corev1.Pod, volume string) []string {
 	var dirs []string
 	for c := range allContainers(pod) {
@@ -137,7 +137,7 @@ func fsGroup(pod *corev1.Pod) *int64 {
 	return pod.Spec.SecurityContext.FSGroup
 }
 
-// memoryLimit returns the memory limit of the pod; 0 is unknown.
+// memoryLimit returns the memory limit of the pod; 0 means unknown.
 func memoryLimit(pod *corev1.Pod) int64 {
 	if r := pod.Spec.Resources; r != nil && !r.Limits.Memory().IsZero() {
 		return r.Limits.Memory().Value()

@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// provisioned matches the names of volumes that are made here. Nothing else below the directory is ever touched.
+// provisioned matches the names of volumes that MakeVolume makes. Other files in the directory are never touched.
 var provisioned = regexp.MustCompile(`^pvc-[0-9a-zA-Z][0-9a-zA-Z-]{0,127}$`)
 
 // removing is the suffix of a directory whose volume is being removed.
@@ -50,15 +50,14 @@ func (v *Volumes) MakeVolume(name string) (string, error) {
 		return "", err
 	case !info.IsDir():
 		return "", fmt.Errorf("%s is no directory", filepath.Join(v.cfg.Provision, name))
-	case info.Mode().Perm() == 0o700: // the directory is new, or a process ended here
+	case info.Mode().Perm() == 0o700: // the directory is new, or a process crashed here
 		err = root.Chmod(name, 0o777)
 	}
 	return filepath.Join(v.cfg.Provision, name), err
 }
 
-// RemoveVolume removes the directory of a PersistentVolume with its content, if it exists. It first moves it
-// into a directory of its own, in one step, so that the rest of a killed process's work is found, and nothing of
-// the rest can pass for the volume. It follows no link and enters no mount.
+// RemoveVolume removes the directory of a PersistentVolume with its content, if it exists. It first renames the directory, so that an interrupted
+// removal is found and continued, and its rest is not mistaken for the volume. It follows no link and enters no mount.
 func (v *Volumes) RemoveVolume(name string) error {
 	root, err := v.openProvision(name)
 	if err != nil {
@@ -73,7 +72,7 @@ func (v *Volumes) RemoveVolume(name string) error {
 		return err
 	}
 	dir := filepath.Join(v.cfg.Provision, aside)
-	entries, err := os.ReadDir(dir) // next to the volume: an earlier removal moved directories up because they were too deep
+	entries, err := os.ReadDir(dir) // next to the volume: an earlier removal moved directories there because they were too deep
 	if err != nil {
 		return err
 	}

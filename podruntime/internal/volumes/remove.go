@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Remove removes everything of the pod from the machine. No container of the pod may run. It can be called again
-// after an error, and for an unknown pod.
+// Remove removes everything of the pod from the machine. No container of the pod may be running. Remove may be called again after an error, and for
+// an unknown pod.
 //
-// The content in memory goes first, because it may be secret. The directory of the pod goes last, so that Pods
-// lists the pod until everything is gone.
+// The content in memory goes first, because it may be secret. The directory of the pod goes last, so that Pods lists the pod until everything is
+// gone.
 func (v *Volumes) Remove(uid types.UID) error {
 	if !isPlainName(string(uid)) {
 		return fmt.Errorf("remove volumes: %q cannot be a UID", uid)
@@ -43,7 +43,7 @@ func (v *Volumes) removeBelow(parent, name string) error {
 	if err != nil {
 		return err
 	}
-	if info.IsDir() { // this process makes no links here, and a link itself is removed, not its target
+	if info.IsDir() { // this process makes no links here; RemoveAll removes a link itself, not its target
 		if err := detachBelow(filepath.Join(parent, name)); err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (v *Volumes) removeBelow(parent, name string) error {
 	return removeTree(parent, name)
 }
 
-// Pods returns the UIDs with files on the machine, including those of an earlier process.
+// Pods returns the UIDs of pods with files on the machine, including pods of an earlier process.
 func (v *Volumes) Pods() ([]types.UID, error) {
 	var uids []types.UID
 	for _, dir := range []string{v.pods, v.memory} {

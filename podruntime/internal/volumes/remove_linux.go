@@ -14,9 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// detachBelow unmounts everything at dir or below it. It first makes a mount private, with all mounts inside: in
-// a copy that is shared with its source, an unmount of a directory of the machine would be an unmount there,
-// too. Then it detaches the mount at once, used or not, so that a later removal cannot enter it.
+// detachBelow unmounts everything at dir or below it. It first makes a mount private, with all mounts inside: otherwise, an unmount in a shared copy
+// would propagate to its source on the machine. Then it detaches the mount at once, even if it is in use, so that a later removal cannot enter it.
 func detachBelow(dir string) error {
 	for range 100 { // mounts can be on top of each other
 		points, err := mountedBelow(dir)
@@ -32,8 +31,7 @@ func detachBelow(dir string) error {
 	return fmt.Errorf("unmount below %s: there is always more", dir)
 }
 
-// detachMount removes one mount. It opens the mount through os.Root: containers may have written directories on its
-// path.
+// detachMount removes one mount. It opens the mount through os.Root: containers may have changed directories on its path.
 func detachMount(dir, point string) error {
 	root, err := os.OpenRoot(filepath.Dir(dir))
 	if err != nil {
@@ -44,7 +42,7 @@ func detachMount(dir, point string) error {
 	if err != nil {
 		return err
 	}
-	f, err := root.OpenFile(rel, unix.O_PATH, 0) // a link itself is no mount, and an error below
+	f, err := root.OpenFile(rel, unix.O_PATH, 0) // a link is not a mount, and fails below
 	if err != nil {
 		return err
 	}
@@ -79,7 +77,7 @@ func mountedBelow(dir string) ([]string, error) {
 	}), nil
 }
 
-// unescapeField decodes the octal numbers that stand for blanks in the mount table.
+// unescapeField decodes the octal escapes of blanks in the mount table.
 func unescapeField(s string) string {
 	var out strings.Builder
 	for ; s != ""; s = s[1:] {
@@ -95,8 +93,8 @@ func unescapeField(s string) string {
 	return out.String()
 }
 
-// removeTree removes name in the directory parent with its content. It enters only directories of the same
-// mount, and follows no link: a mount that appears meanwhile is an error, not a loss.
+// removeTree removes name in the directory parent with its content. It enters only directories of the same mount, and follows no link: a mount that
+// appears in the meantime causes an error, not a loss of data.
 func removeTree(parent, name string) error {
 	fd, err := unix.Open(parent, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -107,7 +105,7 @@ func removeTree(parent, name string) error {
 	if err := r.removeTree(fd, name, 0); err != nil {
 		return err
 	}
-	// Deep directories come last: each was moved up, and is one more tree.
+	// Deep directories come last: each was moved up, and is a separate tree.
 	for i := 0; i < r.moved; i++ {
 		if err := r.removeTree(fd, r.asideName(i), 0); err != nil {
 			return err
@@ -120,11 +118,11 @@ func removeTree(parent, name string) error {
 type remover struct {
 	top   int    // the parent directory of the tree
 	name  string // of the tree
-	moved int    // number of directories that were put aside
+	moved int    // number of directories that were moved up
 }
 
-// maxDepth bounds the number of open directories. A container can nest directories deeper than a process can
-// have descriptors, so deeper directories are moved up and removed later.
+// maxDepth bounds the number of open directories. A container can nest directories deeper than the limit of open files, so deeper directories are
+// moved up and removed later.
 const maxDepth = 100
 
 func (r *remover) asideName(i int) string { return r.name + ".deep-" + strconv.Itoa(i) }
@@ -164,7 +162,7 @@ func (r *remover) removeTree(parent int, name string, depth int) error {
 	return nil
 }
 
-// enterDirectory opens a directory of the same mount, and makes it writable if necessary and this process is not root.
+// enterDirectory opens a directory of the same mount, and makes it writable if this process is not root.
 func enterDirectory(parent int, name string) (int, error) {
 	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	if os.Geteuid() != 0 {
@@ -181,7 +179,7 @@ func enterDirectory(parent int, name string) (int, error) {
 	if !errors.Is(err, unix.ENOSYS) {
 		return fd, err
 	}
-	// On an older kernel, another device identifies most mounts, and detachBelow has found no mount.
+	// On an older kernel, a different device identifies most mounts, and detachBelow has found no mount.
 	fd, err = unix.Openat(parent, name, flags|unix.O_RDONLY, 0)
 	if err != nil {
 		return fd, err

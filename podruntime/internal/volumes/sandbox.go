@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// InSandbox returns the directories of volumes in memory that the kernel of a sandbox can have by itself: only
-// the containers of the pod use them, and mount them as a whole.
+// InSandbox returns the directories of volumes in memory that the kernel of a sandbox can provide itself, because only the containers of the pod use
+// them, and mount them as a whole.
 func (v *Volumes) InSandbox(pod *corev1.Pod) []string {
 	if !v.mounts {
 		return nil // such a volume has no size
@@ -22,7 +22,7 @@ func (v *Volumes) InSandbox(pod *corev1.Pod) []string {
 	return dirs
 }
 
-// ofContainers reports whether a volume is mounted as a whole, and used in no other way.
+// ofContainers reports whether a volume is only used by mounts of the whole volume.
 func ofContainers(pod *corev1.Pod, volume string) bool {
 	mounted := false
 	for c := range allContainers(pod) {
@@ -30,7 +30,7 @@ func ofContainers(pod *corev1.Pod, volume string) bool {
 			if m := &c.VolumeMounts[i]; m.Name == volume {
 				mounted = true
 				if m.SubPath+m.SubPathExpr != "" {
-					return false // the node prepares the directory, and a container with the whole volume could not share it
+					return false // the node prepares the directory of a subPath, and it could not be shared with mounts of the whole volume
 				}
 			}
 		}

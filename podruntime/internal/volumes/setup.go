@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// refreshEvery is the interval at which volumes are compared with the API. The comparison reads memory, so it is
-// cheap; a kubelet needs up to a minute.
+// refreshEvery is the interval at which volumes are compared with the API. The comparison is cheap, because it only reads memory. A kubelet needs up
+// to a minute.
 const refreshEvery = 15 * time.Second
 
 // Check refuses pods with volumes that this node can never provide. The error is of the kind invalid-input, and
@@ -36,16 +36,15 @@ func (c Config) Check(pod *corev1.Pod) error {
 	return nil
 }
 
-// Setup makes the volumes that containers of the pod name. It can be called again at any time, and then does the
-// missing work. It returns the time until Refresh. An error about volumes is an *Error.
+// Setup makes the volumes that containers of the pod mount. It may be called again at any time, and then completes missing volumes. It returns the
+// time until Refresh. An error about volumes is an *Error.
 func (v *Volumes) Setup(ctx context.Context, pod *corev1.Pod) (again time.Duration, err error) {
 	defer v.locks.lock(pod.UID)()
 	return v.eachVolume(ctx, pod, v.setupVolume)
 }
 
-// Refresh updates the volumes that are written from the API, and returns the time until the next call. Call it
-// earlier when labels or annotations of the pod change. An error about volumes is an *Error; a volume in it
-// keeps its files. After Remove, a late Refresh brings nothing back.
+// Refresh updates the volumes that are written from the API, and returns the time until the next call. Call it earlier when labels or annotations of
+// the pod change. An error about volumes is an *Error; a volume in it keeps its files. After Remove, a late Refresh does nothing.
 func (v *Volumes) Refresh(ctx context.Context, pod *corev1.Pod) (again time.Duration, err error) {
 	defer v.locks.lock(pod.UID)()
 	if _, err := os.Lstat(filepath.Join(v.pods, string(pod.UID))); errors.Is(err, fs.ErrNotExist) {
@@ -59,8 +58,8 @@ func (v *Volumes) Refresh(ctx context.Context, pod *corev1.Pod) (again time.Dura
 	})
 }
 
-// eachVolume calls do for each volume that a container names, whatever fails, and returns the time until the next
-// call. The caller has the lock of the pod.
+// eachVolume calls do for each volume that a container mounts, even after errors, and returns the time until the next call. The caller holds the lock
+// of the pod.
 func (v *Volumes) eachVolume(ctx context.Context, pod *corev1.Pod, do func(context.Context, *corev1.Pod, int) (time.Time, error)) (time.Duration, error) {
 	var failed Error
 	if _, err := v.Dir(pod.UID); err != nil {

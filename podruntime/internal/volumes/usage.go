@@ -13,25 +13,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxFiles bounds the growth of files that containers get from the node, such as /etc/hosts: they are on the
-// machine's disk, and in no volume.
+// maxFiles bounds the growth of files that containers get from the node, such as /etc/hosts: they are on the machine's disk, but not in a volume.
 const maxFiles = 10 << 20
 
-// Use is the space of a volume.
+// Use is the disk usage of a volume.
 type Use struct {
-	// Bytes is the size of the blocks of its files.
+	// Bytes is the allocated size of its files.
 	Bytes int64
 	// Inodes is the number of files and directories.
 	Inodes int64
 	// Memory marks a volume in memory.
 	Memory bool
-	// AtLeast marks an incomplete count: the volume uses this space, and perhaps more.
+	// AtLeast marks an incomplete count: the volume uses at least this space.
 	AtLeast bool
 }
 
-// Usage returns the use of each volume that is set up for the pod, by the name of the volume. It leaves out
-// paths of the machine, PersistentVolumes and images, which do not belong to the pod. It takes time in
-// proportion to the number of files; when ctx ends, it returns the count so far, without the remaining volumes.
+// Usage returns the use of each volume that is set up for the pod, by the name of the volume. It omits paths of the machine, PersistentVolumes and
+// images, which do not belong to the pod. Its duration is proportional to the number of files. When ctx ends, it returns the count so far, without
+// the remaining volumes.
 func (v *Volumes) Usage(ctx context.Context, pod *corev1.Pod) (map[string]Use, error) {
 	all := map[string]Use{}
 	names := namedVolumes(pod)
@@ -57,8 +56,8 @@ func (v *Volumes) Usage(ctx context.Context, pod *corev1.Pod) (map[string]Use, e
 	return all, nil
 }
 
-// Exceeded reports whether a volume of the pod exceeds its sizeLimit by the result of Usage, or whether a file
-// like /etc/hosts has grown beyond all reason. The text is the message of an eviction; "" means no.
+// Exceeded reports whether a volume of the pod exceeds its sizeLimit by the result of Usage, or whether a file like /etc/hosts exceeds maxFiles. The
+// text is the message of an eviction; "" means no.
 func (v *Volumes) Exceeded(pod *corev1.Pod, use map[string]Use) (string, error) {
 	for i := range pod.Spec.Volumes {
 		volume := &pod.Spec.Volumes[i]

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The directories of a pod.
+// Directories of a pod.
 const (
 	volumesDir  = "volumes"         // one for each volume, by name
 	readyDir    = "ready"           // a file for each complete emptyDir
@@ -21,8 +21,7 @@ const (
 	subPathsDir = "volume-subpaths" // <volume>/<container>/<index>: the mounted parts with subPath
 )
 
-// Volumes are the volumes of all pods of a node. Its methods can be called from any goroutine; calls about the
-// same pod wait for each other.
+// Volumes are the volumes of all pods of a node. It is safe for concurrent use; calls about the same pod are serialized.
 type Volumes struct {
 	cfg     Config
 	objects Objects
@@ -32,12 +31,12 @@ type Volumes struct {
 	claims  Claims
 
 	pods   string // Root/pods, without links
-	memory string // where volumes in memory are; "" if each is mounted, or there is no such place
-	mounts bool   // file systems can be mounted
+	memory string // directory of volumes in memory; "" if each is mounted, or if there is no such directory
+	mounts bool   // this process can mount file systems
 	locks  locks
 }
 
-// New looks at the machine and prepares the directories.
+// New checks the abilities of the machine, and prepares the directories.
 func New(cfg Config) (*Volumes, error) {
 	root, err := filepath.Abs(cfg.Root)
 	if err != nil || cfg.Root == "" {
@@ -81,7 +80,7 @@ func (v *Volumes) UseCertificates(c Certificates) { v.certs = c }
 // UseClaims sets the finder of PersistentVolumes. Call it once, before Setup.
 func (v *Volumes) UseClaims(c Claims) { v.claims = c }
 
-// Medium describes, for a log, the medium of volumes in memory on this machine.
+// Medium describes the medium of volumes in memory on this machine, for a log.
 func (v *Volumes) Medium() string {
 	switch {
 	case v.mounts:
@@ -114,8 +113,8 @@ func (v *Volumes) volumeDir(uid types.UID, name string, memory bool) string {
 	return filepath.Join(v.pods, string(uid), volumesDir, name)
 }
 
-// isPlainName reports whether a name is a single directory entry on every system. The API server allows no other
-// names, but a removal must not depend on that.
+// isPlainName reports whether a name is a single directory entry on every system. The API server allows only such names, but a removal must not
+// depend on that.
 func isPlainName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\\:\x00") && len(name) <= 253
 }

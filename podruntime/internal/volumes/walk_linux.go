@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errMoved ends a walk after its current directory was moved.
+// errMoved ends a walk after a container has moved its current directory.
 var errMoved = errors.New("a directory was moved while it was measured")
 
-// walker counts the files below a directory. It holds one directory at a time, by its descriptor, and returns by
-// "..": a container can nest directories deeper than paths can be long and than a process can have descriptors.
+// walker counts the files below a directory. It keeps only one directory open, and goes back through "..", because a container can nest directories
+// deeper than the limits of paths and open files.
 type walker struct {
 	use  Use
 	dev  uint64         // of the counted directory; mounts below the directory are not part of the volume
@@ -30,8 +30,8 @@ type level struct {
 	dirs []string // directories not entered yet
 }
 
-// measureDir counts the files below a directory. Vanished files do not count, a file with several names counts
-// once, and links are not followed. An error beside a use with AtLeast says why the count is incomplete.
+// measureDir counts the files below a directory. Vanished files do not count, a file with several names counts once, and links are not followed. If
+// the count is incomplete, AtLeast is set, and the error has the reason.
 func measureDir(ctx context.Context, dir string) (Use, error) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -79,7 +79,7 @@ func (w *walker) nextDirectory(ctx context.Context) error {
 	return nil
 }
 
-// leaveDirectory goes back to the directory above.
+// leaveDirectory goes back to the parent directory.
 func (w *walker) leaveDirectory() error {
 	w.path = w.path[:len(w.path)-1]
 	if len(w.path) == 0 {

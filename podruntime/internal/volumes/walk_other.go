@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// measureDir counts the files below a directory. Vanished files do not count, and links are not followed. An error
-// beside a use with AtLeast says why the count is incomplete.
+// measureDir counts the files below a directory. Vanished files do not count, and links are not followed. If the count is incomplete, AtLeast is set,
+// and the error has the reason.
 func measureDir(ctx context.Context, dir string) (Use, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

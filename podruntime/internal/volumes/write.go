@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// currentFile returns the current file of a volume; nil if there is none.
+// currentFile returns the current content of a volume's file, or nil if there is none.
 func (v *Volumes) currentFile(pod *corev1.Pod, volume *corev1.Volume, name string) []byte {
 	root, err := os.OpenRoot(v.volumeDir(pod.UID, volume.Name, onMemory(volume)))
 	if err != nil {
@@ -28,8 +28,7 @@ func (v *Volumes) currentFile(pod *corev1.Pod, volume *corev1.Volume, name strin
 	return data
 }
 
-// writeVolume updates a volume that is written from the API. It finds errors of the sources before it changes
-// anything.
+// writeVolume updates a volume that is written from the API. It detects errors of the sources before it changes anything.
 func (v *Volumes) writeVolume(ctx context.Context, pod *corev1.Pod, i int) (time.Time, error) {
 	volume := &pod.Spec.Volumes[i]
 	sources := podspec.Sources{
