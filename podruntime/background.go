@@ -14,14 +14,14 @@ type background struct {
 	wg  sync.WaitGroup
 }
 
-// start lets work begin, until ctx ends.
+// start lets begin start work, until ctx ends.
 func (b *background) start(ctx context.Context) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ctx = ctx
 }
 
-// stop refuses further work, and waits for the end of all work.
+// stop rejects new work, and waits until all work has ended.
 func (b *background) stop() {
 	b.mu.Lock()
 	b.ctx = nil
@@ -29,7 +29,7 @@ func (b *background) stop() {
 	b.wg.Wait()
 }
 
-// begin runs work on a goroutine, and reports whether it does: it does not once the node stops.
+// begin runs work on a goroutine, and reports whether work was started. It returns false while the node stops.
 func (b *background) begin(work func()) bool {
 	return b.beginWithin(func(context.Context) { work() })
 }
@@ -46,7 +46,7 @@ func (b *background) beginWithin(work func(ctx context.Context)) bool {
 	return true
 }
 
-// isStopping reports whether the node stops: then failures come from the stop, and say nothing about a pod.
+// isStopping reports whether the node is stopping. Failures then come from the stop, not from a pod.
 func (b *background) isStopping() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
 )
 
-// Check refuses a pod if CreatePod of a Runtime with this configuration would refuse it, in the same words. It
-// looks at the pod alone.
+// Check refuses a pod if CreatePod of a Runtime with this configuration would refuse it, with the same error. It depends only on the pod.
 func Check(cfg Config, pod *corev1.Pod) error {
 	local := slices.Clone(cfg.LocalVolumes)
 	if cfg.ProvisionVolumes != "" {
@@ -59,7 +58,7 @@ func Capabilities(cfg Config) capability.Declaration {
 	return d
 }
 
-// Capabilities returns the features of this Runtime. Pods that ask for more are refused.
+// Capabilities returns the features of this Runtime. Pods that need more are refused.
 func (r *Runtime) Capabilities() capability.Declaration { return Capabilities(r.cfg) }
 
 var _ capability.Declarer = (*Runtime)(nil)

@@ -23,11 +23,11 @@ const (
 	machineCgroups = "/sys/fs/cgroup"
 )
 
-// cgroups are the cgroups of the pods. The zero value leaves them to the runtime.
+// cgroups are the cgroups of the pods. With the zero value, the runtime decides about cgroups.
 type cgroups struct {
 	tree *podcgroup.Tree
 	pids int64
-	// sandbox is the overhead of a pod without its own.
+	// sandbox is the default overhead of a pod.
 	sandbox corev1.ResourceList
 	all     podcgroup.Limits // of all pods together
 }
@@ -94,7 +94,7 @@ func (c cgroups) makeGroup(pod *corev1.Pod) error {
 	return c.tree.Make(pod.UID, criconfig.QOS(pod), c.podLimits(pod))
 }
 
-// restoreGroup makes the cgroup of a pod again if its sandbox has outlived it.
+// restoreGroup makes the cgroup of a pod again if it is missing but its sandbox exists.
 func (c cgroups) restoreGroup(pod *corev1.Pod) error {
 	if c.tree == nil {
 		return nil
@@ -102,7 +102,7 @@ func (c cgroups) restoreGroup(pod *corev1.Pod) error {
 	return c.tree.Restore(pod.UID, criconfig.QOS(pod), c.podLimits(pod))
 }
 
-// accountPod counts the pod in its QoS class, as long as it runs.
+// accountPod adds the pod to its QoS class.
 func (c cgroups) accountPod(pod *corev1.Pod) error {
 	if podEnded(pod) {
 		return c.tree.Forget(pod.UID)
@@ -124,7 +124,7 @@ func (c cgroups) resizeGroup(pod *corev1.Pod, containers func() error) error {
 	return c.makeGroup(pod)
 }
 
-// removeGroup removes the cgroup of a removed pod, and kills its remaining processes.
+// removeGroup removes the cgroup of a removed pod, and kills its processes.
 func (c cgroups) removeGroup(uid types.UID) error {
 	if c.tree == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 const (
 	// cgroupsEvery is the interval of checks for pods at a limit.
 	cgroupsEvery = 10 * time.Second
-	// reasonPids is the event of a pod at its limit of processes.
+	// reasonPids is the reason of the event for a pod at its limit of processes.
 	reasonPids = "PidsLimitReached"
 )
 
@@ -32,7 +32,7 @@ func (c *cgroupWatcher) run(ctx context.Context) {
 	if c.cgroups.tree == nil {
 		return
 	}
-	// A process that ended after New has removed the tree if it had no pods.
+	// An earlier process that ended after New has removed the tree if it had no pods.
 	if err := c.cgroups.tree.Prepare(c.cgroups.all); err != nil {
 		log.G(ctx).WithError(err).Error("make the cgroups of pods")
 	}
@@ -43,7 +43,7 @@ func (c *cgroupWatcher) run(ctx context.Context) {
 	refused := c.cgroups.tree.Refused() // events of an earlier process are not repeated
 	for ctx.Err() == nil {
 		for _, w := range c.workers.allWorkers() {
-			if pod := w.report.lastPod(); pod != nil && len(pod.Spec.Containers) > 0 { // else its spec has not come
+			if pod := w.report.lastPod(); pod != nil && len(pod.Spec.Containers) > 0 { // otherwise the spec is not known yet
 				if err := c.cgroups.accountPod(pod); err != nil {
 					log.G(ctx).WithError(err).Warn("give the pods of the class Burstable their part of the CPUs; it is tried again")
 				}

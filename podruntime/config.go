@@ -19,9 +19,8 @@ const SandboxVolumesAnnotation = "virtual-kubelet.io/sandbox-volumes"
 
 // SandboxEnder is an ability of Config.Runtime: containers end with less work if their sandbox ends with them.
 type SandboxEnder interface {
-	// EndSandbox says that nothing starts in the sandbox any more, before its containers stop. It changes
-	// nothing else: each container still has its grace period, and the sandbox stops after them. It may be
-	// called again, and for a sandbox that does not exist.
+	// EndSandbox announces, before the containers of a sandbox stop, that no more containers start in it. It changes nothing else: each container
+	// still has its grace period, and the sandbox stops after them. EndSandbox may be called repeatedly, and for a sandbox that does not exist.
 	EndSandbox(id string)
 }
 
@@ -36,10 +35,9 @@ type Config struct {
 	// Runtime and Images are the container runtime. Required.
 	Runtime cri.RuntimeService
 	Images  cri.ImageManagerService
-	// Node is the node of the pods, as it will be registered. Pods learn its name, addresses and allocatable
-	// resources. Required.
+	// Node is the node of the pods, as it will be registered. Pods get its name, addresses and allocatable resources from it. Required.
 	Node *corev1.Node
-	// Recorder gets the events about pods. Required.
+	// Recorder records the events about pods. Required.
 	Recorder EventRecorder
 	// Root is the directory for volumes, and for files that are mounted into containers. Required; only one
 	// process may use it.
@@ -48,13 +46,13 @@ type Config struct {
 	LogRoot string
 	// KeepLogs keeps the logs of a deleted pod: the caller removes them.
 	KeepLogs bool
-	// ClusterDNS are the addresses of the cluster's DNS servers. Without them, pods with a request for the
-	// cluster's DNS get the machine's DNS, with an event.
+	// ClusterDNS are the addresses of the cluster's DNS servers. Without them, pods that request the cluster's DNS get the machine's DNS, with an
+	// event.
 	ClusterDNS []string
 	// ClusterDomain is the domain of the cluster's DNS; "" is cluster.local.
 	ClusterDomain string
-	// Nameserver is the DNS server of pods with a network of their own, if they may not reach the machine's DNS
-	// servers; "" stands for the machine's.
+	// Nameserver is the DNS server of pods with their own network, if they cannot reach the machine's DNS servers. Default: the machine's DNS
+	// servers.
 	Nameserver string
 	// Pods is the network of pods if the machine is not part of it: probes and hooks reach pods through it. Nil
 	// means that the machine reaches the addresses of pods.
@@ -65,57 +63,49 @@ type Config struct {
 	// LocalVolumes are the directories for PersistentVolumes of the kind local, in addition to HostPaths.
 	// Without either, pods with a PersistentVolume claim are refused.
 	LocalVolumes []string
-	// ProvisionVolumes is the directory for the node's PersistentVolumes, for claims of StorageClasses with the
-	// provisioner virtual-kubelet.io/local-path; "" makes none. It counts as one of LocalVolumes, too.
+	// ProvisionVolumes is the directory for the node's PersistentVolumes, for claims of StorageClasses with the provisioner
+	// virtual-kubelet.io/local-path; "" disables provisioning. The directory also counts as one of LocalVolumes.
 	ProvisionVolumes string
-	// CgroupParent is the parent of the pods' cgroups. As in a kubelet, each pod has a group, in the group of
-	// its class for Burstable and BestEffort, and all are in one group of this node. "" leaves the groups to the
-	// runtime, and limits no pod as a whole.
+	// CgroupParent is the parent of the pods' cgroups. As with a kubelet, each pod has a cgroup, inside the cgroup of its class for Burstable and
+	// BestEffort, and all of them are in one cgroup of this node. With "", the runtime decides about cgroups, and pods have no limits as a whole.
 	CgroupParent string
-	// CgroupRoots are the directories of CgroupParent in the runtime's view: one for each controller's hierarchy
-	// (cpu, memory and pids), or "" for the unified hierarchy. Nil stands for the machine's hierarchies. Other
-	// controllers limit no pod; the Runtime only looks there for the runtime's leftovers.
+	// CgroupRoots are the directories of CgroupParent in the runtime's view: one for each controller's hierarchy (cpu, memory and pids), or "" for
+	// the unified hierarchy. Nil selects the machine's hierarchies. Other controllers limit no pod, and are only searched for leftovers of the
+	// runtime.
 	CgroupRoots map[string]string
-	// PodPidsLimit is the limit of processes and threads of a pod; below 0 there is none. 0 means
-	// DefaultPodPidsLimit if pods have cgroups; more than 0 is an error if they have none.
+	// PodPidsLimit is the limit of processes and threads of a pod; a negative value means no limit. 0 means DefaultPodPidsLimit if pods have cgroups.
+	// A positive value is an error without cgroups.
 	PodPidsLimit int64
-	// SandboxOverhead is the need of the sandbox itself, if it is considerable. The cgroup of a pod allows that
-	// much more than its containers need, as for a pod whose RuntimeClass has an overhead. A pod's own overhead
-	// replaces it.
+	// SandboxOverhead has the resources of the sandbox itself, if they are considerable. They are added to the limits of a pod's cgroup, like the
+	// overhead of a RuntimeClass. A pod's own overhead replaces them.
 	SandboxOverhead corev1.ResourceList
-	// SandboxVolumes tells the runtime, for each sandbox, which volumes in memory its kernel may hold by itself:
-	// see SandboxVolumesAnnotation.
+	// SandboxVolumes sets SandboxVolumesAnnotation, which lists the memory volumes that the kernel of a sandbox may provide itself.
 	SandboxVolumes bool
-	// SubPaths says that the runtime opens a part of a volume where this process may not mount. HostPath is then
-	// a directory that no container can replace, and ImageSubPath, of a mount without image, is the path from
-	// there, with // between its steps. The runtime opens each step beneath the step before, whatever links are
-	// on it, and mounts the opened file. Without SubPaths, parts of writable volumes are refused there.
+	// SubPaths means that the runtime opens subPaths of volumes if this process may not mount. HostPath is then a directory that no container can
+	// replace, and ImageSubPath, of a mount without image, is the path below it, with // between its steps. The runtime opens each step inside the
+	// previous one, even if there are links, and mounts the opened file. Without SubPaths, subPaths of writable volumes are then refused.
 	SubPaths bool
 	// RuntimeHandler returns the handler of a RuntimeClass; nil refuses pods that name a class.
 	RuntimeHandler func(ctx context.Context, class string) (string, error)
-	// Privileged allows pods with power over the machine: privileged containers, and the network and namespaces
-	// of the host.
+	// Privileged allows privileged containers, and the network and namespaces of the host.
 	Privileged bool
-	// MachineNetwork puts every pod into the network of the machine, without being asked. Pods with settings for
-	// a network of their own are refused.
+	// MachineNetwork puts every pod into the network of the machine. Pods with settings for their own network are refused.
 	MachineNetwork bool
-	// AllowedUnsafeSysctls are the allowed sysctls of pods in addition to the safe ones, as in a kubelet's
-	// setting: names, and prefixes such as kernel.msg*. Only sysctls of a pod's namespaces are allowed.
+	// AllowedUnsafeSysctls are the sysctls that pods may set in addition to the safe sysctls, as in a kubelet's setting: names, and prefixes such as
+	// kernel.msg*. Only sysctls of a pod's namespaces are allowed.
 	AllowedUnsafeSysctls []string
 	// ImageGC configures the removal of unused images; the zero value has a kubelet's defaults.
 	ImageGC ImageGC
-	// EvictionHard are the least available amounts of the machine's resources, as in a kubelet's setting, such
-	// as memory.available: 100Mi and nodefs.available: 10%. Below them the node says so in its conditions, takes
-	// no further pods, and evicts one pod after the other. Nil means no eviction; DefaultEvictionHard returns
-	// thresholds for a machine.
+	// EvictionHard are the minimum available amounts of the machine's resources, as in a kubelet's setting, such as memory.available: 100Mi and
+	// nodefs.available: 10%. Below a threshold, the node sets its conditions, accepts no more pods, and evicts pods one by one. Nil means no
+	// eviction; DefaultEvictionHard returns thresholds for a machine.
 	EvictionHard map[string]string
 	// Capacity is the capacity of the node where it differs from the machine's.
 	Capacity corev1.ResourceList
-	// KubeReserved and SystemReserved are kept from pods for the node and for other programs of the machine, as
-	// in a kubelet's settings: cpu, memory, ephemeral-storage and pid. The allocatable amount is the capacity
-	// without both, and without the memory and disk of EvictionHard.
+	// KubeReserved and SystemReserved are kept from pods for the node and for other programs of the machine, as in a kubelet's settings: cpu, memory,
+	// ephemeral-storage and pid. The allocatable amount is the capacity minus both, and minus the memory and disk of EvictionHard.
 	KubeReserved, SystemReserved map[string]string
-	// Lacks are missing features of the runtime, with the reasons. Pods that ask for them are refused.
+	// Lacks are missing features of the runtime, with the reasons. Pods that need them are refused.
 	Lacks map[capability.Feature]string
 	// Notes are notes for users about features of the runtime.
 	Notes map[capability.Feature]string

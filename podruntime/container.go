@@ -100,7 +100,7 @@ func (j job) containerConfig(ctx context.Context, a plan.Action, c *corev1.Conta
 	})
 }
 
-// podWithAddresses returns the pod with its present addresses, for its environment.
+// podWithAddresses returns the pod with its current addresses, for its environment.
 func (j job) podWithAddresses() *corev1.Pod {
 	pod := *j.pod
 	hosts := j.exec.hostIPs()
@@ -159,7 +159,7 @@ func (j job) containerMounts(ctx context.Context, a plan.Action, pod *corev1.Pod
 	return mounts, nil
 }
 
-// targetOf returns the instance with processes visible to an ephemeral container, or "".
+// targetOf returns the ID of the instance whose processes an ephemeral container sees, or "".
 func (j job) targetOf(name string) (string, error) {
 	for i := range j.pod.Spec.EphemeralContainers {
 		e := &j.pod.Spec.EphemeralContainers[i]
@@ -167,7 +167,7 @@ func (j job) targetOf(name string) (string, error) {
 			continue
 		}
 		found := ""
-		for _, c := range j.others { // the last instance comes last
+		for _, c := range j.others { // the newest instance comes last
 			if c.Name == e.TargetContainerName {
 				found = c.ID
 			}
@@ -194,7 +194,7 @@ func (j job) postStart(ctx context.Context, a plan.Action, c *corev1.Container, 
 	return plan.Outcome{ID: id}
 }
 
-// imageVolume makes the image of a volume present.
+// imageVolume makes the image of a volume available.
 func (e *executor) imageVolume(ctx context.Context, pod *corev1.Pod, volume *corev1.Volume) (*runtimeapi.Mount, error) {
 	sandbox, err := e.sandboxes.config(pod, 0)
 	if err != nil {

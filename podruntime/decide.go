@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/podstatus"
 )
 
-// beginActions begins the next actions, and returns the time until the next look.
+// beginActions begins the next actions, and returns the time until the next pass.
 func (w *worker) beginActions(ctx context.Context) (again time.Duration, gone bool) {
 	if w.mem.StartTime.IsZero() {
 		w.mem.StartTime = time.Now()
@@ -26,7 +26,7 @@ func (w *worker) beginActions(ctx context.Context) (again time.Duration, gone bo
 		now := time.Now()
 		next := plan.Next(w.pod, w.seen.observed, &w.mem, now)
 		if !w.full && !w.mem.Deleted() && !onlyEnds(next) {
-			return idle, false // the spec has not come yet
+			return idle, false // the spec is not known yet
 		}
 		instant := false
 		for _, a := range next.Actions {
@@ -41,7 +41,7 @@ func (w *worker) beginActions(ctx context.Context) (again time.Duration, gone bo
 		}
 		return min(again, w.refreshVolumes(ctx, now), w.checkUsage(ctx, now)), next.Gone
 	}
-	return time.Second, false // a plan that never rests would use a whole CPU
+	return time.Second, false // a plan that never ends would use a whole CPU
 }
 
 // onlyEnds reports whether a plan only completes the end of a pod.
@@ -98,14 +98,14 @@ func (w *worker) reportStatus(now time.Time) {
 	w.report.reflectRequests(w.mail.takenRequests())
 	told := w.full || w.mem.Deleted()
 	if told || w.actions.count == 0 {
-		w.report.settle() // a container seen as ended by an earlier process must not be shown as running
+		w.report.settle() // a container that an earlier process saw ended must not be shown as running
 	}
 	if news && w.workers.notify != nil && told {
-		w.workers.notify(w.pod) // last: the receiver may ask for the pod
+		w.workers.notify(w.pod) // last, because the receiver may request the pod
 	}
 }
 
-// sameMetadata reports whether all metadata for volumes are the same.
+// sameMetadata reports whether the metadata that volumes use are equal.
 func sameMetadata(a, b *corev1.Pod) bool {
 	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }

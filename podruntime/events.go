@@ -29,13 +29,13 @@ func (e events) recordPod(pod *corev1.Pod, eventType, reason, message string) {
 // recordContainer records an event about a container of a pod.
 func (e events) recordContainer(pod *corev1.Pod, container, eventType, reason, message string) {
 	ref := podReference(pod)
-	if container != "" { // else it is about the image of a volume
+	if container != "" { // otherwise the event is about the image of a volume
 		ref.FieldPath = fieldPath(pod, container)
 	}
 	e.record(ref, eventType, reason, message)
 }
 
-// recordMounts records the volumes of a pod without a successful setup.
+// recordMounts records the volumes of a pod whose setup failed.
 func (e events) recordMounts(pod *corev1.Pod, err error) {
 	var failed *volumes.Error
 	if !errors.As(err, &failed) {
@@ -79,13 +79,13 @@ func fieldPath(pod *corev1.Pod, container string) string {
 	return fmt.Sprintf("spec.containers{%s}", container)
 }
 
-// errorText returns the text of an error of the runtime, without the words of the wire.
+// errorText returns the text of an error of the runtime, without the gRPC prefix.
 func errorText(err error) string {
 	s, _ := status.FromError(err)
 	return s.Message()
 }
 
-// replaceID removes the ID of an instance from a text, so that events about a container are alike.
+// replaceID removes the ID of an instance from a text, so that events about a container can be aggregated.
 func replaceID(text, id, name string) string {
 	if id == "" {
 		return text

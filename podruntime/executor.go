@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
-// executor carries out actions on pods and containers. It decides nothing and knows no pod: the worker of a pod
-// decides, and gives each job a copy of its state.
+// executor carries out actions on pods and containers. It makes no decisions and keeps no state of pods: the worker of a pod decides, and gives each
+// job a copy of its state.
 type executor struct {
 	runtime   cri.RuntimeService
 	node      *corev1.Node

@@ -20,13 +20,13 @@ import (
 // ImageGC configures the removal of unused images. The fields correspond to a kubelet's settings imageGC…,
 // imageMinimumGCAge and imageMaximumGCAge.
 type ImageGC struct {
-	// HighThresholdPercent is the least usage of the disk of images for a removal of images, the longest unused
-	// first, until the usage is LowThresholdPercent. Defaults 85 and 80; 100 removes none.
+	// HighThresholdPercent is the disk usage from which images are removed, least recently used first, until the usage is LowThresholdPercent.
+	// Defaults: 85 and 80. 100 disables the removal.
 	HighThresholdPercent int64 `json:"highThresholdPercent,omitempty"`
 	LowThresholdPercent  int64 `json:"lowThresholdPercent,omitempty"`
-	// MinimumAge is the least age of removed images since they were seen first. Default 2m.
+	// MinimumAge is the minimum age of a removed image, counted from its first detection. Default 2m.
 	MinimumAge metav1.Duration `json:"minimumAge,omitzero"`
-	// MaximumAge is the longest unused time of an image, however much space there is. Default: for ever.
+	// MaximumAge is the time after which an unused image is removed, independently of the disk usage. Default: never.
 	MaximumAge metav1.Duration `json:"maximumAge,omitzero"`
 }
 
@@ -62,15 +62,15 @@ func newCollector(cfg Config, w *workers, u *usage, e events) (*image.Collector,
 	}), nil
 }
 
-// imageUse finds the images that must stay.
+// imageUse finds the images that must be kept.
 type imageUse struct {
 	runtime cri.RuntimeService
 	images  cri.ImageManagerService
 	workers *workers
 }
 
-// findImages returns the images of containers, including those of other users of the runtime, and the images
-// that pods of this node name: their containers are about to be made.
+// findImages returns the images of containers, including containers of other users of the runtime, and the images in the specs of this node's pods,
+// whose containers may be about to start.
 func (u *imageUse) findImages(ctx context.Context) (map[string]bool, error) {
 	containers, err := u.runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{})
 	if err != nil {
@@ -99,7 +99,7 @@ func (u *imageUse) findImages(ctx context.Context) (map[string]bool, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if err != nil { // the pod waits for this image, and all others must not wait with it
+		if err != nil { // only the pod with this image waits; other images must not wait with it
 			log.G(ctx).WithError(err).WithField("image", name).Info("an image that a pod names cannot be looked at; it is kept by its name")
 		}
 		used[name], used[answer.GetImage().GetId()] = true, true

@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// absorbInput takes new input into the state of the worker.
+// absorbInput merges new input into the state of the worker.
 func (w *worker) absorbInput(in inbox) {
 	known := w.full
 	if in.pod != nil {
@@ -19,7 +19,7 @@ func (w *worker) absorbInput(in inbox) {
 	}
 	if in.stop != nil {
 		w.mem.Delete(in.stop.grace, in.stop.at)
-		w.actions.cancelStart("") // no caller waits for a sandbox any more; if it is made nevertheless, a list finds it
+		w.actions.cancelStart("") // no caller waits for the sandbox any longer; if it is created anyway, a list finds it
 	}
 	for _, d := range in.done {
 		w.actions.end(d.action)
@@ -45,7 +45,7 @@ func (w *worker) absorbInput(in inbox) {
 	}
 	w.mem.Reclaim = w.mem.Reclaim || in.reclaim
 	if in.pod != nil && !known {
-		w.admitUnderPressure() // after the list: running pods are not refused
+		w.admitUnderPressure() // after the list, because running pods are not refused
 	}
 	if in.refresh != nil {
 		w.refresh.end(time.Now().Add(*in.refresh))
@@ -65,13 +65,13 @@ func (w *worker) adoptSpec(pod *corev1.Pod) {
 		w.mem.StartTime = pod.Status.StartTime.Time
 	}
 	if w.pod != nil && !sameMetadata(w.pod, pod) {
-		w.refresh.at = time.Now() // volumes may show the change
+		w.refresh.at = time.Now() // volumes may depend on the change
 	}
 	w.pod, w.full = pod, true
 	w.verifySysctls()
 }
 
-// verifySysctls refuses a pod with forbidden settings. None of its containers has started.
+// verifySysctls refuses a pod with forbidden sysctls before any container starts.
 func (w *worker) verifySysctls() {
 	err := w.workers.sysctls.Verify(w.pod)
 	if err == nil || w.mem.Eviction != nil || !w.seen.isEmpty() {
@@ -81,7 +81,7 @@ func (w *worker) verifySysctls() {
 	w.exec.events.recordPod(w.pod, corev1.EventTypeWarning, "SysctlForbidden", err.Error())
 }
 
-// admitUnderPressure refuses a new pod while the machine has too little left for it.
+// admitUnderPressure refuses a new pod while the machine is short of resources for it.
 func (w *worker) admitUnderPressure() {
 	if !w.seen.isEmpty() || podEnded(w.pod) {
 		return

@@ -18,10 +18,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
-// callTimeout bounds one change by the runtime, beyond the waits of the change itself.
+// callTimeout bounds a call of the runtime, in addition to the waits of the call itself.
 const callTimeout = 2 * time.Minute
 
-// Reasons of failed actions. For actions on containers, the status shows them.
+// Reasons of failed actions. The status shows the reasons of failed actions on containers.
 const (
 	reasonVolumes      = "FailedMount"
 	reasonSandbox      = "FailedCreatePodSandBox"
@@ -37,7 +37,7 @@ const (
 	eventFailedKillPod = "FailedKillPod"
 )
 
-// job is one action on its own goroutine, with a copy of the worker's state at its beginning.
+// job is one action on its own goroutine, with a copy of the worker's state at the start.
 type job struct {
 	exec    *executor
 	pod     *corev1.Pod // never changed
@@ -47,7 +47,7 @@ type job struct {
 	deleted bool // the pod was deleted, and has ended
 }
 
-// newJob makes the copy for an action.
+// newJob makes the job of an action.
 func (w *worker) newJob(a plan.Action) job {
 	j := job{exec: w.exec, pod: w.pod, others: slices.Clone(w.seen.observed.Containers), deleted: w.mem.Deleted() && w.mem.Finished()}
 	for _, s := range w.seen.observed.Sandboxes {
@@ -62,7 +62,7 @@ func (w *worker) newJob(a plan.Action) job {
 	return j
 }
 
-// runAction is the action itself.
+// runAction executes the action.
 func (j job) runAction(ctx context.Context, a plan.Action) plan.Outcome {
 	switch a.Kind {
 	case plan.SetupVolumes:
@@ -98,10 +98,10 @@ func (j job) setupVolumes(ctx context.Context) plan.Outcome {
 		j.exec.events.recordMounts(j.pod, err)
 		return plan.Outcome{Reason: reasonVolumes, Message: err.Error()}
 	}
-	return plan.Outcome{RetryAfter: again} // to see whether the volumes have changed
+	return plan.Outcome{RetryAfter: again} // to check whether the volumes have changed
 }
 
-// preStop runs the hook of a container before it is stopped.
+// preStop runs the hook of a container before the container stops.
 func (j job) preStop(ctx context.Context, a plan.Action) plan.Outcome {
 	target, ok := j.probeTarget()
 	if !ok {
@@ -126,7 +126,7 @@ func (j job) stopContainer(ctx context.Context, a plan.Action) plan.Outcome {
 	return j.removalOutcome(a, reasonStop, j.exec.runtime.StopContainer(ctx, a.ID, seconds))
 }
 
-// resizeContainer gives a running instance the resources of the spec.
+// resizeContainer applies the resources of the spec to a running instance.
 func (j job) resizeContainer(ctx context.Context, a plan.Action) plan.Outcome {
 	c := containerNamed(j.pod, a.Container)
 	if c == nil {
@@ -157,7 +157,7 @@ func (j job) removeContainer(ctx context.Context, a plan.Action) plan.Outcome {
 	if j.target.log != "" && !(j.deleted && j.exec.keepLogs) {
 		err = errors.Join(err, j.exec.logs.Remove(j.target.log))
 	}
-	_ = err // the container is gone, so there is no later attempt; the directories go with the pod
+	_ = err // the container is gone, so there is no retry; the directories are removed with the pod
 	return plan.Outcome{}
 }
 
@@ -169,7 +169,7 @@ func (j job) removeVolumes() plan.Outcome {
 	return plan.Outcome{}
 }
 
-// removalOutcome is the outcome of a removal: a missing object counts as removed.
+// removalOutcome returns the outcome of a removal. A missing object counts as removed.
 func (j job) removalOutcome(_ plan.Action, reason string, err error) plan.Outcome {
 	if err == nil || status.Code(err) == codes.NotFound {
 		return plan.Outcome{}

@@ -12,11 +12,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/image"
 )
 
-// leftoversEvery is the interval of searches for the files of gone pods.
+// leftoversEvery is the interval of searches for leftover files.
 const leftoversEvery = 5 * time.Minute
 
-// leftovers removes the files of unknown pods: their removal failed, or the machine lost their containers. It
-// removes the files of a pod unknown in two searches in a row: the pod controller has told of all pods by then.
+// leftovers removes the files of unknown pods: their removal failed, or the machine lost their containers. It removes the files of a pod that is
+// unknown in two searches in a row, because the pod controller has announced all pods by then.
 type leftovers struct {
 	files   *podFiles
 	puller  *image.Puller
@@ -37,7 +37,7 @@ func (l *leftovers) run(ctx context.Context) {
 		select {
 		case <-l.lists.first:
 		default:
-			continue // the runtime's state is not known
+			continue // the runtime's state is unknown
 		}
 		if err := l.puller.Prune(ctx); err != nil && ctx.Err() == nil {
 			log.G(ctx).WithError(err).Warn("forget who pulled images that are gone")

@@ -16,19 +16,18 @@ import (
 )
 
 const (
-	// listEvery is the interval of complete lists. It bounds the time until an unexpected end is noticed with a
-	// runtime without events.
+	// listEvery is the interval of complete lists. With a runtime without events, it bounds the time until an unexpected end is detected.
 	listEvery = time.Second
 	// listWithEvents is the interval of lists while the runtime sends events.
 	listWithEvents = 10 * time.Second
-	// listAnew is the number of lists until workers get a list without changes: neither of two lists has a
-	// container that came and went between them.
+	// listAnew is the number of lists after which workers also get an unchanged list, because a container that was created and removed between two
+	// lists is in neither.
 	listAnew = 30
 	// listTimeout is the longest time for a list.
 	listTimeout = 2 * time.Minute
 )
 
-// lister lists the runtime's content for all pods together, and tells workers about changes.
+// lister lists the runtime's content for all pods together, and notifies workers of changes.
 type lister struct {
 	runtime cri.RuntimeService
 	node    string
@@ -72,14 +71,14 @@ func (l *lister) run(ctx context.Context) {
 	}
 }
 
-// listObjects asks the runtime for everything of this node. An error of either list counts for both: half of a pod
-// would look like its end.
+// listObjects lists all sandboxes and containers of this node. If one of the lists fails, both fail, because a partial pod would look like an ended
+// pod.
 func (l *lister) listObjects(ctx context.Context) (map[types.UID]*listed, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	round := l.lists.beginRound()
 	mine := map[string]string{criconfig.LabelNode: l.node}
-	// A sandbox is older than its containers, so in this order no container is without its sandbox.
+	// Sandboxes are listed after containers, so each listed container's sandbox is in the list unless it is gone.
 	containers, err := l.runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{LabelSelector: mine})
 	if err != nil {
 		return nil, err
@@ -108,8 +107,8 @@ func (l *lister) listObjects(ctx context.Context) (map[types.UID]*listed, error)
 	return all, nil
 }
 
-// informWorkers gives workers the changes since the last list, and everything now and then. An unknown pod gets a worker
-// even without a change: a pod that appears while its worker finds nothing must not be lost.
+// informWorkers sends workers the changes since the last list, and sometimes the whole list. An unknown pod gets a worker even without a change,
+// because its earlier worker may have ended just before.
 func (l *lister) informWorkers(all map[types.UID]*listed) {
 	round := l.lists.lastRound()
 	for uid, now := range all {

@@ -28,13 +28,13 @@ func (l *listed) equals(o *listed) bool {
 	return o != nil && maps.Equal(l.sandboxes, o.sandboxes) && maps.Equal(l.containers, o.containers)
 }
 
-// hasObjects reports whether the runtime has anything of the pod.
+// hasObjects reports whether the runtime has a sandbox or a container of the pod.
 func (l *listed) hasObjects() bool { return l != nil && len(l.sandboxes)+len(l.containers) > 0 }
 
 // lists is the progress of the lister: callers wait for its first list, and workers compare its rounds.
 type lists struct {
 	rounds  atomic.Uint64         // started lists
-	first   chan struct{}         // closed after the first successful list, by the lister alone
+	first   chan struct{}         // closed by the lister after the first successful list
 	failing atomic.Pointer[error] // why the last list failed; nil: the list succeeded
 }
 
@@ -43,10 +43,10 @@ func newLists() *lists { return &lists{first: make(chan struct{})} }
 // beginRound counts a list, and returns its number.
 func (l *lists) beginRound() uint64 { return l.rounds.Add(1) }
 
-// lastRound returns the number of the last begun list.
+// lastRound returns the number of the last started list.
 func (l *lists) lastRound() uint64 { return l.rounds.Load() }
 
-// recordError records the end of a list; nil is a success.
+// recordError records the result of a list. Nil means success.
 func (l *lists) recordError(err error) {
 	if err != nil {
 		l.failing.Store(&err)
@@ -63,7 +63,7 @@ func (l *lists) lastError() error {
 	return nil
 }
 
-// admitCallers ends the wait for the first list: the workers have its content.
+// admitCallers releases callers that wait for the first list, after the workers have its content.
 func (l *lists) admitCallers() {
 	select {
 	case <-l.first:

@@ -11,18 +11,18 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// mailbox hands input to the worker of a pod. Every goroutine may write; the worker alone reads.
+// mailbox passes input to the worker of a pod. Every goroutine may write, but only the worker reads.
 type mailbox struct {
-	wake chan struct{} // holds a token when there is something in the inbox
+	wake chan struct{} // holds a value when the inbox has input
 
 	mu     sync.Mutex
 	inbox  inbox // guarded by mu
 	asked  int   // guarded by mu: number of requests of the pod controller
 	taken  int   // guarded by mu: number of requests that the worker has taken
-	closed bool  // guarded by mu: no remains of the pod are left
+	closed bool  // guarded by mu: the pod is completely removed
 }
 
-// inbox has the worker's input since its last look.
+// inbox has the input since the worker last took it.
 type inbox struct {
 	pod      *corev1.Pod
 	stop     *stopRequest
@@ -30,12 +30,12 @@ type inbox struct {
 	touched  []string // IDs with an event of the runtime
 	done     []done
 	refresh  *time.Duration // the volumes were refreshed; the wait until the next refresh
-	measured *string        // the exceeded volume limit; "" is none
-	evict    *plan.Eviction // the machine has too little left for the pod
-	reclaim  bool           // the machine has too little left for the containers of an ended pod
+	measured *string        // the exceeded volume limit; "" means none
+	evict    *plan.Eviction // the machine is short of resources for the pod
+	reclaim  bool           // the machine is short of disk space for the containers of an ended pod
 }
 
-// stopRequest has the time for the pod to end.
+// stopRequest has the grace period of a pod that must end.
 type stopRequest struct {
 	grace time.Duration
 	at    time.Time
@@ -57,7 +57,7 @@ func (m *mailbox) putInput(change func(*inbox)) bool {
 	return m.put(change)
 }
 
-// putRequest is putInput for a request of the pod controller, whose next question waits for the effect.
+// putRequest is putInput for a request of the pod controller, which later waits for its effect.
 func (m *mailbox) putRequest(change func(*inbox)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,7 +103,7 @@ func (m *mailbox) takenRequests() int {
 	return m.taken
 }
 
-// closeUnless refuses further input, unless there is input that must be handled.
+// closeUnless closes the mailbox, unless there is input that must be handled.
 func (m *mailbox) closeUnless(mustHandle func(*inbox) bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,20 +17,19 @@ import (
 )
 
 const (
-	// meterTime bounds the measurement of one pod's volumes; the count so far counts.
+	// meterTime bounds the measurement of one pod's volumes. After it, the count so far is the result.
 	meterTime = time.Minute
-	// meterTurns is the number of pods measured at once.
+	// meterTurns is the number of pods that are measured concurrently.
 	meterTurns = 2
-	// meterRest is the pause after the measurement of a pod, as a multiple of its duration: a pod with a million
-	// files must not keep the others waiting.
+	// meterRest is the pause after the measurement of a pod, as a multiple of its duration: a pod with a million files must not delay the others.
 	meterRest = 5
 )
 
-// errNotMeasured is the answer for a pod during its first measurement.
+// errNotMeasured is the error for a pod during its first measurement.
 var errNotMeasured = errors.New("its volumes are being measured")
 
-// meter measures the volumes of pods in the background, and keeps the last figures meanwhile. Callers never wait
-// for a walk through files, because a container can make as many files as it likes.
+// meter measures the volumes of pods in the background, and keeps the last figures in the meantime. Callers never wait for a walk through files,
+// because a container can make as many files as it likes.
 type meter struct {
 	walk  func(ctx context.Context, pod *corev1.Pod) (map[string]volumes.Use, error)
 	begin func(work func(ctx context.Context)) bool // runs work in the background until ctx ends, see Runtime.runBackground
@@ -40,11 +39,11 @@ type meter struct {
 	pods map[types.UID]*figures // guarded by mu
 }
 
-// figures are the measured figures of a pod's volumes. mu of meter guards all of it.
+// figures are the measured figures of a pod's volumes. The mu of meter guards all fields.
 type figures struct {
 	use  map[string]volumes.Use // replaced, never changed
 	err  error                  // of the last walk
-	at   time.Time              // when the last walk ended; zero: no walk so far
+	at   time.Time              // when the last walk ended; zero: there was no walk yet
 	next time.Time              // the earliest time of the next walk
 	busy chan struct{}          // closed at the end of the walk in progress; nil without one
 }
@@ -53,8 +52,8 @@ func newMeter(walk func(context.Context, *corev1.Pod) (map[string]volumes.Use, e
 	return &meter{walk: walk, begin: begin, turns: make(chan struct{}, meterTurns), pods: map[types.UID]*figures{}}
 }
 
-// volumeUse returns the use of each volume of the pod, no older than fresh if that is possible before patience ends,
-// else the last figures. The result must not be changed.
+// volumeUse returns the usage of each volume of the pod. The figures are not older than fresh, unless patience ends before a new measurement. The
+// result must not be changed.
 func (m *meter) volumeUse(patience context.Context, pod *corev1.Pod, fresh time.Duration) (map[string]volumes.Use, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,7 +68,7 @@ func (m *meter) volumeUse(patience context.Context, pod *corev1.Pod, fresh time.
 			f.busy = busy
 		}
 	} else if f.busy != nil && !f.at.IsZero() {
-		return f.use, f.err // a caller has waited for this walk already
+		return f.use, f.err // this caller has already waited for a walk
 	}
 	if busy := f.busy; busy != nil {
 		m.mu.Unlock()
@@ -85,7 +84,7 @@ func (m *meter) volumeUse(patience context.Context, pod *corev1.Pod, fresh time.
 	return f.use, f.err
 }
 
-// measurePod walks through the volumes of a pod when it is its turn.
+// measurePod walks through the volumes of a pod when a turn is free.
 func (m *meter) measurePod(ctx context.Context, pod *corev1.Pod, f *figures) {
 	var use map[string]volumes.Use
 	var err error
@@ -115,7 +114,7 @@ func (m *meter) measurePod(ctx context.Context, pod *corev1.Pod, f *figures) {
 	f.busy = nil
 }
 
-// mergeUse returns the figures after a walk: an incomplete figure is at least the earlier figure.
+// mergeUse returns the figures after a walk: an incomplete figure does not fall below the earlier figure.
 func mergeUse(last, now map[string]volumes.Use) map[string]volumes.Use {
 	all := maps.Clone(last)
 	if all == nil {

@@ -15,7 +15,7 @@ import (
 type nodeConditions struct {
 	mu     sync.Mutex
 	kinds  []corev1.NodeConditionType // guarded by mu: the true conditions
-	node   *corev1.Node               // guarded by mu: the node without them; nil before the first watch
+	node   *corev1.Node               // guarded by mu: the node without these conditions; nil before the first watch
 	notify func(*corev1.Node)         // guarded by mu
 }
 
@@ -46,7 +46,7 @@ func (c *nodeConditions) report(kinds []corev1.NodeConditionType) {
 	}
 }
 
-// underPressure returns the node with these conditions, in a kubelet's words.
+// underPressure returns the node with these conditions, with a kubelet's messages.
 func underPressure(node *corev1.Node, conditions []corev1.NodeConditionType, now time.Time) *corev1.Node {
 	node = node.DeepCopy()
 	for _, c := range []corev1.NodeCondition{

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
 )
 
-// nodeProperties are the properties of the machine, as its node shows them.
+// nodeProperties are the properties of the machine for its node.
 type nodeProperties struct {
 	root     string              // the directory of pods
 	capacity corev1.ResourceList // replaces the capacity of the machine
@@ -20,7 +20,7 @@ type nodeProperties struct {
 	info     *runtimeInfo
 }
 
-// fillNode writes the properties into n, where n has no value.
+// fillNode writes the properties into fields of n without a value.
 func (p *nodeProperties) fillNode(ctx context.Context, n *corev1.Node) {
 	p.fillCapacity(&n.Status)
 	is, info := stats.NodeInfo(), &n.Status.NodeInfo
@@ -38,8 +38,7 @@ func (p *nodeProperties) fillNode(ctx context.Context, n *corev1.Node) {
 	wellConditions(n, time.Now())
 }
 
-// fillCapacity writes the capacity of the machine, or of the configuration, into s, and the allocatable amounts. Other
-// values in s stay.
+// fillCapacity writes the capacity of the machine, or of the configuration, into s, and the allocatable amounts. It keeps other values in s.
 func (p *nodeProperties) fillCapacity(s *corev1.NodeStatus) {
 	if s.Capacity == nil {
 		s.Capacity = corev1.ResourceList{}

@@ -42,12 +42,12 @@ func checkCondition(status *runtimeapi.RuntimeStatus, kind string) error {
 	return fmt.Errorf("container runtime is not ready: it does not report %s", kind)
 }
 
-// NotifyNodeStatus calls notify when the machine runs short of resources for pods, and when it has enough again.
-// Ping reports whether the runtime is ready.
+// NotifyNodeStatus calls notify when the machine becomes short of resources for pods, and when the shortage ends. Ping reports whether the runtime is
+// ready.
 func (r *Runtime) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
 	r.workers.conditions.watch(r.cfg.Node.DeepCopy(), notify)
 }
 
-// ConfigureNode writes the properties of the machine into n, where n has no value: capacity, allocatable
-// amounts, system information, and the version of the container runtime, if it answers now.
+// ConfigureNode writes the properties of the machine into fields of n without a value: capacity, allocatable amounts, system information, and the
+// version of the container runtime, if it answers.
 func (r *Runtime) ConfigureNode(ctx context.Context, n *corev1.Node) { r.node.fillNode(ctx, n) }

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// declaredFeatures are the features that a scheduler and the API server must know before they give the node pods
-// that need them (k8s.io/component-helpers/nodedeclaredfeatures).
+// declaredFeatures are the features that the scheduler and the API server check before they assign pods that need them
+// (k8s.io/component-helpers/nodedeclaredfeatures).
 var declaredFeatures = []string{"InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}
 
 // declareFeatures adds the features of this runtime to n.
@@ -21,8 +21,8 @@ func declareFeatures(n *corev1.Node) {
 	n.Status.DeclaredFeatures = slices.Compact(all)
 }
 
-// wellConditions gives each condition without a status the value of a healthy node, in a kubelet's words. If the
-// node is not healthy, Ping says so, and that counts for Ready.
+// wellConditions sets each condition without a status to the value of a healthy node, with a kubelet's messages. If the node is unhealthy, the result
+// of Ping determines Ready.
 func wellConditions(n *corev1.Node, now time.Time) {
 	well := []corev1.NodeCondition{
 		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},

@@ -14,10 +14,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// readTimeout is the longest time for the runtime's answer about one sandbox or container.
+// readTimeout bounds the status request for one sandbox or container.
 const readTimeout = 30 * time.Second
 
-// readChanges reads all possible changes. After an error the known state stays, and no decision may follow.
+// readChanges reads all dirty parts of the view. After an error, the known state stays, and the worker must not make decisions.
 func (w *worker) readChanges(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -82,7 +82,7 @@ func (w *worker) observeContainers(ctx context.Context) error {
 	return nil
 }
 
-// makeSkeleton makes the pod from its sandbox and containers, until its spec comes.
+// makeSkeleton makes the pod from its sandbox and containers, until its spec arrives.
 func (w *worker) makeSkeleton() {
 	var meta *criconfig.Meta
 	if s := w.seen.newestSandbox(); s != nil {

@@ -4,14 +4,14 @@ package podruntime
 
 import "time"
 
-// periodic is the schedule of a repeated task in the background. The worker of the pod owns it.
+// periodic is the schedule of a periodic background task. The worker of the pod owns it.
 type periodic struct {
 	running bool
-	at      time.Time // the time of the next run; zero: none is set
+	at      time.Time // the time of the next run; zero means none
 }
 
-// await returns the time until the next run, and false if the task may run now. The end of a running task brings
-// news by itself.
+// await returns the time until the next run, and false if the task may run now. While the task is running, there is no need to wait, because its end
+// wakes the worker.
 func (p *periodic) await(now time.Time) (wait time.Duration, waits bool) {
 	switch {
 	case p.running:

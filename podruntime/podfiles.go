@@ -13,8 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
 )
 
-// podFiles are the files of pods on this machine beside the containers: volumes, termination messages, cgroups and
-// logs.
+// podFiles are the files of pods on this machine outside of the containers: volumes, termination messages, cgroups and logs.
 type podFiles struct {
 	volumes  *volumes.Volumes
 	messages messages
@@ -32,12 +31,12 @@ func (f *podFiles) removeFiles(pod *corev1.Pod) error {
 	return errors.Join(err, os.RemoveAll(f.settings.LogDirectory(pod)))
 }
 
-// removeUnknown removes the files of a gone pod without a known name. Its logs stay.
+// removeUnknown removes the files of a gone pod whose name is unknown. Its logs stay.
 func (f *podFiles) removeUnknown(uid types.UID) error {
 	return errors.Join(f.volumes.Remove(uid), f.messages.removePod(uid), f.cgroups.removeGroup(uid))
 }
 
-// listPods returns the pods with files. A pod may be there several times.
+// listPods returns the pods with files. The result may have duplicates.
 func (f *podFiles) listPods() ([]types.UID, error) {
 	uids, err := f.volumes.Pods()
 	more, messagesErr := f.messages.listPods()

@@ -10,8 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/podinputs"
 )
 
-// podInputs reads the objects that pods name from the API server. Its fields are set before any pod comes, and
-// constant afterwards.
+// podInputs reads the objects that pods name from the API server. Its fields are set before the first pod, and constant afterwards.
 type podInputs struct {
 	objects     podinputs.PodObjects
 	credentials podinputs.PullCredentials

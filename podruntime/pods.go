@@ -14,10 +14,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// reflectTimeout bounds the wait of callers for the effect of their last request on a pod.
+// reflectTimeout bounds the wait of callers until the state of a pod reflects their last request.
 const reflectTimeout = 2 * time.Second
 
-// CreatePod records the wanted pod, and returns.
+// CreatePod records the desired pod, and returns.
 func (r *Runtime) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	if uid := string(pod.UID); !filepath.IsLocal(uid) || filepath.Base(uid) != uid || uid == "." {
 		return errdefs.InvalidInputf("pod %s/%s: %q cannot be a UID: the files of a pod are named by its UID", pod.Namespace, pod.Name, uid)
@@ -63,8 +63,8 @@ func (r *Runtime) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// AnswersForAllPods reports that a pod without a state in the runtime does not exist: there are no answers
-// before the first list of its pods, and after a reboot of the machine the runtime has no pods.
+// AnswersForAllPods reports that a pod without a state in the runtime does not exist: calls wait for the first list of pods, and after a reboot of
+// the machine, the runtime has no pods.
 func (r *Runtime) AnswersForAllPods() bool { return true }
 
 // GetPod returns the pod with that name.

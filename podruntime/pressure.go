@@ -23,16 +23,15 @@ import (
 const (
 	// pressureEvery is the interval of measurements of the machine.
 	pressureEvery = 10 * time.Second
-	// pressureTime bounds one check, with its actions.
+	// pressureTime bounds one check and its actions.
 	pressureTime = time.Minute
-	// specTime is how long after the start a node under pressure waits for the specs of running pods.
+	// specTime is how long a node under pressure waits after its start for the specs of running pods.
 	specTime = time.Minute
-	// evictedTime is the longest wait for the end of an evicted pod before another pod must go.
+	// evictedTime is the longest wait for the end of an evicted pod before the next eviction.
 	evictedTime = 30 * time.Second
 )
 
-// evictor notices when the machine runs short of a resource: it sets the conditions of the node, removes unused
-// images, and then ends one pod after the other.
+// evictor handles a shortage of the machine's resources: it sets the conditions of the node, removes unused images, and then evicts pods one by one.
 type evictor struct {
 	thresholds []eviction.Threshold
 	workers    *workers
@@ -47,7 +46,7 @@ type evictor struct {
 	pressure eviction.Pressure
 	evicted  *worker // the last evicted pod
 	until    time.Time
-	told     map[types.UID]bool // evicted pods, whether they have ended or not
+	told     map[types.UID]bool // evicted pods, including ended ones
 }
 
 func newEvictor(cfg Config, w *workers, u *usage, c *image.Collector) (*evictor, error) {
@@ -107,8 +106,7 @@ func (e *evictor) checkPressure(ctx context.Context) {
 	e.evictPod(ctx, met[0], summary)
 }
 
-// measureMachine returns the thresholds above the available amounts. An error beside a summary means that nothing is
-// known about the pods.
+// measureMachine returns the thresholds above the available amounts. An error with a summary means that the state of the pods is unknown.
 func (e *evictor) measureMachine(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summary, error) {
 	summary, err := e.summary(ctx)
 	if summary == nil {
@@ -117,9 +115,9 @@ func (e *evictor) measureMachine(ctx context.Context) ([]eviction.Met, *statsv1a
 	return observeMachine(&summary.Node).Met(e.thresholds), summary, err
 }
 
-// DefaultEvictionHard returns a value of Config.EvictionHard for a machine with other work, and with pods and
-// images on the file system of root: a kubelet's thresholds, but at most 5 GiB and 250,000 inodes, and at most
-// half of the amount that is available now. So an almost full machine evicts nothing for that reason.
+// DefaultEvictionHard returns a value of Config.EvictionHard for a machine with other workloads, whose pods and images are on the file system of
+// root: a kubelet's thresholds, but at most 5 GiB and 250,000 inodes, and at most half of the currently available amount. So an already full disk
+// alone does not cause evictions.
 func DefaultEvictionHard(root string) map[string]string {
 	now := observeMachine(stats.Machine(root))
 	for images, node := range map[eviction.Signal]eviction.Signal{
@@ -159,8 +157,7 @@ func observeMachine(n *statsv1alpha1.NodeStats) eviction.Observations {
 	return seen
 }
 
-// awaitsSpecs reports whether the specs of some pods of an earlier process are still missing: until they come,
-// other pods would be evicted instead.
+// awaitsSpecs reports whether the specs of some pods of an earlier process are still missing: without them, other pods would be evicted instead.
 func (e *evictor) awaitsSpecs() bool {
 	return time.Since(e.began) < specTime && slices.ContainsFunc(e.workers.allWorkers(), func(w *worker) bool {
 		pod := w.report.lastPod()
@@ -168,7 +165,7 @@ func (e *evictor) awaitsSpecs() bool {
 	})
 }
 
-// awaitsEnd reports whether the last evicted pod is still ending: the freed resources are not visible yet.
+// awaitsEnd reports whether the last evicted pod is still ending: its resources are not free yet.
 func (e *evictor) awaitsEnd() bool {
 	if e.evicted == nil || time.Now().After(e.until) || e.workers.findWorker(e.evicted.id.uid) == nil || podEnded(e.evicted.report.lastPod()) {
 		e.evicted = nil
@@ -180,8 +177,7 @@ func podEnded(pod *corev1.Pod) bool {
 	return pod == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// evictPod ends the first pod of the rank. A pod without a sandbox waits, perhaps for room: it has nothing to give
-// back.
+// evictPod evicts the first pod of the ranking. It skips a pod without a sandbox, which uses no resources.
 func (e *evictor) evictPod(ctx context.Context, m eviction.Met, summary *statsv1alpha1.Summary) {
 	maps.DeleteFunc(e.told, func(uid types.UID, _ bool) bool { return e.workers.findWorker(uid) == nil })
 	use := map[types.UID]*statsv1alpha1.PodStats{}

@@ -7,7 +7,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
-// probeContainers gives the prober the containers, and takes its results.
+// probeContainers passes the containers to the prober, and stores its results.
 func (w *worker) probeContainers() {
 	w.mem.Probes = nil
 	if !w.full {
@@ -16,7 +16,7 @@ func (w *worker) probeContainers() {
 	for i := range w.seen.observed.Containers {
 		c := &w.seen.observed.Containers[i]
 		if w.mem.Starting(c.Name) {
-			continue // the postStart hook has not ended: for a kubelet, the container does not run yet
+			continue // the postStart hook has not ended: a kubelet does not treat the container as running yet
 		}
 		spec := containerNamed(w.pod, c.Name)
 		if spec == nil || c.State != plan.Running || spec.StartupProbe == nil && spec.LivenessProbe == nil && spec.ReadinessProbe == nil {
@@ -64,7 +64,7 @@ func (w *worker) podAddresses() []string {
 	return nil
 }
 
-// probeTarget returns the instance of an action.
+// probeTarget returns the probe target for the instance of an action.
 func (j job) probeTarget() (probe.Target, bool) {
 	if j.target == nil {
 		return probe.Target{}, false

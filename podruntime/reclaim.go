@@ -20,30 +20,29 @@ const (
 	freeTime = 20 * time.Second
 	// reclaimEvery is the interval of checks for removed containers.
 	reclaimEvery = 100 * time.Millisecond
-	// knowTime bounds the wait for figures of pods since the shortage.
+	// knowTime bounds the wait for usage figures of pods from after the shortage.
 	knowTime = 20 * time.Second
 )
 
-// freeDisk removes containers of ended pods and unused images, and measures again. A slow removal continues while
-// pods are evicted.
+// freeDisk removes the containers of ended pods and unused images, and then measures again. A slow removal continues while pods are evicted.
 func (e *evictor) freeDisk(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summary, error) {
 	bounded, cancel := context.WithTimeout(ctx, freeTime)
 	defer cancel()
-	first, stop := context.WithTimeout(bounded, freeTime/2) // a container that cannot be removed leaves time for images
+	first, stop := context.WithTimeout(bounded, freeTime/2) // leave time for images if a container cannot be removed
 	e.reclaimContainers(first)
 	stop()
 	if err := e.collector.Free(bounded); err != nil {
 		log.G(ctx).WithError(err).Warn("the disk is full, and images that nothing uses could not be removed")
 	}
 	select {
-	case <-time.After(stats.Freshness): // until then, the answer is the earlier measurement
+	case <-time.After(stats.Freshness): // until then, the result is the earlier measurement
 	case <-ctx.Done():
 	}
 	return e.measureMachine(ctx)
 }
 
-// reclaimContainers removes the containers of ended pods with all their files: an evicted pod would else keep the disk
-// full, and the next pod would be evicted for it.
+// reclaimContainers removes the containers of ended pods with all their files: otherwise, an evicted pod would keep the disk full, and the next pod
+// would be evicted.
 func (e *evictor) reclaimContainers(ctx context.Context) {
 	var left []*worker
 	for _, w := range e.workers.allWorkers() {
@@ -68,7 +67,7 @@ func (e *evictor) awaitFigures(ctx context.Context, since time.Time) ([]eviction
 	e.measureVolumes(ctx)
 	for {
 		select {
-		case <-time.After(stats.Freshness): // until then, the answer is the earlier measurement
+		case <-time.After(stats.Freshness): // until then, the result is the earlier measurement
 		case <-ctx.Done():
 			return nil, nil, context.Cause(ctx)
 		}
@@ -79,7 +78,7 @@ func (e *evictor) awaitFigures(ctx context.Context, since time.Time) ([]eviction
 	}
 }
 
-// measureVolumes measures the volumes of all pods now, except slow ones, which are known to be large.
+// measureVolumes measures the volumes of all pods now, except slow ones, which are large anyway.
 func (e *evictor) measureVolumes(ctx context.Context) {
 	patience, cancel := context.WithTimeout(ctx, stats.Freshness)
 	defer cancel()
@@ -92,7 +91,7 @@ func (e *evictor) measureVolumes(ctx context.Context) {
 	wg.Wait()
 }
 
-// hasOutdated reports whether the layer of a container was measured before that time.
+// hasOutdated reports whether the writable layer of a container was measured before since.
 func hasOutdated(pods []statsv1alpha1.PodStats, since time.Time) bool {
 	for i := range pods {
 		for j := range pods[i].Containers {

@@ -9,18 +9,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// report is the last report about a pod: its worker writes it, and every goroutine may read it.
+// report is the last report about a pod: its worker writes it, and any goroutine may read it.
 type report struct {
 	settled chan struct{} // closed by the worker when the initial state of the runtime is known
 
 	mu         sync.Mutex
-	pod        *corev1.Pod           // guarded by mu: replaced, never changed; nil: no state is known yet
-	instances  map[string][]instance // guarded by mu: the instances of each container, the last one first
+	pod        *corev1.Pod           // guarded by mu: replaced, never changed; nil: the state is unknown
+	instances  map[string][]instance // guarded by mu: the instances of each container, newest first
 	sandbox    string                // guarded by mu: the ready sandbox
 	hasSandbox bool                  // guarded by mu: the runtime has a sandbox of the pod
 	reflected  int                   // guarded by mu: number of requests included in the report
 	fresh      chan struct{}         // guarded by mu: closed when reflected grows, and at the end
-	ended      bool                  // guarded by mu: no remains of the pod are left
+	ended      bool                  // guarded by mu: the pod is completely removed
 }
 
 func newReport() *report { return &report{settled: make(chan struct{}), fresh: make(chan struct{})} }
@@ -45,7 +45,7 @@ func (r *report) publishUnread(pod *corev1.Pod) {
 	}
 }
 
-// reflectRequests tells waiting callers about the worker's complete look at the first n requests.
+// reflectRequests records that the report reflects the first n requests.
 func (r *report) reflectRequests(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +56,7 @@ func (r *report) reflectRequests(n int) {
 	}
 }
 
-// settle ends the wait of callers when the runtime's state is known, or cannot be known. Only the worker calls it.
+// settle releases waiting callers when the runtime's state is known, or cannot be determined. Only the worker calls it.
 func (r *report) settle() {
 	select {
 	case <-r.settled:
@@ -65,7 +65,7 @@ func (r *report) settle() {
 	}
 }
 
-// end tells all callers that nothing of the pod is left.
+// end reports to all callers that the pod is completely removed.
 func (r *report) end() {
 	r.mu.Lock()
 	r.ended = true
@@ -74,8 +74,8 @@ func (r *report) end() {
 	r.settle()
 }
 
-// awaitRequests returns the pod with a status that shows the first n requests, unless patience ends earlier. It
-// returns nil for a pod that does not exist.
+// awaitRequests returns the pod with a status that reflects the first n requests, unless patience ends earlier. It returns nil for a pod that does
+// not exist.
 func (r *report) awaitRequests(patience context.Context, n int) *corev1.Pod {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +94,7 @@ func (r *report) awaitRequests(patience context.Context, n int) *corev1.Pod {
 	return r.pod.DeepCopy()
 }
 
-// lastPod returns the pod of the last report, nil if there was none. It must not be changed.
+// lastPod returns the pod of the last report, or nil if there was none. The caller must not change it.
 func (r *report) lastPod() *corev1.Pod {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -42,13 +42,13 @@ func (r *requests) readLogs(ctx context.Context, namespace, podName, containerNa
 	})
 }
 
-// loggedInstance returns the ID of the instance of a requested log.
+// loggedInstance returns the ID of the instance for a log request.
 func loggedInstance(pod *corev1.Pod, name string, previous bool) (string, error) {
 	s := statusNamed(pod, name)
 	switch {
 	case s == nil && len(pod.Spec.Containers) > 0 && containerNamed(pod, name) == nil:
 		return "", errdefs.NotFoundf("container %q is not in pod %q", name, pod.Name)
-	case s == nil: // only a sandbox shows this pod, and its containers are not known yet
+	case s == nil: // the pod is only known from a sandbox, and its containers are not known yet
 		return "", errdefs.InvalidInputf("container %q in pod %q is not available", name, pod.Name)
 	}
 	before := ""
@@ -81,7 +81,7 @@ func loggedInstance(pod *corev1.Pod, name string, previous bool) (string, error)
 	return "", errdefs.InvalidInputf("container %q in pod %q is waiting to start: %s", name, pod.Name, why)
 }
 
-// trimScheme is a container ID without the name of the runtime.
+// trimScheme returns a container ID without the name of the runtime.
 func trimScheme(id string) string {
 	_, after, _ := strings.Cut(id, "://")
 	return after

@@ -15,21 +15,21 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
 )
 
-// resourcePID is the number of processes, as kubeReserved and systemReserved name it. A node does not offer it to a scheduler.
+// resourcePID is the name of the number of processes in kubeReserved and systemReserved. Nodes do not report this resource.
 const resourcePID corev1.ResourceName = "pid"
 
-// reservable are the resources to keep from pods, as in a kubelet.
+// reservable are the resources that can be reserved, as in a kubelet.
 var reservable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceEphemeralStorage, corev1.ResourceMemory, resourcePID}
 
-// reserved are the machine's resources kept from pods.
+// reserved are the resources of the machine that are kept from pods.
 type reserved struct {
-	// daemons is kept by the configuration for the node and for other programs of the machine.
+	// daemons are the resources that the configuration reserves for the node and other programs of the machine.
 	daemons corev1.ResourceList
-	// eviction must stay available: below it, pods are evicted.
+	// eviction are the amounts that must stay available; below them, pods are evicted.
 	eviction corev1.ResourceList
 }
 
-// reserveResources adds up the resources kept from pods. More than the machine has is an error.
+// reserveResources adds up the reserved resources. It is an error if they exceed the resources of the machine.
 func reserveResources(cfg Config) (reserved, error) {
 	r := reserved{daemons: corev1.ResourceList{}, eviction: corev1.ResourceList{}}
 	for _, of := range []struct {
@@ -72,7 +72,7 @@ func reserveResources(cfg Config) (reserved, error) {
 	return r, nil
 }
 
-// amountOf returns the amount of a resource kept from pods.
+// amountOf returns the reserved amount of a resource.
 func (r reserved) amountOf(name corev1.ResourceName) resource.Quantity {
 	all := r.daemons[name].DeepCopy()
 	all.Add(r.eviction[name])

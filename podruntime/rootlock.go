@@ -11,18 +11,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// lockAgain is the time until this process notices that another process has released the directory.
+// lockAgain is the interval of checks whether another process has released the directory.
 const lockAgain = 200 * time.Millisecond
 
-// rootLock keeps other processes from the directory of pods.
+// rootLock prevents other processes from using the directory of pods.
 type rootLock struct {
 	dir   string
 	taken atomic.Bool // another process uses the directory
 }
 
-// awaitLock waits until no other process uses the directory. Two processes would start each container twice, because
-// neither sees the other's starting container. awaitLock also waits for an ending or frozen process. It returns nil
-// when ctx ends.
+// awaitLock waits until no other process uses the directory. Two processes would start containers twice, because neither sees the other's starting
+// containers. awaitLock also waits for a process that is ending or frozen. It returns nil if ctx ends.
 func (l *rootLock) awaitLock(ctx context.Context) (*os.File, error) {
 	for waits := false; ctx.Err() == nil; waits = true {
 		f, err := lockRoot(l.dir)

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// lockRoot opens a file: nothing guards the directory on this operating system.
+// lockRoot opens a file, and does not lock the directory on this operating system.
 func lockRoot(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// lockRoot makes this process the only user of a directory while the file is open. The kernel releases it also
-// when the process is killed. A nil file means that another process uses the directory.
+// lockRoot makes this process the only user of a directory while the file is open. The kernel also releases the lock when the process is killed. A
+// nil file means that another process uses the directory.
 func lockRoot(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

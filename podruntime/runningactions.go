@@ -8,10 +8,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// runningActions are the actions on a pod that have begun and not ended. The worker of the pod owns them.
+// runningActions are the actions on a pod in progress. The worker of the pod owns them.
 type runningActions struct {
 	count  int
-	starts map[string]context.CancelFunc // by container; "" is the sandbox
+	starts map[string]context.CancelFunc // by container; "" means the sandbox
 }
 
 // begin counts an action, and returns the context for it.
@@ -27,7 +27,7 @@ func (r *runningActions) begin(ctx context.Context, a plan.Action) context.Conte
 func (r *runningActions) end(a plan.Action) {
 	r.count--
 	if isStart(a) {
-		r.cancelStart(a.Container) // without the cancel, the parent of the context would keep it
+		r.cancelStart(a.Container) // otherwise, the parent of the context would keep it
 		delete(r.starts, a.Container)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
-// Runtime is a provider of pods on a container runtime. Make it with New. Its methods are the interfaces of
-// providers; each part owns its state, and does the work.
+// Runtime is a provider that runs pods on a container runtime. Create it with New. Its methods implement the interfaces of providers, and delegate to
+// parts that own their state.
 type Runtime struct {
 	cfg        Config
 	node       *nodeProperties
@@ -36,10 +36,10 @@ type Runtime struct {
 	evictor    *evictor
 	lock       *rootLock
 	background *background
-	loops      []func(ctx context.Context) // run beside the workers until ctx ends
+	loops      []func(ctx context.Context) // run concurrently with the workers until ctx ends
 }
 
-// New returns a provider over the runtime of cfg. It does nothing until RunInBackground.
+// New returns a provider for the runtime in cfg. It does nothing until RunInBackground.
 func New(cfg Config) (*Runtime, error) {
 	if err := checkConfig(cfg); err != nil {
 		return nil, err
@@ -104,10 +104,10 @@ func checkConfig(cfg Config) error {
 	return nil
 }
 
-// NotifyPods sets the function for every change of a pod.
+// NotifyPods sets the function that is called for every change of a pod.
 func (r *Runtime) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { r.workers.notify = notify }
 
-// RunInBackground works on the pods until ctx ends.
+// RunInBackground manages the pods until ctx ends.
 func (r *Runtime) RunInBackground(ctx context.Context) error {
 	lock, err := r.lock.awaitLock(ctx)
 	if lock == nil {

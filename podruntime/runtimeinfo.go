@@ -14,19 +14,19 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// versionTime bounds the wait of a starting node for a possibly stopped runtime.
+// versionTime bounds the wait of a starting node for the runtime, which may be stopped.
 const versionTime = 5 * time.Second
 
-// runtimeInfo has the name and the abilities of the container runtime. It asks for them once.
+// runtimeInfo has the name and the abilities of the container runtime. It requests them once.
 type runtimeInfo struct {
 	runtime cri.RuntimeService
 
 	mu        sync.Mutex
-	name      string          // guarded by mu: the runtime's own name; "" before the answer
+	name      string          // guarded by mu: the runtime's own name; "" before it is known
 	recursive map[string]bool // guarded by mu: the handlers with support for recursive read-only mounts
 }
 
-// identifyRuntime returns the runtime's own name, the scheme of container IDs, and finds its abilities.
+// identifyRuntime returns the runtime's own name, the scheme of container IDs, and reads its abilities.
 func (i *runtimeInfo) identifyRuntime(ctx context.Context) (string, error) {
 	i.mu.Lock()
 	name := i.name
@@ -53,18 +53,17 @@ func (i *runtimeInfo) identifyRuntime(ctx context.Context) (string, error) {
 	return i.name, nil
 }
 
-// recursiveReadOnly reports whether the runtime can mount read-only for the pod, including the mounts below.
+// recursiveReadOnly reports whether the runtime supports recursive read-only mounts for the pod.
 func (i *runtimeInfo) recursiveReadOnly(pod *corev1.Pod) bool {
 	if pod != nil && pod.Spec.RuntimeClassName != nil && *pod.Spec.RuntimeClassName != "" {
-		return false // the meaning of the class is not known here
+		return false // the handler of the class is not known here
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.recursive[""]
 }
 
-// readVersion returns a kubelet's text for the runtime, such as containerd://2.1.4, or "" if the runtime does not
-// answer.
+// readVersion returns the runtime in a kubelet's format, such as containerd://2.1.4, or "" if the runtime does not answer.
 func (i *runtimeInfo) readVersion(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, versionTime)
 	defer cancel()

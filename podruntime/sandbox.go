@@ -18,17 +18,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
 )
 
-// sandboxTimeout is the longest time for a sandbox: networks are slow at times.
+// sandboxTimeout bounds the creation of a sandbox, whose network setup may be slow.
 const sandboxTimeout = 2 * callTimeout
 
-// runSandbox makes the namespaces of the pod.
+// runSandbox makes the sandbox of the pod.
 func (j job) runSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, sandboxTimeout)
 	defer cancel()
 	id, err := j.newSandbox(ctx, a.Attempt)
 	if err != nil {
 		message := "Failed to create pod sandbox: " + err.Error()
-		if !errors.Is(ctx.Err(), context.Canceled) { // else the pod was deleted meanwhile
+		if !errors.Is(ctx.Err(), context.Canceled) { // otherwise, the pod was deleted in the meantime
 			j.exec.events.recordPod(j.pod, corev1.EventTypeWarning, reasonSandbox, message)
 		}
 		return plan.Outcome{Reason: reasonSandbox, Message: message}
@@ -59,7 +59,7 @@ type sandboxes struct {
 	settings criconfig.Settings
 	files    *hostfiles.Files
 	volumes  *volumes.Volumes
-	// namesVolumes says that sandboxes get the names of their volumes in memory.
+	// namesVolumes means that sandboxes get the names of their volumes in memory.
 	namesVolumes bool
 	// handler returns the handler of a RuntimeClass; nil refuses pods that name a class.
 	handler func(ctx context.Context, class string) (string, error)
@@ -70,7 +70,7 @@ func (s *sandboxes) newConfig(pod *corev1.Pod, attempt uint32) (*runtimeapi.PodS
 	return s.makeConfig(pod, attempt, s.files)
 }
 
-// config returns the configuration of a sandbox again: the containers of a pod come with it.
+// config returns the configuration of an existing sandbox, which requests for containers include.
 func (s *sandboxes) config(pod *corev1.Pod, attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
 	return s.makeConfig(pod, attempt, s.files.Quietly())
 }
@@ -91,8 +91,7 @@ func (s *sandboxes) makeConfig(pod *corev1.Pod, attempt uint32, files *hostfiles
 	return config, s.nameVolumes(pod, config)
 }
 
-// nameVolumes names the volumes that the sandbox may hold by itself to the runtime, and drops the pod's own text
-// in that place.
+// nameVolumes sets the annotation with the volumes that the sandbox may provide itself. It removes the pod's own annotation of that name.
 func (s *sandboxes) nameVolumes(pod *corev1.Pod, config *runtimeapi.PodSandboxConfig) error {
 	delete(config.Annotations, SandboxVolumesAnnotation)
 	dirs := s.volumes.InSandbox(pod)
@@ -125,15 +124,15 @@ func (s *sandboxes) findHandler(ctx context.Context, pod *corev1.Pod) (string, e
 	return s.handler(ctx, *class)
 }
 
-// stopSandbox ends the network of the pod, and all its processes.
+// stopSandbox stops the sandbox of the pod: its network and all its processes.
 func (j job) stopSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return j.removalOutcome(a, reasonStop, j.exec.runtime.StopPodSandbox(ctx, a.ID))
 }
 
-// removeSandbox removes a sandbox. It first removes the logs of a deleted pod: without a sandbox, no process
-// would find them after a crash, and other programs have logs in the same place.
+// removeSandbox removes a sandbox. It first removes the logs of a deleted pod: without the sandbox, they would not be found after a crash, because
+// other programs have logs in the same directory.
 func (j job) removeSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -14,9 +14,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
 )
 
-// settingsOf returns the settings of the machine and the configuration for all containers.
+// settingsOf returns the settings for all containers, from the machine and the configuration.
 func settingsOf(cfg Config) criconfig.Settings {
-	// The node has no capacity yet: a later step writes it.
+	// The node has no capacity yet: a later step sets it.
 	memory := stats.Capacity(cfg.Root, stats.DefaultPods)[corev1.ResourceMemory]
 	_, v2 := os.Stat("/sys/fs/cgroup/cgroup.controllers")
 	return criconfig.Settings{
@@ -26,8 +26,7 @@ func settingsOf(cfg Config) criconfig.Settings {
 	}
 }
 
-// ownOOMScore returns the score of this process: without a special right, its children cannot have a lower
-// score.
+// ownOOMScore returns the score of this process: without CAP_SYS_RESOURCE, its children cannot have a lower score.
 func ownOOMScore() int64 {
 	raw, err := os.ReadFile("/proc/self/oom_score_adj")
 	if err != nil {
@@ -50,7 +49,7 @@ func swapLimits() bool {
 	return false
 }
 
-// hugePageSizes returns the sizes of the machine in the notation of cgroups.
+// hugePageSizes returns the huge page sizes of the machine in the notation of cgroups.
 func hugePageSizes() []string {
 	entries, err := os.ReadDir("/sys/kernel/mm/hugepages")
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
 )
 
-// storageLimited reports whether a pod has a limit of the disk.
+// storageLimited reports whether a pod has a limit on disk usage.
 func storageLimited(pod *corev1.Pod) bool {
 	_, limited := storageLimit(pod)
 	return limited || slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil && v.EmptyDir.SizeLimit != nil })
@@ -29,7 +29,7 @@ func storageLimited(pod *corev1.Pod) bool {
 // storageLimit returns the limit of the ephemeral storage of a pod's containers together, if any of them has a
 // limit.
 func storageLimit(pod *corev1.Pod) (limit resource.Quantity, limited bool) {
-	var beside resource.Quantity // of the sidecars that run already
+	var beside resource.Quantity // of the sidecars that are already running
 	var most resource.Quantity   // while the init containers run
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
@@ -56,9 +56,8 @@ func storageLimit(pod *corev1.Pod) (limit resource.Quantity, limited bool) {
 	return limit, limited
 }
 
-// exceededStorage returns the limit of ephemeral storage that a pod exceeds, by the bytes that each container
-// has written to its layer and log, and by the use of each volume. The text is the message of an eviction; ""
-// means none.
+// exceededStorage returns the limit of ephemeral storage that a pod exceeds, given the bytes that each container has written to its layer and log,
+// and the usage of each volume. The text is the message of an eviction; "" means none.
 func exceededStorage(pod *corev1.Pod, written map[string]int64, use map[string]volumes.Use) string {
 	if limit, limited := storageLimit(pod); limited {
 		var total int64
@@ -83,7 +82,7 @@ func exceededStorage(pod *corev1.Pod, written map[string]int64, use map[string]v
 	return ""
 }
 
-// diskLimits compares the use of the disk by pods with their limits.
+// diskLimits compares the disk usage of pods with their limits.
 type diskLimits struct {
 	runtime  cri.RuntimeService
 	settings criconfig.Settings
@@ -112,7 +111,7 @@ func (d *diskLimits) layerUse(ctx context.Context, pod *corev1.Pod, sandbox stri
 	return all, nil
 }
 
-// exceededLimit returns the exceeded limit of disk or volumes of a pod; "" means none.
+// exceededLimit returns the exceeded disk or volume limit of a pod; "" means none.
 func (d *diskLimits) exceededLimit(ctx context.Context, pod *corev1.Pod, sandbox string) (string, error) {
 	use, err := d.meter.volumeUse(ctx, pod, measureEvery)
 	if errors.Is(err, errNotMeasured) {

@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// maxMessage bounds a termination message, and maxMessages the messages of all containers of a pod.
+	// maxMessage bounds a termination message, and maxMessages all messages of a pod together.
 	maxMessage  = 4096
 	maxMessages = 12 * 1024
 )
 
-// messages are the files of the termination messages of pods. They outlive the volumes, as the containers do.
+// messages are the files with the termination messages of pods. Like the containers, they outlive the volumes.
 type messages struct {
 	dir string // one directory for each pod
 }
@@ -67,7 +67,7 @@ func (m messages) makeMount(pod *corev1.Pod, c *corev1.Container, attempt uint32
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		return nil, fmt.Errorf("make the file for the termination message: %w", err)
 	}
-	// The container may run as anybody.
+	// The container may run as any user.
 	if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // only this container sees the file
 		return nil, fmt.Errorf("make the file for the termination message: %w", err)
 	}
@@ -78,8 +78,8 @@ func (m messages) makeMount(pod *corev1.Pod, c *corev1.Container, attempt uint32
 	return &runtimeapi.Mount{ContainerPath: inside, HostPath: path}, nil
 }
 
-// terminationMessage returns the message of an ended container: the runtime's message, and the container's own.
-// It reads the file once: the file does not outlive the pod.
+// terminationMessage returns the message of an ended container: the runtime's message and the container's own message. It reads the file once,
+// because the file does not outlive the pod.
 func (w *worker) terminationMessage(ctx context.Context, before plan.Container, c *containerView, s *runtimeapi.ContainerStatus) string {
 	if before.State == plan.Exited {
 		return before.Message
@@ -108,8 +108,8 @@ func (w *worker) terminationMessage(ctx context.Context, before plan.Container, 
 	return s.Message + ": " + words
 }
 
-// readTail returns the end of a container's file. It neither follows a link nor waits for a pipe that a container
-// without its own file system has put in its place.
+// readTail returns the end of a container's file. It does not follow a link or wait for a pipe, because a container without its own file system may
+// have replaced the file.
 func readTail(path string) (string, error) {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {

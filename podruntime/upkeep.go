@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// measureEvery is the interval of measurements of pods with a limit of the disk.
+	// measureEvery is the interval of measurements of pods with a limit on disk usage.
 	measureEvery = 10 * time.Second
 	// evictionGrace is the grace period of an evicted pod's containers.
 	evictionGrace = time.Second
-	// critical is the least priority of pods never evicted.
+	// critical is the minimum priority of pods that are never evicted.
 	critical = eviction.Critical
 )
 
-// needsVolumes reports whether the volumes of the pod exist and are needed.
+// needsVolumes reports whether the volumes of the pod exist and are still needed.
 func (w *worker) needsVolumes() bool {
 	return w.full && w.mem.VolumesReady() && !w.mem.Finished() && !w.mem.Deleted() && w.mem.Eviction == nil
 }
 
-// refreshVolumes updates the volumes when it is time, and returns the time until the next update.
+// refreshVolumes updates the volumes when they are due, and returns the time until the next update.
 func (w *worker) refreshVolumes(ctx context.Context, now time.Time) time.Duration {
 	if !w.needsVolumes() || len(w.pod.Spec.Volumes) == 0 {
 		return idle
@@ -47,8 +47,7 @@ func (w *worker) refreshVolumes(ctx context.Context, now time.Time) time.Duratio
 	return idle
 }
 
-// checkUsage checks, when it is time, whether the pod uses too much of the disk, and returns the time until the
-// next check.
+// checkUsage checks, when a check is due, whether the pod uses too much of the disk, and returns the time until the next check.
 func (w *worker) checkUsage(ctx context.Context, now time.Time) time.Duration {
 	if !w.needsVolumes() || !storageLimited(w.pod) || w.pod.Spec.Priority != nil && *w.pod.Spec.Priority >= critical {
 		return idle
@@ -81,7 +80,7 @@ func (w *worker) recordUsage(exceeded string) {
 	w.evictPod(plan.Eviction{Reason: "Evicted", Message: exceeded, Grace: &grace})
 }
 
-// evictPod ends the pod, unless it ends already.
+// evictPod ends the pod, unless it is already ending.
 func (w *worker) evictPod(why plan.Eviction) {
 	if !w.full || w.mem.Finished() || w.mem.Deleted() || w.mem.Eviction != nil {
 		return
@@ -90,7 +89,7 @@ func (w *worker) evictPod(why plan.Eviction) {
 	w.exec.events.recordPod(w.pod, corev1.EventTypeWarning, why.Reason, why.Message)
 }
 
-// limitMessages cuts the termination messages of a pod's containers to their common limit.
+// limitMessages truncates the termination messages of a pod's containers to their common limit.
 func limitMessages(s *corev1.PodStatus) {
 	lists := [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses}
 	count := 0
@@ -105,7 +104,7 @@ func limitMessages(s *corev1.PodStatus) {
 		for i := range list {
 			for _, state := range []*corev1.ContainerState{&list[i].State, &list[i].LastTerminationState} {
 				if state.Terminated != nil && len(state.Terminated.Message) > each {
-					// Other goroutines may read the status that contains it.
+					// Other goroutines may read the status that contains the message.
 					state.Terminated = state.Terminated.DeepCopy()
 					state.Terminated.Message = state.Terminated.Message[:each]
 				}

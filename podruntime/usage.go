@@ -24,7 +24,7 @@ type usage struct {
 	workers *workers
 }
 
-// newUsage returns the usage of the node of cfg and its pods.
+// newUsage returns the usage of a node and its pods.
 func newUsage(cfg Config, settings criconfig.Settings, m *meter, w *workers) *usage {
 	u := &usage{meter: m, workers: w}
 	u.stats = stats.New(stats.Config{
@@ -36,7 +36,7 @@ func newUsage(cfg Config, settings criconfig.Settings, m *meter, w *workers) *us
 	return u
 }
 
-// logsOf is the directory of the logs of a container.
+// logsOf returns the directory of the logs of a container.
 func logsOf(settings criconfig.Settings, pod statsv1alpha1.PodReference, container string) string {
 	meta := metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: types.UID(pod.UID)}
 	return filepath.Join(settings.LogDirectory(&corev1.Pod{ObjectMeta: meta}), container)
@@ -49,7 +49,7 @@ const (
 	usagePatience = 100 * time.Millisecond
 )
 
-// volumeUse returns the use of a pod's volumes, or nothing if it is unknown.
+// volumeUse returns the usage of a pod's volumes, or nil if it is unknown.
 func (u *usage) volumeUse(ctx context.Context, ref statsv1alpha1.PodReference) ([]stats.Volume, error) {
 	_, pod, err := u.workers.shownPod(ref.Namespace, ref.Name)
 	if err != nil || string(pod.UID) != ref.UID {

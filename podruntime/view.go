@@ -12,8 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// view is the worker's view of its pod at the runtime. A dirty part is read again before its next use. It is a
-// cache: a failed list changes nothing in it.
+// view is the worker's view of its pod at the runtime. A dirty part is read again before its next use. A failed list does not change the view.
 type view struct {
 	observed   plan.Observed
 	sandboxes  map[string]*sandboxView
@@ -30,7 +29,7 @@ type sandboxView struct {
 type containerView struct {
 	dirty bool
 	since uint64
-	// sandbox is missing in the status of a container.
+	// sandbox is the ID of the sandbox, which the status of a container lacks.
 	sandbox string
 	seen    plan.Container
 	meta    criconfig.Meta
@@ -43,7 +42,7 @@ func newView() view {
 
 func (v *view) isEmpty() bool { return len(v.sandboxes) == 0 && len(v.containers) == 0 }
 
-// meetSandbox records a sandbox to read.
+// meetSandbox records a sandbox, which must be read.
 func (v *view) meetSandbox(id string, round uint64) {
 	if s := v.sandboxes[id]; s != nil {
 		s.dirty = true
@@ -52,7 +51,7 @@ func (v *view) meetSandbox(id string, round uint64) {
 	v.sandboxes[id] = &sandboxView{dirty: true, since: round}
 }
 
-// meetContainer records a container to read.
+// meetContainer records a container, which must be read.
 func (v *view) meetContainer(id, sandbox string, round uint64) {
 	if c := v.containers[id]; c != nil {
 		c.dirty = true
@@ -61,7 +60,7 @@ func (v *view) meetContainer(id, sandbox string, round uint64) {
 	v.containers[id] = &containerView{dirty: true, since: round, sandbox: sandbox}
 }
 
-// markDirty records a change of a known container or sandbox.
+// markDirty records that a known container or sandbox may have changed.
 func (v *view) markDirty(id string) {
 	if s := v.sandboxes[id]; s != nil {
 		s.dirty = true
@@ -71,7 +70,7 @@ func (v *view) markDirty(id string) {
 	}
 }
 
-// recordOutcome records the result of an action for a read before the next decision.
+// recordOutcome records the result of an action so that its object is read before the next decision.
 func (v *view) recordOutcome(a plan.Action, o plan.Outcome, round uint64) {
 	switch a.Kind {
 	case plan.RunSandbox:
@@ -100,8 +99,8 @@ func (v *view) recordOutcome(a plan.Action, o plan.Outcome, round uint64) {
 	}
 }
 
-// mergeList takes a complete list of the pod. A known container or sandbox from before the list, missing in the
-// list, is gone; mergeList returns the gone containers.
+// mergeList merges a complete list of the pod. A known container or sandbox that is older than the list and missing in it is gone. mergeList returns
+// the gone containers.
 func (v *view) mergeList(l *listed) (lost []string) {
 	for id, s := range v.sandboxes {
 		if _, has := l.sandboxes[id]; !has && s.since < l.round {
@@ -127,7 +126,7 @@ func (v *view) mergeList(l *listed) (lost []string) {
 	return lost
 }
 
-// assembleInput makes the input of plan and podstatus, oldest first.
+// assembleInput makes the input of plan and podstatus, with the oldest objects first.
 func (v *view) assembleInput() {
 	v.observed.Sandboxes = v.observed.Sandboxes[:0]
 	for _, s := range v.sandboxes {
@@ -145,7 +144,7 @@ func (v *view) assembleInput() {
 	})
 }
 
-// newestSandbox returns the newest sandbox, nil if there is none.
+// newestSandbox returns the newest sandbox, or nil if there is none.
 func (v *view) newestSandbox() *plan.Sandbox {
 	if n := len(v.observed.Sandboxes); n > 0 {
 		return &v.observed.Sandboxes[n-1]
@@ -163,7 +162,7 @@ type instance struct {
 	sandbox string
 }
 
-// containerInstances returns the instances of each container, the last one first.
+// containerInstances returns the instances of each container, newest first.
 func (v *view) containerInstances() map[string][]instance {
 	all := map[string][]instance{}
 	for _, c := range slices.Backward(v.observed.Containers) {

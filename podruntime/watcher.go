@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// watchAgain is the pause after the events have stopped.
+	// watchAgain is the pause before the next request for events.
 	watchAgain = 5 * time.Second
-	// watchBuffer is the greatest number of waiting events.
+	// watchBuffer is the maximum number of buffered events.
 	watchBuffer = 256
 )
 
-// watchEvents reads the events of the runtime, if it has any, to notice an end at once. Events may be lost, so they
-// only trigger a look, and lists go on.
+// watchEvents reads the events of the runtime, if it has any, to detect an end at once. Events may be lost, so they only trigger reads, and lists
+// continue.
 func (l *lister) watchEvents(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := l.watchOnce(ctx)
@@ -50,7 +50,7 @@ func (l *lister) watchOnce(ctx context.Context) error {
 	for {
 		select {
 		case e := <-events:
-			l.events.Store(true) // a requested stream does not prove that the stream exists
+			l.events.Store(true) // the request succeeds even if the runtime sends no events
 			l.handleEvent(e)
 		case err := <-ended:
 			cancel()
@@ -59,7 +59,7 @@ func (l *lister) watchOnce(ctx context.Context) error {
 	}
 }
 
-// handleEvent makes the worker of a pod look at an end. The worker itself starts containers, so it knows about starts.
+// handleEvent makes the worker of a pod read an ended object. The worker itself starts containers, so it ignores starts.
 func (l *lister) handleEvent(e *runtimeapi.ContainerEventResponse) {
 	kind := e.GetContainerEventType()
 	if kind != runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT && kind != runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT {

@@ -22,11 +22,10 @@ type podID struct {
 	namespace, name string
 }
 
-// String returns the name of the pod for people.
+// String returns the name of the pod for logs.
 func (p podID) String() string { return p.namespace + "/" + p.name }
 
-// worker owns one pod: it alone decides about it. Slow work runs on other goroutines, which put their outcome
-// into the mailbox.
+// worker owns one pod, and makes all decisions about it. Slow work runs on other goroutines, which put their outcome into the mailbox.
 type worker struct {
 	workers *workers
 	exec    *executor
@@ -36,14 +35,14 @@ type worker struct {
 	report  *report
 
 	// owned by run
-	pod      *corev1.Pod // never changed, but replaced
+	pod      *corev1.Pod // replaced, never changed
 	full     bool        // pod has the whole spec, not only the part in its sandbox
-	reported bool        // the status of pod is our own
+	reported bool        // this process has reported the status of pod
 	mem      plan.Memory
 	seen     view
 	actions  runningActions
 	failures int      // consecutive failures of reads from the runtime
-	refresh  periodic // of the volumes; without a time until they are set up
+	refresh  periodic // of the volumes; no time is set before their setup
 	measure  periodic // of the use of the disk
 }
 
@@ -54,7 +53,7 @@ func newWorker(all *workers, id podID) *worker {
 	}
 }
 
-// run works on the pod until nothing of it is left, or ctx ends.
+// run manages the pod until it is completely removed, or ctx ends.
 func (w *worker) run(ctx context.Context) {
 	select {
 	case <-w.workers.lists.first: // the state from an earlier process is in the inbox
@@ -77,15 +76,14 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// idle is the longest time between two looks at a pod without news and plans.
+// idle is the maximum time between two passes without input and plans.
 const idle = 10 * time.Minute
 
-// runPass takes the input, reads the runtime, begins the next actions and reports. It returns the time until the
-// next look.
+// runPass takes the input, reads the runtime, begins the next actions, and reports the status. It returns the time until the next pass.
 func (w *worker) runPass(ctx context.Context) (again time.Duration, gone bool) {
 	w.absorbInput(w.mail.takeInput())
 	if err := w.readChanges(ctx); err != nil {
-		// A missing answer is no reason to act, or to report another status than before.
+		// After a failed read, neither act nor change the status.
 		if w.failures++; w.failures == 1 && ctx.Err() == nil {
 			log.G(ctx).WithField("pod", w.id.String()).WithError(err).Warn("the pod is left as it is until the container runtime tells of it")
 		}
@@ -97,7 +95,7 @@ func (w *worker) runPass(ctx context.Context) (again time.Duration, gone bool) {
 	}
 	w.failures = 0
 	if w.pod == nil {
-		return 0, true // a list had the pod, which is gone since
+		return 0, true // a list contained the pod, which is gone now
 	}
 	again, gone = w.beginActions(ctx)
 	w.reportStatus(time.Now())
@@ -115,8 +113,7 @@ func (w *worker) sweepPod(ctx context.Context) {
 	w.exec.puller.Forget(w.id.uid)
 }
 
-// showUnread shows that the pod exists while the runtime cannot tell its state: callers of GetPods must neither wait
-// for it nor take it for gone.
+// showUnread reports that the pod exists while its state cannot be read, so that callers of GetPods neither wait for it nor treat it as gone.
 func (w *worker) showUnread() {
 	pod := w.pod
 	if pod == nil {
@@ -126,7 +123,7 @@ func (w *worker) showUnread() {
 	w.report.settle()
 }
 
-// endUnlessInput forgets the worker, unless new input came meanwhile.
+// endUnlessInput ends and forgets the worker, unless it has new input.
 func (w *worker) endUnlessInput() bool {
 	if !w.mail.closeUnless(func(in *inbox) bool {
 		return in.pod != nil || in.stop != nil && w.pod == nil || len(in.done) > 0 || in.list.hasObjects()
@@ -139,7 +136,7 @@ func (w *worker) endUnlessInput() bool {
 	return true
 }
 
-// currentPod returns the pod with a status that shows the last request, unless patience ends earlier.
+// currentPod returns the pod with a status that reflects the last request, unless patience ends earlier.
 func (w *worker) currentPod(ctx, patience context.Context) (*corev1.Pod, error) {
 	select {
 	case <-w.report.settled:

@@ -25,14 +25,14 @@ type workers struct {
 	files      *podFiles
 	meter      *meter
 	limits     *diskLimits
-	notify     func(*corev1.Pod) // set before any pod comes, constant afterwards
+	notify     func(*corev1.Pod) // set before the first pod, constant afterwards
 
 	mu      sync.Mutex
 	byUID   map[types.UID]*worker // guarded by mu
-	started bool                  // guarded by mu: new workers run at once
+	started bool                  // guarded by mu: new workers start at once
 }
 
-// startWorkers runs the present workers, and lets new ones run at once.
+// startWorkers starts the existing workers, and makes new workers start at once.
 func (a *workers) startWorkers() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,14 +57,14 @@ func (a *workers) ensureWorker(id podID) *worker {
 	return w
 }
 
-// sendRequest gives a worker a request of the pod controller, and makes the worker if there is none, also if the
-// earlier worker has just found that nothing of its pod is left.
+// sendRequest sends a request of the pod controller to the worker of a pod. It makes a worker if there is none, or if the earlier worker has just
+// ended.
 func (a *workers) sendRequest(pod *corev1.Pod, change func(*inbox)) {
 	for !a.ensureWorker(podID{pod.UID, pod.Namespace, pod.Name}).mail.putRequest(change) {
 	}
 }
 
-// findWorker returns the worker of a pod, nil if there is none.
+// findWorker returns the worker of a pod, or nil if there is none.
 func (a *workers) findWorker(uid types.UID) *worker {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,7 +104,7 @@ func (a *workers) dropWorker(w *worker) {
 	}
 }
 
-// wakeWorker makes the worker of a pod look again.
+// wakeWorker triggers a pass of the worker of a pod.
 func (a *workers) wakeWorker(uid types.UID) {
 	if w := a.findWorker(uid); w != nil {
 		w.mail.putInput(func(*inbox) {})
@@ -122,7 +122,7 @@ func (a *workers) runningLogs(context.Context) ([]crilog.Container, error) {
 	return list, nil
 }
 
-// shownPod returns the last report of the pod with that name, and its pod, which must not be changed.
+// shownPod returns the last report of the pod with that name, and its pod, which the caller must not change.
 func (a *workers) shownPod(namespace, name string) (*report, *corev1.Pod, error) {
 	w := a.workerNamed(namespace, name)
 	if w == nil {

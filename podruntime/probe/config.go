@@ -4,17 +4,17 @@ package probe
 
 import "github.com/virtual-kubelet/virtual-kubelet/providerkit/probing"
 
-// The input and output of a Prober; see package probing.
+// Input and output of a Prober: see package probing.
 type (
 	// Config is the configuration of a Prober.
 	Config = probing.Config
-	// Target is a container that runs or has run.
+	// Target is a container that is running or has run.
 	Target = probing.Target
 	// Result is the known state of a container.
 	Result = probing.Result
 	// Kind is one of the three kinds of probes.
 	Kind = probing.Kind
-	// PodNetwork is a network of pods that the machine itself is not in.
+	// PodNetwork is a network of pods that is not reachable from the machine itself.
 	PodNetwork = probing.PodNetwork
 )
 

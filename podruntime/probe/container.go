@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// restartMargin distinguishes containers from before the Prober: they started at least that much earlier.
+// restartMargin distinguishes containers that are older than the Prober: they started at least that much earlier.
 const restartMargin = 10 * time.Second
 
 // container is the known state of a container.
@@ -21,7 +21,7 @@ type container struct {
 	old    bool // the container is older than the Prober
 	probes []*probe
 
-	starting bool // the startup probe has still to answer
+	starting bool // the startup probe has not succeeded yet
 	started  bool // the startup probe has succeeded, or there is none
 	ready    bool // the readiness probe succeeds, or there is none
 	failed   *probe
@@ -34,8 +34,8 @@ type probe struct {
 	spec   *corev1.Probe
 	counts counts
 
-	due    time.Time          // of the next run; zero before the first is planned
-	place  int                // in the queue, from 1; 0 is nowhere
+	due    time.Time          // of the next run; zero before the first run is scheduled
+	place  int                // position in the queue, from 1; 0 means not queued
 	cancel context.CancelFunc // ends the current run
 
 	last outcome
@@ -82,14 +82,14 @@ func newContainer(t Target, begin time.Time, m *probeMetrics) *container {
 	return c
 }
 
-// updateTarget takes later data of the container. Its start time does not change.
+// updateTarget stores newer data of the container. Its start time does not change.
 func (c *container) updateTarget(t Target) {
 	t.StartedAt = c.target.StartedAt
 	c.target = t
 }
 
-// recallState takes the state from before the Prober. A container without a known state has started, unless its
-// startup probe says otherwise.
+// recallState restores the state from before the start of the Prober. A container without a known state counts as started, unless its startup probe
+// has to run.
 func (c *container) recallState() {
 	pod := c.target.Pod
 	known := statusOf(pod, c.target.ID)
@@ -112,7 +112,7 @@ func (c *container) recallState() {
 	})
 }
 
-// statusOf returns the status of that container, or nil if the pod's status has another instance, or none.
+// statusOf returns the status of a container instance, or nil if the pod's status has another instance or none.
 func statusOf(pod *corev1.Pod, id string) *corev1.ContainerStatus {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
 		for i := range list {
@@ -137,7 +137,7 @@ func (c *container) currentResult() Result {
 	return r
 }
 
-// wantsProbe reports whether a probe is to be run.
+// wantsProbe reports whether a probe must run.
 func (c *container) wantsProbe(w *probe) bool {
 	if !c.target.Running {
 		return false
@@ -152,13 +152,13 @@ func (c *container) wantsProbe(w *probe) bool {
 	}
 }
 
-// firstRun returns the time of a new probe's first run. A readiness probe runs at once: others wait for it.
+// firstRun returns the time of a new probe's first run. A readiness probe runs at once, because other components wait for it.
 func (c *container) firstRun(w *probe, now time.Time) time.Time {
 	delay := time.Duration(w.spec.InitialDelaySeconds) * time.Second
 	earliest := c.target.StartedAt.Add(delay)
 	switch {
 	case w.kind == Readiness && c.old && c.ready:
-		earliest = now // the container was found ready, so its delay was over
+		earliest = now // the container was ready before, so its delay has passed
 	case w.kind == Readiness:
 	case w.kind == Liveness && c.target.Container.StartupProbe != nil:
 		earliest = laterOf(earliest, now.Add(w.period()))
@@ -168,7 +168,7 @@ func (c *container) firstRun(w *probe, now time.Time) time.Time {
 	return laterOf(earliest, now)
 }
 
-// countOutcome counts an outcome and acts on it at the threshold.
+// countOutcome counts an outcome, and changes the state of the container at the threshold.
 func (c *container) countOutcome(w *probe, o outcome) {
 	good := o == success || o == warning
 	if o = failure; good {

@@ -29,15 +29,15 @@ func withTarget(ctx context.Context, t Target) context.Context {
 	return context.WithValue(ctx, targetKey{}, t)
 }
 
-// dialer connects probes and hooks with their servers.
+// dialer connects probes and hooks to their servers.
 type dialer struct {
-	// pods is nil if the machine reaches the addresses of pods by itself.
+	// pods is nil if the machine itself reaches the addresses of pods.
 	pods PodNetwork
 }
 
-// dialTarget connects like net.Dialer, but to no forbidden address. It checks the address after names are resolved, so
-// no name leads there. Pods in a network without the machine are reached in that network. A probe reaches only
-// addresses that its pod reaches, too: a pod in the network of the machine reaches the machine.
+// dialTarget connects like net.Dialer, but refuses forbidden addresses. It checks addresses after name resolution, so DNS names cannot bypass the
+// check. If the machine is not in the pod network, it connects through that network. A probe reaches only addresses that its pod also reaches: a pod
+// in the network of the machine reaches the machine.
 func (d dialer) dialTarget(ctx context.Context, network, address string) (net.Conn, error) {
 	if to, err := netip.ParseAddrPort(address); err == nil && d.pods != nil && d.pods.HasPod(to.Addr().Unmap()) {
 		return d.pods.DialPod(ctx, netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
@@ -53,12 +53,12 @@ func (d dialer) dialMachine(ctx context.Context, network, address string, t Targ
 		return nil, err
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(1) // ports in TIME_WAIT would add up, a minute each; an error does no harm
+		_ = tcp.SetLinger(1) // ports in TIME_WAIT would accumulate for a minute; an error is harmless
 	}
 	return conn, nil
 }
 
-// checkAddress checks an address, which is no name.
+// checkAddress checks an IP address.
 func (d dialer) checkAddress(address string, t Target) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -42,20 +42,19 @@ func (p *Prober) askExec(ctx context.Context, action *corev1.ExecAction, t Targe
 	}
 }
 
-// outOfTime recognizes the two errors of runtimes that have ended a command.
+// outOfTime recognizes the two errors of runtimes for a command that exceeded its timeout.
 func outOfTime(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded
 }
 
-// joinOutputs returns the part of the outputs that is used.
+// joinOutputs returns the part of the outputs that is used in results.
 func joinOutputs(stdout, stderr []byte) string {
 	stdout = stdout[:min(len(stdout), readLimit)]
 	stderr = stderr[:min(len(stderr), readLimit-len(stdout))]
 	return string(stdout) + string(stderr)
 }
 
-// expandCommand replaces $(NAME) by values in the spec itself. Values from elsewhere are for the container, not for its
-// probes.
+// expandCommand replaces $(NAME) by values that are literally in the spec. Probes do not get values from other sources.
 func expandCommand(command []string, env []corev1.EnvVar) []string {
 	out := make([]string, len(command))
 	for i, word := range command {

@@ -20,7 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// askGRPC asks the health service, version 1. Every error is a failure.
+// askGRPC calls the gRPC health service, version 1. Every error is a failure.
 func (p *Prober) askGRPC(ctx context.Context, action *corev1.GRPCAction, t Target, timeout time.Duration) (outcome, string, error) {
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -60,7 +60,7 @@ func credentialsFor(action *corev1.GRPCAction) credentials.TransportCredentials 
 	return insecure.NewCredentials()
 }
 
-// awaitConnection waits for a connection. A server that does not listen yet may do so before the timeout.
+// awaitConnection waits for a connection until the timeout, because the server may not be listening yet.
 func awaitConnection(ctx context.Context, conn *grpc.ClientConn) error {
 	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
 		if state == connectivity.Idle {
@@ -73,7 +73,7 @@ func awaitConnection(ctx context.Context, conn *grpc.ClientConn) error {
 	return nil
 }
 
-// refusalReason returns the reason why there was no answer.
+// refusalReason returns the reason of a failed call.
 func refusalReason(err error, timeout time.Duration) string {
 	switch status.Code(err) {
 	case codes.Unimplemented:

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
 )
 
-// Reasons and messages of events about failed hooks. They leave out the output of the hook, which may be secret.
+// Reasons and messages of events about failed hooks. They omit the output of the hook, which may be secret.
 const (
 	FailedPostStartHook  = "FailedPostStartHook"
 	FailedPreStopHook    = "FailedPreStopHook"
@@ -23,9 +23,8 @@ const (
 	PreStopHookMessage   = "PreStopHook failed"
 )
 
-// Hook runs a lifecycle hook of a container until it or ctx ends; the caller ends ctx when the container has
-// ended. The text of the error can be the message of the reason PostStartHookError in the status of the
-// container. An HTTP hook fails only without an answer; any status code is a success.
+// Hook runs a lifecycle hook of a container until it or ctx ends; the caller ends ctx when the container has ended. The text of the error can be the
+// message of the reason PostStartHookError in the status of the container. An HTTP hook only fails without a response; any status code is a success.
 func (p *Prober) Hook(ctx context.Context, t Target, hook *corev1.LifecycleHandler) error {
 	switch {
 	case hook.Exec != nil:
@@ -64,8 +63,7 @@ func (p *Prober) PreStop(ctx context.Context, t Target, grace time.Duration) (to
 	return min(time.Since(begin), grace), err
 }
 
-// hookHTTP asks again without TLS if the server does not speak TLS, and then leaves out the credentials, which
-// are secret.
+// hookHTTP runs an HTTP hook. If the server does not support TLS, hookHTTP retries without TLS and without the credentials, which are secret.
 func (p *Prober) hookHTTP(ctx context.Context, t Target, action *corev1.HTTPGetAction) error {
 	if action.Host == "" && len(t.PodIPs) == 0 {
 		return errors.New("the pod has no address yet")
@@ -90,7 +88,7 @@ func (p *Prober) hookHTTP(ctx context.Context, t Target, action *corev1.HTTPGetA
 	return nil
 }
 
-// drainAnswer reads the answer, so that the server can complete it.
+// drainAnswer reads the response, so that the server can complete it.
 func drainAnswer(resp *http.Response, err error) error {
 	if err != nil {
 		return err

@@ -19,11 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// version is the version of the imitated kubelet; servers see it.
+// version is the version of the imitated kubelet, which servers see in the User-Agent.
 const version = "1.37"
 
-// newTransports returns the transports for HTTP as servers choose it and for HTTP/2 without TLS. They use no proxy
-// of the node, verify no certificate, and keep no connection.
+// newTransports returns the transports for negotiated HTTP versions, and for HTTP/2 without TLS. They use no proxy of the node, verify no
+// certificate, and keep no connection.
 func newTransports(d dialer) (plain, h2c *http.Transport) {
 	plain = &http.Transport{
 		TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
@@ -67,13 +67,12 @@ func (p *Prober) askHTTP(ctx context.Context, action *corev1.HTTPGetAction, t Ta
 		if code >= 200 && code < 300 {
 			return success, "", nil
 		}
-		// Leave out the body, which may be for the node alone.
+		// Omit the body, which may be only for the node.
 		return failure, fmt.Sprintf("HTTP probe failed with statuscode: %d", code), nil
 	}
 }
 
-// sameHost follows redirects to the same host, on any port. An answer that redirects to another host is the last
-// answer.
+// sameHost follows redirects to the same host, on any port. A redirect to another host is returned as the response.
 func sameHost(req *http.Request, via []*http.Request) error {
 	if req.URL.Hostname() != via[0].URL.Hostname() {
 		return http.ErrUseLastResponse
@@ -100,7 +99,7 @@ func newRequest(ctx context.Context, action *corev1.HTTPGetAction, t Target, age
 	}
 	target, err := url.Parse(action.Path)
 	if err != nil {
-		target = &url.URL{Path: action.Path} // too late to refuse the path
+		target = &url.URL{Path: action.Path} // the path is accepted unchanged, because it is too late to refuse it
 	}
 	target.Scheme, target.Host = scheme, net.JoinHostPort(host, strconv.Itoa(port))
 	req, err := http.NewRequestWithContext(withTarget(ctx, t), http.MethodGet, target.String(), http.NoBody)

@@ -11,8 +11,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// probeMetrics are the metrics of the kubelet about probes. Their registry is not the library's, since they are
-// served apart from it: they have a series per container.
+// probeMetrics are the metrics of the kubelet about probes. They have their own registry, because they are served separately: they have a series per
+// container.
 type probeMetrics struct {
 	registry *prometheus.Registry
 	results  *prometheus.CounterVec
@@ -35,7 +35,7 @@ func newProbeMetrics() *probeMetrics {
 	return m
 }
 
-// counts are the metrics of one probe. They have no series before the first run.
+// counts are the metrics of one probe. They have no series before its first run.
 type counts struct {
 	results  *prometheus.CounterVec
 	duration prometheus.ObserverVec

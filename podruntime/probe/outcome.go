@@ -13,20 +13,20 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// outcome is the outcome of one run of a probe, in the words of events.
+// outcome is the outcome of one run of a probe, as events name it.
 type outcome string
 
 const (
 	success outcome = "success"
 	warning outcome = "warning" // success, with a message
 	failure outcome = "failure"
-	unknown outcome = "unknown" // the probe could not be made
+	unknown outcome = "unknown" // the probe could not run
 )
 
 const (
 	// tries bounds the attempts of a probe that cannot run, unless Config has another number.
 	tries = 3
-	// readLimit is the largest part of an answer that is read.
+	// readLimit bounds the part of a response that is read.
 	readLimit = 10 << 10
 )
 
@@ -56,7 +56,7 @@ func (p *Prober) runProbe(ctx context.Context, w *probe, t Target) {
 	}
 }
 
-// enterSlot waits until a probe may begin. False means that ctx has ended.
+// enterSlot waits until a probe may start. It returns false if ctx has ended.
 func (p *Prober) enterSlot(ctx context.Context) (leave func(), begun bool) {
 	if p.slots == nil {
 		return func() {}, true
@@ -69,7 +69,7 @@ func (p *Prober) enterSlot(ctx context.Context) (leave func(), begun bool) {
 	}
 }
 
-// askContainer makes a probe once.
+// askContainer runs a probe once.
 func (p *Prober) askContainer(ctx context.Context, w *probe, t Target) (outcome, string, error) {
 	timeout := w.timeout()
 	switch action := w.spec.ProbeHandler; {
@@ -86,7 +86,7 @@ func (p *Prober) askContainer(ctx context.Context, w *probe, t Target) (outcome,
 	}
 }
 
-// recordEvent records the event of a run that was not plainly good.
+// recordEvent records the event of a run that was not a plain success.
 func (p *Prober) recordEvent(kind Kind, t Target, outcome outcome, output string, err error) {
 	reason := "Unhealthy"
 	var text string
@@ -103,10 +103,10 @@ func (p *Prober) recordEvent(kind Kind, t Target, outcome outcome, output string
 	p.cfg.Event(t.Pod, t.Container.Name, corev1.EventTypeWarning, reason, text)
 }
 
-// shortOutput makes an output short, and valid UTF-8: other bytes are refused in an event.
+// shortOutput truncates an output, and makes it valid UTF-8, because events refuse other bytes.
 func shortOutput(output string) string { return redact.Cut(strings.ToValidUTF8(output, "\uFFFD")) }
 
-// podName is how kubelets write a pod in the texts of errors.
+// podName formats the name of a pod like a kubelet's errors.
 func podName(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID)
 }

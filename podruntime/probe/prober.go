@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probing"
 )
 
-// Prober probes containers while Run does.
+// Prober probes containers while Run is running.
 type Prober struct {
 	cfg     Config
 	begin   time.Time
@@ -25,16 +25,15 @@ type Prober struct {
 	dialer  dialer
 	http    *http.Transport
 	h2c     *http.Transport
-	wake    chan struct{} // holds a value when the queue has another first
-	slots   chan struct{} // holds a value for each probe in progress; nil without a bound
+	wake    chan struct{} // holds a value when the head of the queue has changed
+	slots   chan struct{} // holds a value for each probe in progress; nil: no limit
 
 	mu         sync.Mutex
 	containers map[string]*container // guarded by mu, with all of their fields
 	queue      queue                 // guarded by mu
 }
 
-// New returns a Prober without containers. A container that started more than ten seconds ago has the state in
-// its pod's status.
+// New returns a Prober without containers. A container that started more than ten seconds ago starts with the state in its pod's status.
 func New(cfg Config) *Prober {
 	if cfg.Changed == nil {
 		cfg.Changed = func(types.UID) {}
@@ -62,10 +61,10 @@ func New(cfg Config) *Prober {
 	return p
 }
 
-// Make returns New(cfg), as the kit of services takes it.
+// Make returns New(cfg) as the interface that the provider kit uses.
 func Make(cfg Config) probing.Prober { return New(cfg) }
 
-// Run probes until ctx ends, and returns when no probe is in progress any more.
+// Run probes until ctx ends, and returns when no probe is in progress any longer.
 func (p *Prober) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -107,7 +106,7 @@ func (p *Prober) launchDue(ctx context.Context, running *sync.WaitGroup) (wait t
 	return 0, false
 }
 
-// Ensure gives the Prober a container, or its new data. It is cheap: call it at every look at the pod.
+// Ensure adds a container, or updates its data. It is cheap, so call it in every pass over the pod.
 func (p *Prober) Ensure(t Target) {
 	p.mu.Lock()
 	c := p.containers[t.ID]
@@ -140,13 +139,13 @@ func (p *Prober) Forget(containerID string) {
 	p.settleProbes(c)
 	for _, other := range p.containers {
 		if other.seriesKey() == c.seriesKey() {
-			return // the container was started again, and its metrics go on
+			return // the container was restarted, and its metrics continue
 		}
 	}
 	p.metrics.removeSeries(c)
 }
 
-// Result returns the state of a container. A container without Ensure has none.
+// Result returns the state of a container. False means that Ensure was never called for the container.
 func (p *Prober) Result(containerID string) (Result, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,14 +156,14 @@ func (p *Prober) Result(containerID string) (Result, bool) {
 	return c.currentResult(), true
 }
 
-// settleProbes adapts queue and running probes to the state of the container.
+// settleProbes adapts the queue and running probes to the state of the container.
 func (p *Prober) settleProbes(c *container) {
 	now := time.Now()
 	for _, w := range c.probes {
 		wanted := c.wantsProbe(w)
 		switch {
 		case !wanted && w.cancel != nil:
-			w.cancel() // at the end of the run, the probe is removed
+			w.cancel() // the probe is removed at the end of its run
 		case !wanted:
 			p.queue.remove(w)
 		case w.cancel == nil && !w.isQueued():
@@ -183,8 +182,8 @@ func (p *Prober) settleProbes(c *container) {
 	}
 }
 
-// finishRun takes the outcome of a run, and reports whether it counts: a container that stopped meanwhile does not
-// count. An error changes nothing.
+// finishRun records the outcome of a run, and reports whether it counts. It does not count if the container has stopped in the meantime. An error
+// changes nothing.
 func (p *Prober) finishRun(ctx context.Context, w *probe, outcome outcome, took time.Duration, err error) (counts, changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

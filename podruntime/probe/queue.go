@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// queue has the waiting probes, the next one at its head.
+// queue has the waiting probes. The next probe is at its head.
 type queue []*probe
 
 func (q *queue) add(w *probe) { heap.Push(q, w) }
@@ -27,7 +27,7 @@ func (q queue) Swap(i, j int) {
 	q[i].place, q[j].place = i+1, j+1
 }
 
-// Push is for package heap.
+// Push implements heap.Interface.
 func (q *queue) Push(x any) {
 	w := x.(*probe)
 	*q = append(*q, w)

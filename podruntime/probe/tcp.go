@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// askTCP succeeds if a connection can be opened.
+// askTCP succeeds if a TCP connection can be opened.
 func (p *Prober) askTCP(ctx context.Context, action *corev1.TCPSocketAction, t Target, timeout time.Duration) (outcome, string, error) {
 	port, err := portOf(action.Port, t.Container)
 	if err != nil {
