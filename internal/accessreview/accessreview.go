@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package accessreview finds out the rights of the own identity before a request uses them: it waits until the
-// Node authorizer knows a pod, and knows whether objects may be listed.
+// Package accessreview checks the permissions of the client's identity before a request needs them: it waits until the Node authorizer knows a pod,
+// and checks whether the identity may list objects.
 //
-// The Node authorizer lets a node read the objects that its pods name. The authorizer learns of pods by a watch
-// of its own, which may be a moment behind the node's. Then it refuses a legitimate request, and the refusal
-// looks like an attack in the audit log.
+// The Node authorizer lets a node read the objects that its pods name. The authorizer has its own watch of pods, which may lag behind the node's
+// watch. It then refuses a legitimate request, and the refusal looks like an attack in the audit log.
 //
-// The guarantee: an identity system:node:NAME first asks the authorizer, by SelfSubjectAccessReview, whether it
-// knows the pod already. Everybody may send that request, and its answer is no refusal. The wait ends after
-// Patience. Other identities do not wait.
+// The guarantee: for an identity system:node:NAME, Wait first asks with a SelfSubjectAccessReview whether the authorizer knows the pod. Every
+// identity may send that request, and a negative result is not a refusal in the audit log. The wait ends after Patience. Other identities do not
+// wait.
 //
-// The surprise: one API server gives the answer. If the next request goes to another API server that is further
-// behind, it may be refused all the same, and is tried again.
+// The surprise: the answer comes from one API server. If the next request goes to another API server that lags further behind, it may still be
+// refused, and is retried.
 package accessreview
 
 import (
@@ -31,15 +30,15 @@ import (
 )
 
 const (
-	// Patience is the longest time to wait for the authorizer. A caller without the right then sends its request
-	// all the same: the refusal has the reason.
+	// Patience is the longest time to wait for the authorizer. A caller without the permission then still sends its request, because the refusal has
+	// the reason.
 	Patience = 10 * time.Second
 
 	firstPause = 10 * time.Millisecond
 	lastPause  = time.Second
 )
 
-// Checker lets one identity wait for its rights. A nil Checker never waits.
+// Checker waits for the permissions of one identity. A nil Checker never waits.
 type Checker struct {
 	client kubernetes.Interface
 
@@ -54,8 +53,8 @@ func New(client kubernetes.Interface) *Checker {
 	return &Checker{client: client, answered: map[authorizationv1.ResourceAttributes]bool{}}
 }
 
-// Refused forgets that the identity may list the objects of a core resource in a namespace: the API server has
-// refused a list, for example after a change of the role.
+// Refused drops the cached permission to list the objects of a core resource in a namespace. Call it after the API server has refused a list, for
+// example after a change of the role.
 func (c *Checker) Refused(resource, namespace string) {
 	if c == nil {
 		return
@@ -69,9 +68,9 @@ func listAttributes(resource, namespace string) authorizationv1.ResourceAttribut
 	return authorizationv1.ResourceAttributes{Verb: "list", Resource: resource, Namespace: namespace}
 }
 
-// MayList reports whether the identity may list all objects of a core resource in a namespace. It asks the API
-// server once, so that no request is refused. It does not ask for a node, whose rights to list depend on the
-// name. Without an answer it returns true: a refused caller then calls Refused and asks again.
+// MayList reports whether the identity may list all objects of a core resource in a namespace. It asks the API server once, so that no request is
+// refused. For a node, it does not ask, because the permissions of a node depend on the object's name. Without an answer, it returns true: a caller
+// that is refused then calls Refused and asks again.
 func (c *Checker) MayList(ctx context.Context, resource, namespace string) bool {
 	if c == nil {
 		return true
@@ -107,8 +106,8 @@ func (c *Checker) isAllowed(ctx context.Context, attributes authorizationv1.Reso
 	return got.Status.Allowed, nil
 }
 
-// Wait returns when the identity has the right in attributes, when it never has to wait, after Patience, or when
-// ctx ends. It does not say which: the request itself shows it.
+// Wait returns when the identity has the permission in attributes, when it never has to wait, after Patience, or when ctx ends. It does not report
+// which, because the request itself shows it.
 func (c *Checker) Wait(ctx context.Context, attributes authorizationv1.ResourceAttributes) {
 	if c == nil {
 		return
@@ -128,8 +127,7 @@ func (c *Checker) Wait(ctx context.Context, attributes authorizationv1.ResourceA
 	}
 }
 
-// isNode reports whether the Node authorizer decides for the identity. It asks once; while the answer is
-// unknown, no caller waits.
+// isNode reports whether the Node authorizer decides for the identity. It asks once. While the answer is unknown, no caller waits.
 func (c *Checker) isNode(ctx context.Context) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock() // other callers wait for the same answer

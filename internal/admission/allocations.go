@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission decides whether the node has room for a pod: it sums up resources, and tracks the ports of
-// the node.
+// Package admission decides whether the node has room for a pod: it sums up resources, and tracks the ports of the node.
 //
-// The guarantee: it decides on one pod at a time, because two pods may fit alone but not together.
+// The guarantee: it decides about one pod at a time, because two pods may fit separately but not together.
 //
-// The surprise: an ended pod keeps its reservation until it is gone or until another pod lacks room, so the sums
-// are upper bounds. A look at all pods for each new pod would take minutes on a node with thousands of pods.
+// The surprise: an ended pod keeps its reservation until it is gone or until another pod lacks room, so the sums are upper bounds. Checking all pods
+// for each new pod would take minutes on a node with thousands of pods.
 package admission
 
 import (
@@ -21,8 +20,7 @@ import (
 	podresource "k8s.io/component-helpers/resource"
 )
 
-// Allocations has the reservations of the pods of one node. The zero value is a node without pods. It can be
-// used from any goroutine.
+// Allocations has the reservations of the pods of one node. The zero value is a node without pods. It is safe for concurrent use.
 type Allocations struct {
 	mu    sync.Mutex
 	pods  map[types.UID]allocation            // guarded by mu
@@ -37,13 +35,12 @@ type allocation struct {
 	ports    []portClaim
 }
 
-// Rejection is the reason why a node has no room for a pod, in a kubelet's words.
+// Rejection is the reason why a node has no room for a pod, with a kubelet's reason and message.
 type Rejection struct{ Reason, Message string }
 
-// Admit reserves the resources of a pod, or says why the node has no room for it. With a nil allocatable, the
-// resources of the node are unknown and only ports count. If the node lacks room, Admit calls ended, which
-// returns the pods that no longer need their reservation. Admit holds a lock meanwhile, so ended must not call
-// Allocations.
+// Admit reserves the resources of a pod, or returns why the node has no room for it. With a nil allocatable, the resources of the node are unknown
+// and only ports count. If the node lacks room, Admit calls ended, which returns the pods that no longer need their reservation. Admit holds a lock
+// during the call, so ended must not call Allocations.
 func (a *Allocations) Admit(pod *corev1.Pod, allocatable corev1.ResourceList, ended func(reserved []types.UID) []types.UID) *Rejection {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,7 +57,7 @@ func (a *Allocations) Admit(pod *corev1.Pod, allocatable corev1.ResourceList, en
 	return r
 }
 
-// Reserve records the resources of a pod that the node has already, or that changed.
+// Reserve records the resources of a pod that the node already has, or that has changed.
 func (a *Allocations) Reserve(pod *corev1.Pod) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -81,8 +78,7 @@ func (a *Allocations) Reserved() (pods, ports int, used corev1.ResourceList) {
 	return len(a.pods), len(a.ports), a.used.DeepCopy()
 }
 
-// rejectPod returns the reason why the node has no room for a pod beside the reservations, or nil if it has room.
-// The caller holds mu.
+// rejectPod returns the reason why the node has no room for a pod in addition to the reservations, or nil if it has room. The caller holds mu.
 func (a *Allocations) rejectPod(pod *corev1.Pod, allocatable corev1.ResourceList) *Rejection {
 	if port := a.takenPort(pod); port != "" {
 		return &Rejection{"NodePorts", "Pod was rejected: host port " + port + " of the node is taken by another pod"}
@@ -102,7 +98,7 @@ type portClaim struct {
 	ip       string
 }
 
-// reservePod records the present needs of a pod. The caller holds mu.
+// reservePod records the current resources of a pod. The caller holds mu.
 func (a *Allocations) reservePod(pod *corev1.Pod) {
 	old, has := a.pods[pod.UID]
 	if has && old.version == pod.ResourceVersion && old.version != "" {
@@ -150,7 +146,7 @@ func (a *Allocations) releaseLocked(uid types.UID) {
 	}
 }
 
-// takenPort returns the first host port of a pod that another pod has, or "". The caller holds mu.
+// takenPort returns the first host port of a pod that another pod uses, or "". The caller holds mu.
 func (a *Allocations) takenPort(pod *corev1.Pod) string {
 	for _, p := range hostPorts(pod) {
 		for uid, claims := range a.ports[p.number] {
@@ -191,10 +187,9 @@ func hostPorts(pod *corev1.Pod) (ports []portClaim) {
 	return ports
 }
 
-// findShortage rejects a pod that wants more than is left (OutOfcpu, OutOfmemory, OutOfpods), by the first resource
-// in the order of names. Like a kubelet, it ignores a resource that the provider does not report: an
-// administrator may have written it into the Node object, or a scheduler counts it for the whole cluster, and
-// either has found room. A provider that refuses pods with a device reports that it has none.
+// findShortage rejects a pod that requests more than is available (OutOfcpu, OutOfmemory, OutOfpods), for the first such resource by name. Like a
+// kubelet, it ignores a resource that the provider does not report: an administrator may have added it to the Node object, or a scheduler may count
+// it for the whole cluster. A provider that wants to refuse pods with a device must report 0.
 func findShortage(wanted, used, allocatable corev1.ResourceList) *Rejection {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		has, known := allocatable[name]

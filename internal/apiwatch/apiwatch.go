@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiwatch knows whether the API server can be reached: it tells silence from refusal, and lists and
-// watches through outages.
+// Package apiwatch distinguishes an unreachable API server from a refusal, and continues lists and watches after outages.
 //
-// The guarantee: an error that the API server made on purpose, about the request itself, is an answer and
-// reaches the caller.
+// The guarantee: an error of the API server about the request itself counts as an answer and is returned to the caller.
 //
-// The surprise: "too many requests" is such an answer. The API server is there, and an earlier request than it
-// asks for makes things worse.
+// The surprise: "too many requests" counts as an answer, because the API server is reachable, and a retry before the requested delay would increase
+// its load.
 package apiwatch
 
 import (
@@ -17,8 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Unanswered reports whether the error of a client says that the API server could not be reached, or could
-// handle no request at that time. The end of the caller's own context says neither.
+// Unanswered reports whether the error of a client means that the API server was unreachable, or unable to handle requests. The end of the caller's
+// own context means neither.
 func Unanswered(err error) bool {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):

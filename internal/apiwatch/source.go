@@ -27,17 +27,15 @@ const (
 
 // Source lists and watches for a reflector, with four additions. Make it with NewSource.
 //
-// It requests the latest version. One of several API servers may lag behind, and would show a past without the
-// running pods.
+// It requests the latest version. One of several API servers may lag behind, and its list may lack running pods.
 //
-// While the API server does not answer, it tries again every two seconds at most. A reflector alone would wait
-// for up to half a minute.
+// While the API server does not answer, it retries at least every two seconds. A reflector alone would wait for up to half a minute.
 //
-// After a broken stream, the watch continues from its last version within the same time. A reflector alone would
-// list anew, with the same long pauses.
+// After a broken stream, the watch continues from its last version within the same time. A reflector alone would list again, after the same long
+// pauses.
 //
-// Before a watch continues, Source checks that the API server has reached that version. An API server that was
-// restored from a backup has not, and would send nothing until it has.
+// Before a watch continues, Source checks that the API server has reached that version. An API server that was restored from a backup may be behind,
+// and would send no events until it reaches that version.
 type Source struct {
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
@@ -51,9 +49,8 @@ func NewSource(list func(context.Context, metav1.ListOptions) (runtime.Object, e
 	return &Source{list: list, watch: watch}
 }
 
-// IsWatchListSemanticsUnSupported keeps a reflector from streaming its list. While the API server refuses
-// connections, the reflector waits between such attempts for up to a minute without looking at its context, and
-// Run would wait with it.
+// IsWatchListSemanticsUnSupported keeps a reflector from streaming its list. While the API server refuses connections, the reflector waits up to a
+// minute between such attempts, ignores the end of its context, and delays Run.
 func (*Source) IsWatchListSemanticsUnSupported() bool { return true }
 
 // ListWithContext lists at the latest version.
@@ -96,15 +93,14 @@ func (s *Source) openStream(ctx context.Context, options metav1.ListOptions) (wa
 	})
 }
 
-// checkVersion returns an error with the reason Expired if the API server has not reached version. A reflector lists
-// anew after that error.
+// checkVersion returns an error with the reason Expired if the API server has not reached version. A reflector lists again after that error.
 func (s *Source) checkVersion(ctx context.Context, version string) error {
 	now, err := s.list(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return err
 	}
 	order, err := resourceversion.CompareResourceVersion(versionOf(now), version)
-	if err != nil || order >= 0 { // versions that cannot be compared count as no change
+	if err != nil || order >= 0 { // versions that cannot be compared count as equal
 		return nil
 	}
 	log.G(ctx).Errorf("the API server has gone back from version %s to %s, as after a restore from a backup; listing anew", version, versionOf(now))
@@ -128,7 +124,7 @@ func versionOf(list runtime.Object) string {
 	return ""
 }
 
-// repeatRequest repeats a request until there is any answer, or ctx ends.
+// repeatRequest repeats a request until the API server answers, or ctx ends.
 func repeatRequest[T any](ctx context.Context, what string, request func() (T, error)) (T, error) {
 	pause := sourceFirstPause
 	for tries := 1; ; tries++ {

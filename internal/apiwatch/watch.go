@@ -15,11 +15,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
 )
 
-// goodLife is the least life of a stream after which the next stream is opened soon.
+// goodLife is the minimum duration of a stream for a quick reopening.
 const goodLife = 500 * time.Millisecond
 
-// retryWatch reopens its stream from the last seen version after a break or an end. A reflector alone would list
-// anew after a short stream, with pauses of up to half a minute.
+// retryWatch reopens its stream from the last seen version after a break or an end. A reflector alone would list again after a short stream, with
+// pauses of up to half a minute.
 type retryWatch struct {
 	open   func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	events chan watch.Event
@@ -46,7 +46,7 @@ func (w *retryWatch) run(ctx context.Context, stream watch.Interface, options me
 			return
 		}
 		if time.Since(began) >= goodLife {
-			pause = sourceFirstPause // the API server answers, whatever broke the stream
+			pause = sourceFirstPause // the API server answers, so the break of the stream does not matter
 		}
 		if !sleep.For(ctx, pause) {
 			return
@@ -60,8 +60,7 @@ func (w *retryWatch) run(ctx context.Context, stream watch.Interface, options me
 	}
 }
 
-// relayEvents passes events on until the stream ends, and records its position in options. It reports whether the
-// whole watch has ended.
+// relayEvents relays events until the stream ends, and records its position in options. It reports whether the whole watch has ended.
 func (w *retryWatch) relayEvents(ctx context.Context, stream watch.Interface, options *metav1.ListOptions) (ended bool) {
 	for {
 		select {
@@ -83,8 +82,8 @@ func (w *retryWatch) relayEvents(ctx context.Context, stream watch.Interface, op
 	}
 }
 
-// isBroken reports whether an error event says that the stream broke, or that the API server is busy: the next
-// stream may continue from there.
+// isBroken reports whether an error event means that the stream broke, or that the API server is busy, so the next stream may continue from the same
+// version.
 func isBroken(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err) || Unanswered(err)
 }

@@ -7,5 +7,5 @@
 //   - clientcert sends requests to the API server with the current client certificate of a file
 //   - podcerts requests the certificates for volumes of pods by PodCertificateRequest
 //   - trustbundles reads the ClusterTrustBundles that volumes of pods select
-//   - certapi speaks these two kinds in the version that the API server serves
+//   - certapi is a client for these two kinds, in the version that the API server serves
 package certs

@@ -2,10 +2,9 @@
 
 // Package fanout lets many nodes of one process share one watch of pods and one watch of nodes.
 //
-// The guarantee: each node sees exactly its own pods and its own Node object, with the same events and
-// tombstones, in the same order, as from a watch of its own. Objects of other nodes are dropped while they are
-// decoded, and cost no memory.
+// The guarantee: each node sees exactly its own pods and its own Node object, with the same events and tombstones, in the same order, as from a watch
+// of its own. Objects of other nodes are dropped while they are decoded, and cost no memory.
 //
-// The surprise: one goroutine reads the watch and calls all handlers, so a slow handler delays all nodes. The
-// handlers of the pod controller mark a key and return.
+// The surprise: one goroutine reads the watch and calls all handlers, so a slow handler delays all nodes. The handlers of the pod controller only
+// queue a key.
 package fanout

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// newMark returns an informer without objects. It has synced when the channel is closed. The informer interface
-// grows with client-go and uses types that older versions lack, so only a real informer implements all of it.
+// newMark returns an informer without objects. It has synced when the channel is closed. The interface grows with client-go and uses types that older
+// versions lack, so only a real informer implements all methods.
 func newMark(synced <-chan struct{}) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(unstreamed{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
@@ -30,8 +30,8 @@ func newMark(synced <-chan struct{}) cache.SharedIndexInformer {
 	}}, &corev1.Pod{}, 0, cache.Indexers{})
 }
 
-// unstreamed keeps a reflector from asking for a first list in the watch.
+// unstreamed keeps a reflector from using WatchList.
 type unstreamed struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported makes client-go not use WatchList here.
+// IsWatchListSemanticsUnSupported keeps client-go from using WatchList.
 func (unstreamed) IsWatchListSemanticsUnSupported() bool { return true }

@@ -107,7 +107,7 @@ func (w *nodeWatch) Stop() {
 	w.endLocked()
 }
 
-// sendLocked ends the watch of a client that does not read, as the API server does. The next watch of that
+// sendLocked sends a state to the client of a watch. Like the API server, it ends the watch of a client that does not read. The next watch of that
 // client begins with the missed states.
 func (w *nodeWatch) sendLocked(s observedNode) {
 	kind := watch.Modified
@@ -128,10 +128,10 @@ func (w *nodeWatch) endLocked() {
 	}
 }
 
-// nodeRouter is Nodes as the reflector's store.
+// nodeRouter is Nodes as the store of the reflector.
 type nodeRouter Nodes
 
-// Add takes an event of the watch.
+// Add handles an event of the watch.
 func (r *nodeRouter) Add(obj any) error {
 	if node, ok := obj.(*corev1.Node); ok {
 		(*Nodes)(r).recordNode(observedNode{node: node})
@@ -139,10 +139,10 @@ func (r *nodeRouter) Add(obj any) error {
 	return nil
 }
 
-// Update takes an event of the watch.
+// Update handles an event of the watch.
 func (r *nodeRouter) Update(obj any) error { return r.Add(obj) }
 
-// Delete takes an event of the watch.
+// Delete handles an event of the watch.
 func (r *nodeRouter) Delete(obj any) error {
 	if node, ok := obj.(*corev1.Node); ok {
 		(*Nodes)(r).recordNode(observedNode{node: node, gone: true})
@@ -150,7 +150,7 @@ func (r *nodeRouter) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes a list. A known node that the list lacks is deleted.
+// Replace handles a list. A known node that is missing in the list is deleted.
 func (r *nodeRouter) Replace(items []any, version string) error {
 	n := (*Nodes)(r)
 	there := make(map[string]bool, len(items))
@@ -174,7 +174,7 @@ func (r *nodeRouter) Replace(items []any, version string) error {
 	return nil
 }
 
-// Resync does nothing: the owner of a node looks at it again by itself.
+// Resync does nothing, because the owner of a node resyncs by itself.
 func (r *nodeRouter) Resync() error { return nil }
 
 func (n *Nodes) lastOf(name string) observedNode {
@@ -183,7 +183,7 @@ func (n *Nodes) lastOf(name string) observedNode {
 	return n.last[name]
 }
 
-// nameIn returns the name that a field selector selects, or "" if it selects anything else.
+// nameIn returns the name that a field selector selects, or "" for other selectors.
 func nameIn(selector string) string {
 	parsed, err := fields.ParseSelector(selector)
 	if err != nil || len(parsed.Requirements()) != 1 {
@@ -193,8 +193,7 @@ func nameIn(selector string) string {
 	return name
 }
 
-// isNewer compares resource versions as numbers. Versions that are not numbers count as newer if they differ: to
-// show a state twice is harmless.
+// isNewer compares resource versions as numbers. Versions that are not numbers count as newer if they differ, because a repeated state is harmless.
 func isNewer(a, b string) bool {
 	x, errA := strconv.ParseUint(a, 10, 64)
 	y, errB := strconv.ParseUint(b, 10, 64)

@@ -13,8 +13,8 @@ import (
 // errShared refuses changes of the watch that all nodes share.
 var errShared = errors.New("the watch belongs to all nodes of the process and cannot be changed by one")
 
-// podInformer makes a SharedIndexInformer of a PodView. It starts, stops and resyncs with Pods, and ignores the
-// arguments of Run. Pods.mark implements the methods of newer client-go versions.
+// podInformer adapts a PodView to SharedIndexInformer. It starts, stops and resyncs with Pods, and ignores the arguments of Run. Pods.mark implements
+// the methods of newer client-go versions.
 type podInformer struct {
 	cache.SharedIndexInformer
 	view *PodView

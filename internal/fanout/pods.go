@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// resyncSteps spreads a resync over time, so that not all nodes look at their pods at once.
+// resyncSteps is the number of steps of a resync, so that not all nodes process their pods at once.
 const resyncSteps = 30
 
 // Pods is one watch of the pods of many nodes. Make one with NewPods.
@@ -29,8 +29,7 @@ type Pods struct {
 	step   int  // owned by the reflector's resync
 }
 
-// NewPods returns a watch of the pods of nodes on source. It shows each pod again once in every resync period; 0
-// means never. The caller runs it.
+// NewPods returns a watch of the pods of nodes on source. It resends each pod once in every resync period; 0 means never. The caller runs it.
 func NewPods(source cache.ListerWatcher, nodes []string, resync time.Duration) *Pods {
 	p := &Pods{source: source, resync: resync, views: make(map[string]*PodView, len(nodes)), synced: make(chan struct{}), first: true}
 	p.mark = newMark(p.synced)
@@ -43,7 +42,7 @@ func NewPods(source cache.ListerWatcher, nodes []string, resync time.Duration) *
 	return p
 }
 
-// View returns the pods of a node in the form of an informer, or nil if NewPods did not get the node.
+// View returns the pods of a node as an informer, or nil if the node was not passed to NewPods.
 func (p *Pods) View(node string) *PodView { return p.views[node] }
 
 // Run watches until ctx ends, and then returns nil.
@@ -67,10 +66,10 @@ func (p *Pods) hasSynced() bool {
 	}
 }
 
-// podRouter is Pods as the reflector's store: it hands each pod to its node's view.
+// podRouter is Pods as the store of the reflector: it passes each pod to the view of its node.
 type podRouter Pods
 
-// Add takes an event of the watch.
+// Add handles an event of the watch.
 func (r *podRouter) Add(obj any) error {
 	if pod, view := r.viewOf(obj); view != nil {
 		view.set(pod)
@@ -78,10 +77,10 @@ func (r *podRouter) Add(obj any) error {
 	return nil
 }
 
-// Update takes an event of the watch.
+// Update handles an event of the watch.
 func (r *podRouter) Update(obj any) error { return r.Add(obj) }
 
-// Delete takes an event of the watch.
+// Delete handles an event of the watch.
 func (r *podRouter) Delete(obj any) error {
 	if pod, view := r.viewOf(obj); view != nil {
 		view.remove(pod)
@@ -89,7 +88,7 @@ func (r *podRouter) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes a list. A known pod that the list lacks is deleted, although no event said so.
+// Replace handles a list. A known pod that is missing in the list is deleted.
 func (r *podRouter) Replace(items []any, _ string) error {
 	byView := make(map[*PodView][]*corev1.Pod, len(r.order))
 	for _, item := range items {
@@ -107,7 +106,7 @@ func (r *podRouter) Replace(items []any, _ string) error {
 	return nil
 }
 
-// Resync shows the pods of some nodes again. After resyncSteps calls it has shown all pods.
+// Resync resends the pods of some nodes. After resyncSteps calls, it has resent all pods.
 func (r *podRouter) Resync() error {
 	for i := r.step; i < len(r.order); i += resyncSteps {
 		r.order[i].resendPods()
@@ -128,7 +127,7 @@ func (r *podRouter) viewOf(obj any) (*corev1.Pod, *PodView) {
 	return pod, view
 }
 
-// NodeOf returns the node of a pod, or "" if no node has the pod.
+// NodeOf returns the node of a pod, or "" if the pod is unknown.
 func (p *Pods) NodeOf(namespace, name string) string {
 	for node, view := range p.views {
 		if _, there, _ := view.store.GetByKey(namespace + "/" + name); there {

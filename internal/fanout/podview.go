@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// PodView has the pods of one node, in the shape of an informer.
+// PodView has the pods of one node, as an informer.
 type PodView struct {
 	all   *Pods
 	store cache.Indexer // written under mu only
@@ -53,7 +53,7 @@ func (v *PodView) setLocked(pod *corev1.Pod, first bool) {
 	}
 }
 
-// remove takes the last state of a deleted pod.
+// remove removes a pod, and passes its last state to the handlers.
 func (v *PodView) remove(pod *corev1.Pod) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -126,8 +126,8 @@ func (v *PodView) dropHandler(handle cache.ResourceEventHandlerRegistration) err
 	return nil
 }
 
-// registration is a handler of a view. The handler gets the existing pods at registration, so it has synced when
-// the view has. Pods.marked implements the methods of newer client-go versions.
+// registration is a handler of a view. The handler gets the existing pods at registration, so it has synced if the view has synced. Pods.marked
+// implements the methods of newer client-go versions.
 type registration struct {
 	cache.ResourceEventHandlerRegistration
 	view    *PodView

@@ -2,7 +2,7 @@
 
 // Package imagematch finds the credentials for an image.
 //
-// The guarantee: it follows the rules of a kubelet.
+// The guarantee: the rules are those of a kubelet.
 //
 // The surprise: an image without a registry is at Docker Hub, which has several names.
 package imagematch
@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// hub is the registry of images without a registry, by its names.
+// hub is the registry for images without a registry.
 const hub = "index.docker.io"
 
 var hubNames = map[string]bool{"docker.io": true, hub: true, "registry-1.docker.io": true}
 
-// Matches reports whether credentials for a registry, with a name from a Docker configuration, are for an image:
-// each part of the host may have wildcards, the port is the same, and the path is the beginning of the image's.
+// Matches reports whether the credentials for a registry in a Docker configuration apply to an image: each part of the host may have wildcards, the
+// port must be the same, and the path must be a prefix of the image's path.
 func Matches(registry, image string) bool {
 	host, port, dir := splitRegistry(registry)
 	imageHost, imagePort, name := placeOfImage(image)
@@ -55,7 +55,7 @@ func splitRegistry(registry string) (host, port, dir string) {
 	return host, port, dir
 }
 
-// placeOfImage splits the name of an image, and leaves its tag and digest out.
+// placeOfImage splits the name of an image, and drops its tag and digest.
 func placeOfImage(image string) (host, port, name string) {
 	image, _, _ = strings.Cut(image, "@")
 	first, rest, found := strings.Cut(image, "/")

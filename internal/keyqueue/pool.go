@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// workerIdle is the time for which a goroutine waits for more work before it ends. A new goroutine costs the
-// growth of its stack, and a waiting goroutine costs memory.
+// workerIdle is the time that an idle goroutine waits for more work. A new goroutine has to grow its stack, and an idle goroutine uses memory.
 const workerIdle = 5 * time.Second
 
 // pool keeps goroutines for reuse.
@@ -48,15 +47,14 @@ func (p *pool) run(f func()) {
 	}
 }
 
-// close ends the goroutines. No call of do may follow or be in progress.
+// close ends the goroutines. No call of runTask may be in progress or follow.
 func (p *pool) close() {
 	close(p.done)
 	p.running.Wait()
 }
 
-// Do runs f in a goroutine of the pool of ctx, if there is a pool (see Share), and returns after f. A caller
-// that waits most of the time, like the loops of a thousand nodes, keeps a small stack for its wait: the stack
-// of a request belongs to the pool.
+// Do runs f in a goroutine of the pool of ctx, if there is a pool (see Share), and returns after f. A caller that mostly waits, like the loops of a
+// thousand nodes, keeps a small stack, because a goroutine of the pool has the stack of the request.
 func Do(ctx context.Context, f func()) {
 	p := poolOf(ctx)
 	if p == nil {
@@ -71,7 +69,7 @@ func Do(ctx context.Context, f func()) {
 	<-done
 }
 
-// limit bounds the work of several queues together. A nil limit bounds nothing.
+// limit bounds the total work of several queues. A nil limit means no limit.
 type limit struct {
 	mu      sync.Mutex
 	free    int      // guarded by mu
@@ -95,7 +93,7 @@ func (l *limit) takeShare(q *Queue) bool {
 	return false
 }
 
-// hasWaiting reports whether a queue waits.
+// hasWaiting reports whether a queue waits for a share.
 func (l *limit) hasWaiting() bool {
 	if l == nil {
 		return false
@@ -118,8 +116,7 @@ func (l *limit) giveShare() {
 	}
 }
 
-// longestPart is the longest time for which work counts for the limit: a queue that hangs must not hold up the
-// other queues for ever.
+// longestPart is the maximum time for which work counts towards the limit, because a queue that hangs must not block the other queues for ever.
 const longestPart = 2 * time.Second
 
 // part is the share of one item in a limit.
@@ -135,7 +132,7 @@ func (l *limit) holdPart() part {
 	return part{time.AfterFunc(longestPart, l.giveShare)}
 }
 
-// endPart reports whether the part was not given back yet. If so, the caller has it from now on.
+// endPart reports whether the part was still held. The caller then gives it back.
 func (p part) endPart() (whole bool) { return p.timer == nil || p.timer.Stop() }
 
 // next returns the queue that has waited longest, or nil if no queue waits or no share is free.
@@ -158,8 +155,8 @@ type share struct {
 	limit *limit
 }
 
-// Share returns a context for the queues of many nodes. They use the same goroutines, and the Shared queues
-// together do at most most things at a time. Call end after all queues have ended.
+// Share returns a context for the queues of many nodes. They use the same goroutines, and the Shared queues together work on at most most items at a
+// time. Call end after all queues have ended.
 func Share(ctx context.Context, most int) (shared context.Context, end func()) {
 	s := &share{newPool(), &limit{free: most}}
 	return context.WithValue(ctx, shareKey{}, s), s.pool.close

@@ -2,11 +2,11 @@
 
 // Package keyqueue is a delayed, coalescing queue of keys with one worker per key at a time.
 //
-// The guarantee: work for one key never overlaps. A key that is added during its work is worked on again. Failed
-// work is tried again as long as the retry policy says. First-time work is not delayed, retries are.
+// The guarantee: work for one key never overlaps. A key that is added during its work is processed again. Failed work is retried according to the
+// retry policy. First-time work is not delayed, retries are.
 //
-// The surprise: Add does not shorten the delay of a retry, so the echo of a failure's own status write cannot
-// defeat the backoff. AddNow does, and starts the backoff anew.
+// The surprise: Add does not shorten the delay of a retry, so the watch event of a failure's own status update cannot defeat the backoff. AddNow
+// does, and resets the backoff.
 package keyqueue
 
 import (
@@ -19,10 +19,9 @@ import (
 // Work does the work for a key. The class selects the retry policy for an error, and the count of Len.
 type Work func(ctx context.Context, key string) (class int, err error)
 
-// Policy decides when failed work is tried again.
+// Policy decides when failed work is retried.
 type Policy interface {
-	// Failed gets a failure and returns the delay until the next try. If again is false the key is forgotten
-	// until it is added again.
+	// Failed returns the delay until the retry after a failure. If again is false, the key is dropped until it is added again.
 	Failed(ctx context.Context, key string, tries int, firstAdded time.Time, err error) (delay time.Duration, again bool)
 	// Succeeded means that the work of the key succeeded or was given up, or that its earlier failures no longer
 	// count.
@@ -61,10 +60,10 @@ type item struct {
 	tries      int       // failures since the last success
 	firstAdded time.Time // since the last success
 
-	again   bool      // when working: was added meanwhile
-	urgent  bool      // when working: a retry is not to be delayed, after AddNow or Kick
-	anew    bool      // failures before its next try do not count, after AddNow
-	againAt time.Time // when working: was asked to be worked on again at this time
+	again   bool      // when working: the key was added in the meantime
+	urgent  bool      // when working: a retry must not be delayed, after AddNow or Kick
+	anew    bool      // failures before the next attempt do not count, after AddNow
+	againAt time.Time // when working: the time of a later AddAfter
 }
 
 // New returns a queue with one retry policy per class of work.
@@ -72,8 +71,7 @@ func New(policies ...Policy) *Queue {
 	return &Queue{policies: policies, items: map[string]*item{}}
 }
 
-// Shared makes the work of the queue count for the limit of Share, and returns the queue. Call it before the
-// start.
+// Shared makes the work of the queue count towards the limit of Share, and returns the queue. Call it before the start.
 func (q *Queue) Shared() *Queue {
 	q.shared = true
 	return q
@@ -82,12 +80,10 @@ func (q *Queue) Shared() *Queue {
 // Add requests work for the key. A key that waits for a retry keeps waiting.
 func (q *Queue) Add(key string) { q.add(key, 0, false) }
 
-// AddNow is Add for news that make an immediate retry worthwhile. The key does not wait any longer, and its
-// earlier failures do not count.
+// AddNow is Add for events after which an immediate retry makes sense. The key no longer waits, and its earlier failures do not count.
 func (q *Queue) AddNow(key string) { q.add(key, 0, true) }
 
-// AddAfter asks for the key to be worked on once d has passed. The soonest of
-// several such times counts.
+// AddAfter requests work for the key after d. The earliest of several such times counts.
 func (q *Queue) AddAfter(key string, d time.Duration) { q.add(key, d, false) }
 
 func (q *Queue) add(key string, d time.Duration, urgent bool) {
@@ -127,8 +123,8 @@ func (q *Queue) add(key string, d time.Duration, urgent bool) {
 	}
 }
 
-// Kick ends the wait of every key that waits for a retry. Call it when the cause of their failures is gone. Work
-// in progress may have begun before that: if it fails, its retry does not wait either.
+// Kick ends the wait of every key that waits for a retry. Call it when the cause of their failures is gone. Work in progress may have started before
+// that, so if it fails, its retry does not wait either.
 func (q *Queue) Kick() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -136,15 +132,14 @@ func (q *Queue) Kick() {
 		it.urgent = it.urgent || it.state == working
 	}
 	for _, it := range append(delayed(nil), q.later...) {
-		if it.isRetry && it.state == waiting { // else its time came meanwhile
+		if it.isRetry && it.state == waiting { // otherwise, its time has come in the meantime
 			heap.Remove(&q.later, it.pos)
 			q.makeReady(it)
 		}
 	}
 }
 
-// Len returns how many keys of the class wait, for a worker or for a time, and
-// how many are being worked on.
+// Len returns how many keys of the class wait, for a worker or for a time, and how many are being processed.
 func (q *Queue) Len(class int) (unprocessed, processing int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -160,7 +155,7 @@ func (q *Queue) Len(class int) (unprocessed, processing int) {
 	return unprocessed, processing
 }
 
-// Backlog returns how many keys wait for a worker, and for how long the first of them has.
+// Backlog returns how many keys wait for a worker, and how long the oldest of them has waited.
 func (q *Queue) Backlog() (n int, oldest time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -182,8 +177,8 @@ func (q *Queue) Retrying() (n int) {
 	return n
 }
 
-// Retry returns how often the work of the key has failed since its last success, and when it is tried again. The
-// time is zero if the key does not wait for a retry.
+// Retry returns the number of failures of the key since its last success, and the time of its next retry. The time is zero if the key does not wait
+// for a retry.
 func (q *Queue) Retry(key string) (tries int, next time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,16 +14,15 @@ type run struct {
 	ctx     context.Context // of the work
 	work    Work
 	pool    *pool
-	limit   *limit         // nil: only the places count
+	limit   *limit         // nil: no limit besides the places
 	workers sync.WaitGroup // Add is called with the queue's mu held, while the queue has this run
-	timer   *time.Timer    // lets the queue be looked at when the first item is due
+	timer   *time.Timer    // triggers startReady when the first item is due
 
 	free int       // guarded by the queue's mu: free places
-	at   time.Time // guarded by the queue's mu: for when the timer is set
+	at   time.Time // guarded by the queue's mu: the time for which the timer is set
 }
 
-// Run works on keys until ctx ends, with up to workers keys at a time, and returns after all work has ended.
-// Work that called Yield does not count.
+// Run processes keys until ctx ends, with up to workers keys at a time, and returns after all work has ended. Work that called Yield does not count.
 func (q *Queue) Run(ctx context.Context, workers int, work Work) {
 	wait := q.Start(ctx, workers, work)
 	<-ctx.Done()
@@ -66,8 +65,7 @@ func (q *Queue) startReady() {
 	q.startReadyLocked()
 }
 
-// startReadyLocked gives each ready item a worker while places are free, and sets the timer for the other items.
-// The caller holds mu.
+// startReadyLocked assigns a worker to each ready item while places are free, and sets the timer for the other items. The caller holds mu.
 func (q *Queue) startReadyLocked() {
 	r := q.run
 	if r == nil || r.ctx.Err() != nil {
@@ -105,8 +103,7 @@ func (q *Queue) popReady() *item {
 	return it
 }
 
-// workItems works on an item, and then on the next ready items, in one place. After a Yield it ends, because
-// another worker has its place.
+// workItems processes an item and then the next ready items, in one place. After a Yield, it ends, because another worker has its place.
 func (q *Queue) workItems(r *run, it *item) {
 	defer r.workers.Done()
 	for it != nil {
@@ -145,7 +142,7 @@ func (q *Queue) next(r *run) *item {
 	return q.popReady()
 }
 
-// giveBack lets another item have a place.
+// giveBack frees a place, and starts the next ready item.
 func (q *Queue) giveBack(r *run) {
 	q.mu.Lock()
 	r.free++
@@ -159,7 +156,7 @@ func (q *Queue) workItem(ctx context.Context, it *item, work Work) {
 	}
 	class, err := work(ctx, it.key)
 	if ctx.Err() != nil {
-		err = nil // the end of Run is no failure of the key
+		err = nil // the end of Run is not a failure of the key
 	}
 	var delay time.Duration
 	var again bool
@@ -189,7 +186,7 @@ func (q *Queue) workItem(ctx context.Context, it *item, work Work) {
 	}
 }
 
-// beginAnew reports whether the earlier failures of an item do not count, and clears that mark.
+// beginAnew reports whether the earlier failures of an item do not count, and resets that flag.
 func (q *Queue) beginAnew(it *item) (anew bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -206,7 +203,7 @@ func (q *Queue) reportSuccess(key string) {
 	}
 }
 
-// retryItem makes a failed item wait, unless it must come first or new work for it came.
+// retryItem makes a failed item wait, unless it must run first, or was added again.
 func (q *Queue) retryItem(it *item, delay time.Duration) {
 	if it.urgent {
 		q.makeReady(it)
@@ -226,7 +223,7 @@ type placeKey struct{}
 // place is a worker's place while it works on one item. It can be given up once.
 type place struct {
 	mu   sync.Mutex
-	free func() // guarded by mu; nil: no longer this item's
+	free func() // guarded by mu; nil: the item no longer has the place
 }
 
 func (p *place) yieldPlace() {
@@ -235,8 +232,7 @@ func (p *place) yieldPlace() {
 	}
 }
 
-// keepPlace ends the item's right to give the place up, and reports whether the
-// worker still has it.
+// keepPlace prevents a later Yield of the item, and reports whether the worker still has the place.
 func (p *place) keepPlace() bool { return p.takeFree() != nil }
 
 func (p *place) takeFree() func() {

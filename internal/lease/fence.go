@@ -12,41 +12,38 @@ import (
 const (
 	// MaxAge is the largest age of the last renewal of the lease at which effects on pods are allowed.
 	MaxAge = 10 * time.Second
-	// renewAge is the age of a renewal at which steady work requests the next renewal, early enough for a slow
-	// answer.
+	// renewAge is the age of a renewal at which steady work requests the next renewal, early enough for a slow response.
 	renewAge = MaxAge * 3 / 4
-	// fenceGap is the time without a renewal after which knowledge about the pods is too old to act on. It is
-	// longer than a renewal takes with a slow API server.
+	// fenceGap is the time without a renewal after which the state of the pods is too old to act on. It is longer than a renewal takes with a slow
+	// API server.
 	fenceGap = 15 * time.Second
 )
 
-// ErrFenced refuses work on a pod for the moment: another process may act for the node.
+// ErrFenced temporarily refuses work on a pod, because another process may act for the node.
 var ErrFenced = errors.New("this process does not hold the lease of the node for certain")
 
-// Fence guards everything that a process does to pods by itself, at the backend and in the API server. It does
-// not guard requests of users through the kubelet API. It allows an effect only while this process certainly
-// holds the lease of the node. A nil fence and a disabled fence allow everything.
+// Fence guards all changes of pods that a process makes by itself, at the backend and in the API server. It does not guard user requests through the
+// kubelet API. It allows an effect only while this process certainly holds the lease of the node. A nil fence and a disabled fence allow everything.
 //
-// The fence counts terms. A new term begins when this process gains the lease, and after a gap. Facts of one
-// term must not lead to an effect in another term: work enters first, and the fence compares its term before
-// each effect.
+// The fence counts terms. A new term begins when this process gains the lease, and after a gap. State from one term must not cause an effect in
+// another term: work calls Enter first, and the fence compares its term before each effect.
 type Fence struct {
-	// Beyond, if not nil, reports whether something else than the lease lets this process act, and has done so
-	// since then. It is set before the fence is used.
+	// Beyond, if not nil, reports whether something other than the lease has continuously allowed this process to act since then. It is set before
+	// the first use of the fence.
 	Beyond  func(since time.Time) bool
 	Wanted  chan struct{} // capacity 1: a renewal is wanted before it is due
 	changed chan struct{} // capacity 1: a term may have begun, or waiting work may continue
 
 	mu      sync.Mutex
-	off     bool      // guarded by mu: there is no lease to go by
+	off     bool      // guarded by mu: the lease is not used
 	held    bool      // guarded by mu
 	holder  Mark      // guarded by mu: the holder of the lease if held is false
 	sent    time.Time // guarded by mu: when the last successful renewal was sent
-	silent  time.Time // guarded by mu: when a renewal was last not answered
+	silent  time.Time // guarded by mu: the last renewal without a response
 	term    int       // guarded by mu
 	begun   int       // guarded by mu: the term for which the pods were read again
 	anew    bool      // guarded by mu: another process may have acted before this term
-	refused bool      // guarded by mu: something waits
+	refused bool      // guarded by mu: refused work is waiting
 }
 
 // NewFence returns a fence that is closed until the call of Renewed or Disable.
@@ -56,16 +53,15 @@ func NewFence() *Fence {
 
 type termKey struct{}
 
-// inSilence is the term of work that stops pods after their active deadline, and does nothing else.
+// inSilence is the term of work that only stops pods after their active deadline.
 const inSilence = -1
 
-// InSilence returns the context for work that stops pods after their active deadline, and does nothing else. See
-// AllowStop.
+// InSilence returns the context for work that only stops pods after their active deadline. See AllowStop.
 func InSilence(ctx context.Context) context.Context {
 	return context.WithValue(ctx, termKey{}, inSilence)
 }
 
-// Enter returns the context for work on a pod with effects, or ErrFenced.
+// Enter returns the context for work that changes a pod, or ErrFenced.
 func (f *Fence) Enter(ctx context.Context) (context.Context, error) {
 	if f == nil {
 		return ctx, nil
@@ -78,7 +74,7 @@ func (f *Fence) Enter(ctx context.Context) (context.Context, error) {
 	return context.WithValue(ctx, termKey{}, f.term), nil
 }
 
-// Allow checks the context of Enter right before an effect. It never waits; refused work starts anew.
+// Allow checks the context of Enter right before an effect. It never waits; refused work starts again.
 func (f *Fence) Allow(ctx context.Context) error {
 	if f == nil {
 		return nil
@@ -91,9 +87,8 @@ func (f *Fence) Allow(ctx context.Context) error {
 	return nil
 }
 
-// AllowStop is Allow for the stop of a pod. While the API server does not answer, it also allows the stops of a
-// kubelet in this case: the process is awake, because it has just sent a request in vain, and it knows of no
-// other process with the node.
+// AllowStop is Allow for the stop of a pod. While the API server does not answer, it also allows the stops that a kubelet makes in this case. The
+// process is awake, because it has just sent an unanswered request, and it knows of no other process for the node.
 func (f *Fence) AllowStop(ctx context.Context) error {
 	err := f.Allow(ctx)
 	if err == nil || ctx.Value(termKey{}) != inSilence || !f.Silent() {
@@ -102,7 +97,7 @@ func (f *Fence) AllowStop(ctx context.Context) error {
 	return nil
 }
 
-// Changes receives when refused work may pass, or when a term can begin. It never receives from a nil fence.
+// Changes receives when refused work may be retried, or when a term can begin. It never receives from a nil fence.
 func (f *Fence) Changes() <-chan struct{} {
 	if f == nil {
 		return nil
@@ -110,7 +105,7 @@ func (f *Fence) Changes() <-chan struct{} {
 	return f.changed
 }
 
-// Unanswered records a renewal without an answer.
+// Unanswered records a renewal without a response.
 func (f *Fence) Unanswered() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -124,7 +119,7 @@ func (f *Fence) Silent() bool {
 	return !f.off && f.held && f.silent.After(f.sent) && Elapsed(f.silent, time.Now()) < fenceGap
 }
 
-// open is called with mu held.
+// open reports whether effects are allowed. The caller holds mu.
 func (f *Fence) open() bool {
 	if f.off {
 		return true
@@ -141,8 +136,8 @@ func (f *Fence) open() bool {
 	return false
 }
 
-// Elapsed returns the time since then by the faster clock: the monotonic clock stands still while a machine
-// sleeps, and the wall clock can be set back.
+// Elapsed returns the time since then by the clock that shows more: the monotonic clock stands still while a machine sleeps, and the wall clock can
+// be set back.
 func Elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
@@ -171,7 +166,7 @@ func (f *Fence) Lose(holder Mark) {
 	f.off, f.held, f.holder, f.anew = false, false, holder, true
 }
 
-// Disable opens the fence until the lease can be renewed, or is seen to have another holder.
+// Disable opens the fence until the lease is renewed, or another holder is seen.
 func (f *Fence) Disable() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,7 +174,7 @@ func (f *Fence) Disable() {
 	f.tell()
 }
 
-// tell is called with mu held.
+// tell signals Changes. The caller holds mu.
 func (f *Fence) tell() {
 	if f.refused || f.begun != f.term {
 		f.refused = false
@@ -187,14 +182,14 @@ func (f *Fence) tell() {
 	}
 }
 
-// Pending returns the term with pods to read again, if there is such a term.
+// Pending returns the term for which the pods must be read again, if there is one.
 func (f *Fence) Pending() (term int, anew, yes bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.term, f.anew, f.held && f.term != f.begun
 }
 
-// Begin lets the effects of a term through: the pods were read anew for it.
+// Begin allows the effects of a term, after the pods were read again for it.
 func (f *Fence) Begin(term int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -232,7 +227,7 @@ func (f *Fence) StandsBy() (holder Mark, yes bool) {
 	return f.holder, !f.off && !f.held
 }
 
-// wake leaves a token in a channel of capacity 1.
+// wake puts a value into a channel of capacity 1.
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

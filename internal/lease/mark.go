@@ -16,22 +16,22 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// Mark names one life of a node controller on the lease of its node.
+// Mark identifies one run of a node controller in the lease of its node.
 type Mark struct {
-	// ID is random: two lives never have the same.
+	// ID is random and different for each run.
 	ID string `json:"id"`
 	// Host helps people find the process.
 	Host string `json:"host,omitempty"`
 	PID  int    `json:"pid,omitempty"`
-	// Space is the scope of PID: the boot of the machine, and the PID namespace. Start distinguishes processes
-	// with the same PID there. Both are empty where they are unknown.
+	// Space is the scope of PID: the boot of the machine, and the PID namespace. Start distinguishes processes with the same PID there. Both are
+	// empty if unknown.
 	Space string `json:"space,omitempty"`
 	Start string `json:"start,omitempty"`
 	// Member is the name of the process among the processes with shared nodes, or "".
 	Member string `json:"member,omitempty"`
 }
 
-// NewMark returns the mark of this life of the process.
+// NewMark returns the mark of this run of the process.
 func NewMark() Mark {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // rand.Read never fails
@@ -51,7 +51,7 @@ func NewMark() Mark {
 	return m
 }
 
-// ParseMark reads a mark. Any other text is a process without known details.
+// ParseMark reads a mark. Any other text gives a mark without details.
 func ParseMark(text string) Mark {
 	var m Mark
 	if err := json.Unmarshal([]byte(text), &m); err != nil || m.ID == "" {
@@ -60,7 +60,7 @@ func ParseMark(text string) Mark {
 	return m
 }
 
-// Text is the mark as the lease has it.
+// Text returns the mark in the format of the annotation.
 func (m Mark) Text() string {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -69,7 +69,7 @@ func (m Mark) Text() string {
 	return string(text)
 }
 
-// String names the process for people.
+// String returns the name of the process for logs.
 func (m Mark) String() string {
 	if m.Host == "" {
 		return redact.CutTo(m.ID, 80)
@@ -77,9 +77,8 @@ func (m Mark) String() string {
 	return fmt.Sprintf("process %d on host %s", m.PID, m.Host)
 }
 
-// Ended reports whether the process of the other mark has provably ended: it ran where this process runs, and
-// its PID is free or belongs to another process. A new PID namespace may have the name of a removed namespace,
-// but then the processes of the removed namespace are gone too.
+// Ended reports whether the process of the other mark has provably ended: it ran where this process runs, and its PID is free or belongs to another
+// process. A new PID namespace may have the name of a removed namespace, but then the processes of the removed namespace have ended.
 func (m Mark) Ended(other Mark) bool {
 	if m.Space == "" || m.Space != other.Space || other.PID <= 0 || other.Start == "" {
 		return false
@@ -96,8 +95,7 @@ func (m Mark) Ended(other Mark) bool {
 	return !lives || start != "" && start != other.Start
 }
 
-// processStart returns the start of a process in ticks since the boot, or "" if it is unknown. A zombie process
-// does not live.
+// processStart returns the start of a process in ticks since the boot, or "" if it is unknown. A zombie process does not count as alive.
 func processStart(pid int) (start string, lives bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

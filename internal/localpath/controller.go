@@ -38,21 +38,21 @@ const (
 
 // Config has the parts of a Controller. All fields are required.
 type Config struct {
-	// Client reads and writes single objects, and Watches lists and watches.
+	// Client reads and writes single objects, and Watches lists and watches objects.
 	Client, Watches kubernetes.Interface
 	// Node is the name of the node, and Hostname its label kubernetes.io/hostname.
 	Node, Hostname string
-	// Make makes the directory of a volume, if it is not there, and returns its path.
+	// Make makes the directory of a volume if it is missing, and returns its path.
 	Make func(ctx context.Context, name string) (path string, err error)
 	// Remove removes the directory of a volume with its content, if it exists.
 	Remove func(ctx context.Context, name string) error
-	// StandsBy reports whether another process acts for the node. Its machine may be another one, with other directories.
+	// StandsBy reports whether another process acts for the node. That process may run on another machine, with other directories.
 	StandsBy func() bool
-	// Recorder gets events about claims and volumes.
+	// Recorder records events about claims and volumes.
 	Recorder record.EventRecorder
 }
 
-// Controller makes and removes volumes while Run runs.
+// Controller makes and removes volumes while Run is running.
 type Controller struct {
 	cfg     Config
 	claims  corev1listers.PersistentVolumeClaimLister
@@ -62,7 +62,7 @@ type Controller struct {
 // New returns a controller. It does nothing until Run.
 func New(cfg Config) *Controller { return &Controller{cfg: cfg} }
 
-// Run works until ctx ends. It returns nil after everything it started has ended.
+// Run handles claims and volumes until ctx ends. It returns nil after all its goroutines have ended.
 func (c *Controller) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	all := informers.NewSharedInformerFactory(c.cfg.Watches, 0)
@@ -101,7 +101,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// queue has the keys of objects to look at.
+// queue has the keys of objects to handle.
 type queue struct {
 	workqueue.TypedRateLimitingInterface[string]
 }
@@ -119,8 +119,8 @@ func (q queue) eventHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, o any) { add(o) }}
 }
 
-// handleObjects handles the objects one by one until the queue is shut down. Failed objects come again later, and so do
-// all objects while this process stands by.
+// handleObjects handles the objects one by one until the queue is shut down. Failed objects are retried later, and so are all objects while this
+// process stands by.
 func (q queue) handleObjects(ctx context.Context, standsBy func() bool, do func(ctx context.Context, key string) error) {
 	for {
 		key, shutdown := q.Get()
@@ -145,7 +145,7 @@ func (q queue) handleObjects(ctx context.Context, standsBy func() bool, do func(
 	}
 }
 
-// refused is an error that no retry can change. A change of the object leads to another look.
+// refused is an error for which a retry is useless. A change of the object triggers another attempt.
 type refused struct{ error }
 
 // recordError records an error of an object as an event, and returns the error if a retry can help.

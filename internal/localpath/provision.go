@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// Annotations of claims and volumes that controllers and provisioners of Kubernetes agree on.
+// Annotations of claims and volumes that Kubernetes controllers and provisioners share.
 const (
 	annotationDriver    = "volume.kubernetes.io/storage-provisioner"
 	annotationDriverOld = "volume.beta.kubernetes.io/storage-provisioner"
@@ -23,14 +23,14 @@ const (
 	annotationBy        = "pv.kubernetes.io/provisioned-by"
 )
 
-// The reasons of events; other provisioners use the same.
+// Reasons of events. Other provisioners use the same reasons.
 const (
 	eventFailed    = "ProvisioningFailed"
 	eventSucceeded = "ProvisioningSucceeded"
 	eventNotGone   = "VolumeFailedDelete"
 )
 
-// nameOf is the name of the volume of a claim, and of its directory.
+// nameOf returns the name of the volume of a claim, and of its directory.
 func nameOf(uid string) string { return "pvc-" + uid }
 
 // wantsVolume reports whether a claim waits for a volume of this node.
@@ -58,7 +58,7 @@ func (c *Controller) provisionClaim(ctx context.Context, key string) error {
 	return c.recordError(claim, eventFailed, c.makeVolume(ctx, claim))
 }
 
-// makeVolume makes first the directory and then the object. Each may be there already.
+// makeVolume first makes the directory and then the object. Each may already exist.
 func (c *Controller) makeVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	class, err := c.storageClass(ctx, claim)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *Controller) makeVolume(ctx context.Context, claim *corev1.PersistentVol
 	_, err = c.cfg.Client.CoreV1().PersistentVolumes().Create(ctx, c.volumeObject(claim, class, path), metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return nil // a killed process made the volume, or the claim here is old
+		return nil // a killed process made the volume, or the cached claim is outdated
 	case err != nil:
 		return fmt.Errorf("make volume %s: %w", name, err)
 	}
@@ -81,8 +81,7 @@ func (c *Controller) makeVolume(ctx context.Context, claim *corev1.PersistentVol
 	return nil
 }
 
-// storageClass returns the StorageClass of a claim, or an error for wishes of the claim or its class that this node
-// cannot meet.
+// storageClass returns the StorageClass of a claim, or an error if this node does not support the settings of the claim or its class.
 func (c *Controller) storageClass(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*storagev1.StorageClass, error) {
 	no := func(field, why string) (*storagev1.StorageClass, error) {
 		return nil, refused{fmt.Errorf("%s: %s", field, why)}
@@ -116,7 +115,7 @@ func (c *Controller) storageClass(ctx context.Context, claim *corev1.PersistentV
 	return class, nil
 }
 
-// volumeObject is the object for the volume of a claim.
+// volumeObject returns the object for the volume of a claim.
 func (c *Controller) volumeObject(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, path string) *corev1.PersistentVolume {
 	policy := corev1.PersistentVolumeReclaimDelete
 	if class.ReclaimPolicy != nil {

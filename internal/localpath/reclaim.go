@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// isReleased reports whether a volume belongs to this node, has no claim any more, and is to be deleted.
+// isReleased reports whether a volume belongs to this node, no longer has a claim, and must be deleted.
 func (c *Controller) isReleased(volume *corev1.PersistentVolume) bool {
 	spec := &volume.Spec
 	return volume.Labels[NodeLabel] == c.cfg.Node && volume.Annotations[annotationBy] == Driver &&
@@ -37,8 +37,7 @@ func (c *Controller) reclaimVolume(ctx context.Context, name string) error {
 
 func (c *Controller) remove(ctx context.Context, seen *corev1.PersistentVolume) error {
 	volumes := c.cfg.Client.CoreV1().PersistentVolumes()
-	// Read the volume again. The watch may be old, an administrator may have decided to keep the volume, and
-	// removed content does not come back.
+	// Read the volume again. The watch may lag, an administrator may have decided to keep the volume, and removed content cannot be restored.
 	asked, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	now, err := volumes.Get(asked, seen.Name, metav1.GetOptions{})
@@ -48,12 +47,12 @@ func (c *Controller) remove(ctx context.Context, seen *corev1.PersistentVolume) 
 	case err != nil:
 		return fmt.Errorf("read volume %s before it is removed: %w", seen.Name, err)
 	case now.UID != seen.UID || !c.isReleased(now):
-		return nil // the change puts the volume into the queue again
+		return nil // the change queues the volume again
 	}
 	if err := c.cfg.Remove(ctx, now.Name); err != nil {
 		return fmt.Errorf("remove the directory of volume %s: %w", now.Name, err)
 	}
-	deleted, cancel := context.WithTimeout(ctx, callTimeout) // removing may have taken its time
+	deleted, cancel := context.WithTimeout(ctx, callTimeout) // the removal may have taken some time
 	defer cancel()
 	err = volumes.Delete(deleted, now.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &now.UID}})
 	if err != nil && !apierrors.IsNotFound(err) {

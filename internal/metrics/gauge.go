@@ -10,14 +10,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxSeries bounds the series of a Gauge. Values with further labels are merged under overflow.
+// maxSeries bounds the series of a Gauge. Values with additional labels are merged under overflow.
 const maxSeries = 3000
 
 // overflow is the label of series beyond maxSeries.
 const overflow = "other"
 
-// Gauge computes its values when it is read, so they are never stale: every source is a tracked function.
-// Sources with the same labels are merged. It has no value while there is no source.
+// Gauge computes its values when it is read, so they are never stale: every source is a tracked function. Sources with the same labels are merged. It
+// has no value without a source.
 type Gauge struct {
 	desc   *prometheus.Desc
 	labels int
@@ -72,7 +72,7 @@ func (g *Gauge) Collect(out chan<- prometheus.Metric) {
 	for _, s := range g.from {
 		sources = append(sources, s)
 	}
-	g.mu.Unlock() // a source may take locks of its own
+	g.mu.Unlock() // a source may lock other mutexes
 	values, labels := map[string]float64{}, map[string][]string{}
 	for _, s := range sources {
 		key := keyOf(s.labels)

@@ -2,8 +2,7 @@
 
 // Package metrics holds the registry into which the packages of this library register their own metrics.
 //
-// It is a registry of its own, so importing the library adds nothing to a program's default registry; a program
-// serves it by gathering Registry.
+// The registry is separate, so importing the library adds nothing to a program's default registry. A program serves it by gathering Registry.
 //
 // The surprise: several nodes in one process share these metrics. Metrics about nodes have the label node.
 package metrics
@@ -18,7 +17,7 @@ import (
 // Registry gathers every metric of the library.
 var Registry = prometheus.NewRegistry()
 
-// Row describes a metric for the reference.
+// Row describes a metric for the reference documentation.
 type Row struct {
 	Name, Help, Type string
 	Labels           []string

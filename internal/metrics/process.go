@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Process gathers the metrics of the process. A program that has a registry of its own for the metrics of the
-// process and of its Kubernetes client sets Process before it serves anything.
+// Process gathers the metrics of the process. A program with its own registry for the metrics of the process and of its Kubernetes client sets
+// Process before it serves metrics.
 var Process prometheus.Gatherer = newProcess()
 
 func newProcess() *prometheus.Registry {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nilcheck finds a nil inside an interface, which a comparison with nil does not find. An ignored error
-// of a constructor leaves such a nil, and the nil would fail at its first use, far from the mistake.
+// Package nilcheck finds a nil inside an interface, which a comparison with nil does not find. Such a nil results from an ignored error of a
+// constructor, and would panic at its first use, far from the mistake.
 package nilcheck
 
 import "reflect"

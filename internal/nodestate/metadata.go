@@ -27,7 +27,7 @@ func MetadataPatch(server, want *corev1.Node, skip func(label string) bool) ([]b
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return isOwnershipAnnotation(key) })
 
 	now := ownedMetadata{Labels: sortedKeys(labels), Annotations: sortedKeys(annotations)}
-	// A skipped label of ours stays ours: a later write can remove it.
+	// A skipped label of ours stays in the record, so that a later write can remove it.
 	for _, key := range owned.Labels {
 		if _, exists := server.Labels[key]; exists && skip(key) {
 			now.Labels = append(now.Labels, key)
@@ -87,8 +87,7 @@ func IsRestrictedLabel(key string) bool {
 	return false
 }
 
-// New returns the node for its creation: all wanted fields, the record of our fields, and no field assigned by
-// the API server.
+// New returns the node for its creation: all fields of want, the record of our fields, and no field assigned by the API server.
 func New(want *corev1.Node, status *corev1.NodeStatus, skip func(label string) bool) *corev1.Node {
 	node := want.DeepCopy()
 	node.Status = *status

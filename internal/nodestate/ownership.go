@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodestate computes the patches of the Node object for the provider's wanted state. Its functions are
-// pure.
+// Package nodestate computes the patches of the Node object for the provider's wanted state. Its functions are pure.
 //
-// The guarantee: fields of other writers stay. Our fields go when they are no longer wanted, also after a
-// restart.
+// The guarantee: fields of other writers stay. Our fields are removed when the provider no longer sets them, even after a restart.
 //
-// The surprise: the object itself records our fields, in annotations updated by the same patch.
+// The surprise: the Node object itself records our fields, in annotations that the same patch updates.
 package nodestate
 
 import (
@@ -23,7 +21,7 @@ const (
 	OwnedMetadataAnnotation = "virtual-kubelet.io/owned-metadata"
 	OwnedStatusAnnotation   = "virtual-kubelet.io/owned-status"
 
-	// Older versions kept whole copies of their writes. This version reads them once and removes them.
+	// Older versions kept whole copies of their writes. This version reads and removes them once.
 	LastAppliedMetadataAnnotation = "virtual-kubelet.io/last-applied-object-meta"
 	LastAppliedStatusAnnotation   = "virtual-kubelet.io/last-applied-node-status"
 )
@@ -51,8 +49,7 @@ type ownedStatus struct {
 	Fields []string `json:"fields,omitempty"`
 }
 
-// metadataOwnership reads our labels and annotations from the node. An unreadable record counts as empty: then
-// nothing is removed.
+// metadataOwnership reads our labels and annotations from the node. An unreadable record counts as empty, so no fields are removed.
 func metadataOwnership(node *corev1.Node) ownedMetadata {
 	var owned ownedMetadata
 	if text, ok := node.Annotations[OwnedMetadataAnnotation]; ok {
@@ -87,7 +84,7 @@ func statusOwnership(node *corev1.Node) ownedStatus {
 	return ownershipOf(&applied)
 }
 
-// ownershipOf returns our parts after a write of status.
+// ownershipOf returns our parts of the status after a write of status.
 func ownershipOf(status *corev1.NodeStatus) ownedStatus {
 	rest := plain(status)
 	owned := ownedStatus{

@@ -140,9 +140,8 @@ func TransitionTime(old, c corev1.NodeCondition, now metav1.Time) metav1.Time {
 	return c.LastTransitionTime
 }
 
-// diffAddresses replaces the whole list: merging by the declared key, the type,
-// would lose the second of two addresses of one type. A merge still groups the
-// list by type, so the order counts within a type only.
+// diffAddresses replaces the whole list: merging by the declared key, the type, would lose the second of two addresses of one type. A merge still
+// groups the list by type, so the order only matters within a type.
 func diffAddresses(patch map[string]any, have, want []corev1.NodeAddress, owned []string) {
 	if slices.Equal(byType(have), byType(want)) || len(want) == 0 && !slices.Contains(owned, addressesField) {
 		return
@@ -160,7 +159,7 @@ func byType(addresses []corev1.NodeAddress) []corev1.NodeAddress {
 	})
 }
 
-// diffResources compares amounts, not their spelling.
+// diffResources adds the resources with different amounts to the patch. It compares amounts, not their formats.
 func diffResources(patch map[string]any, field string, have, want corev1.ResourceList, owned []string) {
 	changes := map[string]any{}
 	for name, amount := range want {
@@ -180,7 +179,7 @@ func diffResources(patch map[string]any, field string, have, want corev1.Resourc
 	}
 }
 
-// diffFields adds the different fields to the patch. It replaces lists as a whole.
+// diffFields adds the fields that differ to the patch. It replaces whole lists.
 func diffFields(patch, have, want map[string]any, owned []string) {
 	for key, value := range want {
 		if old, ok := have[key]; !ok || !reflect.DeepEqual(old, value) {
@@ -195,7 +194,7 @@ func diffFields(patch, have, want map[string]any, owned []string) {
 	}
 }
 
-// diffValue returns the patch from have to a different want. An object of ours is ours with all its fields.
+// diffValue returns the patch from have to a different want. If we own an object, we own all its fields.
 func diffValue(have, want any) any {
 	old, wasObject := have.(map[string]any)
 	fresh, isObject := want.(map[string]any)
@@ -207,7 +206,7 @@ func diffValue(have, want any) any {
 	return patch
 }
 
-// plain returns the fields of the status without a rule of their own.
+// plain returns the fields of the status that have no special rules.
 func plain(status *corev1.NodeStatus) corev1.NodeStatus {
 	plain := *status
 	plain.Capacity, plain.Allocatable, plain.Conditions, plain.Addresses = nil, nil, nil, nil
@@ -218,7 +217,7 @@ func plain(status *corev1.NodeStatus) corev1.NodeStatus {
 func plainFields(plain *corev1.NodeStatus) map[string]any {
 	body, err := json.Marshal(plain)
 	if err != nil {
-		panic(fmt.Sprintf("node status cannot be encoded: %v", err)) // Every field left has plain types.
+		panic(fmt.Sprintf("node status cannot be encoded: %v", err)) // all remaining fields have plain types
 	}
 	fields := map[string]any{}
 	if err := json.Unmarshal(body, &fields); err != nil {
@@ -228,7 +227,7 @@ func plainFields(plain *corev1.NodeStatus) map[string]any {
 	return fields
 }
 
-// fieldNames returns the keys of plainFields, sorted, without the cost of JSON: it is asked after each word of each node.
+// fieldNames returns the keys of plainFields, sorted, without JSON, because it is called for each status update of each node.
 func fieldNames(plain *corev1.NodeStatus) (names []string) {
 	v := reflect.ValueOf(plain).Elem()
 	for i := range v.NumField() {
@@ -241,7 +240,7 @@ func fieldNames(plain *corev1.NodeStatus) (names []string) {
 	return names
 }
 
-// isZero reports whether nothing of the value was given, as isZeroJSON does of its JSON.
+// isZero reports whether a value is unset, like isZeroJSON for its JSON.
 func isZero(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -19,8 +19,7 @@ import (
 // listTimeout bounds the wait of a lister, which has no context.
 const listTimeout = 30 * time.Second
 
-// syncCheckInterval is the interval of checks for the first list: the oldest supported client-go has no channel
-// for it.
+// syncCheckInterval is the interval of checks for the first list, because the oldest supported client-go has no channel for it.
 const syncCheckInterval = 20 * time.Millisecond
 
 // clusterWide is the informer for all objects of a kind in the cluster. It exists only after the first request
@@ -33,7 +32,7 @@ type clusterWide struct {
 	informer cache.SharedIndexInformer
 }
 
-// get returns the informer. It runs as long as Run.
+// get returns the informer, which runs as long as Run.
 func (c *clusterWide) get() cache.SharedIndexInformer {
 	c.once.Do(func() {
 		c.informer = cache.NewSharedIndexInformer(clusterSource{c}, c.kind.example, 0,
@@ -57,7 +56,7 @@ func (c *clusterWide) syncedIndexer() (cache.Indexer, error) {
 	defer look.Stop()
 	for {
 		select {
-		case <-c.store.stopped: // earlier objects are out of date, even if there is a list
+		case <-c.store.stopped: // cached objects are outdated, even if there is a list
 			return nil, fmt.Errorf("list %s: %w", c.kind.resource, errStopped)
 		default:
 		}
@@ -76,7 +75,7 @@ func (c *clusterWide) syncedIndexer() (cache.Indexer, error) {
 // clusterSource lists and watches all objects of a kind.
 type clusterSource struct{ *clusterWide }
 
-// IsWatchListSemanticsUnSupported has the reason of singleObject.
+// IsWatchListSemanticsUnSupported keeps the reflector from streaming its first list, as for singleObject.
 func (clusterSource) IsWatchListSemanticsUnSupported() bool { return true }
 
 // ListWithContext lists the objects of all namespaces.

@@ -13,8 +13,7 @@ import (
 type entry struct {
 	store *Store
 	key   key
-	// answered is closed at the first answer, be it an error, and when the entry
-	// is dropped.
+	// answered is closed at the first answer or error, and when the entry is dropped.
 	answered chan struct{}
 
 	// guarded by Store.mu
@@ -22,7 +21,7 @@ type entry struct {
 	synced  bool // the API server has answered
 	object  object
 	err     error // of the last attempt, while not synced
-	refused bool  // a caller was refused an object, and the next answer may have the object
+	refused bool  // a caller got an error, so the next answer may be news to it
 	dropped bool
 	stop    context.CancelFunc // ends the watch; nil before the watch has started
 }
@@ -51,7 +50,7 @@ func (e *entry) read(ctx context.Context) {
 	e.tellLocked()
 }
 
-// setError makes err the answer. If the API server has already answered, setError keeps that answer and returns false.
+// setError sets err as the answer. If the API server has already answered, setError keeps that answer and returns false.
 func (e *entry) setError(err error) bool {
 	e.store.mu.Lock()
 	defer e.store.mu.Unlock()
@@ -63,7 +62,7 @@ func (e *entry) setError(err error) bool {
 	return true
 }
 
-// set records the answer of the API server; nil means that the object does not exist.
+// set records the answer of the API server; a nil object does not exist.
 func (e *entry) set(o object) {
 	s := e.store
 	s.mu.Lock()
@@ -71,7 +70,7 @@ func (e *entry) set(o object) {
 		s.mu.Unlock()
 		return
 	}
-	// The first answer is news only to callers that got an error before; waiting callers are not woken twice.
+	// The first answer is only news to callers that got an error before. Waiting callers are not notified twice.
 	news := e.refused && !e.synced || e.synced && !isSameVersion(e.object, o)
 	e.object, e.synced, e.err = o, true, nil
 	e.tellLocked()
@@ -94,7 +93,7 @@ func (e *entry) set(o object) {
 	}
 }
 
-// dropLocked ends the watch. Waiting callers ask again.
+// dropLocked ends the watch. Waiting callers retry.
 func (e *entry) dropLocked() {
 	e.dropped = true
 	if e.stop != nil {
@@ -110,7 +109,7 @@ func (e *entry) tellLocked() {
 	}
 }
 
-// isSameVersion compares by version. Without versions nothing is equal.
+// isSameVersion reports whether two objects have the same resource version. Objects without versions differ.
 func isSameVersion(a, b object) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil

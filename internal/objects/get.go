@@ -11,13 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// readTimeout bounds a request for one object without a referencing pod.
+// readTimeout bounds a request for one object that no pod references.
 const readTimeout = 30 * time.Second
 
-// ConfigMap returns a shared ConfigMap. The caller must not change it. It waits for the first answer of the API
-// server, or until ctx ends. The error for a missing ConfigMap satisfies apierrors.IsNotFound; any other error
-// means that the ConfigMap could not be read. Before the first success, the watch of a referenced object keeps
-// trying, and the latest error is returned at once.
+// ConfigMap returns a shared ConfigMap. The caller must not change it. It waits for the first answer of the API server, or until ctx ends. The error
+// for a missing ConfigMap satisfies apierrors.IsNotFound; any other error means that the ConfigMap could not be read. Before the first success, the
+// watch of a referenced object keeps retrying, and ConfigMap returns the latest error at once.
 func (s *Store) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
 	o, err := s.get(ctx, key{configMaps, namespace, name})
 	if err != nil {
@@ -26,7 +25,7 @@ func (s *Store) ConfigMap(ctx context.Context, namespace, name string) (*corev1.
 	return o.(*corev1.ConfigMap), nil
 }
 
-// Secret returns a Secret, under the rules of ConfigMap.
+// Secret returns a Secret, with the same rules as ConfigMap.
 func (s *Store) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	o, err := s.get(ctx, key{secrets, namespace, name})
 	if err != nil {
@@ -52,8 +51,7 @@ func (s *Store) get(ctx context.Context, k key) (object, error) {
 	}
 }
 
-// entryFor returns the entry that answers for k: its watch if a pod references it, else a single request shared by
-// concurrent callers.
+// entryFor returns the entry that answers for k: its watch if a pod references it, and otherwise a single request that concurrent callers share.
 func (s *Store) entryFor(k key) *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,8 +73,8 @@ func (s *Store) entryFor(k key) *entry {
 	return e
 }
 
-// answerOf returns the state of e. The state is not final if the watch ended before its first answer, because its
-// last pod has gone: then the caller asks again.
+// answerOf returns the state of e. The state is not final if the watch ended before its first answer, because its last pod is gone. The caller then
+// retries.
 func (s *Store) answerOf(ctx context.Context, e *entry) (o object, final bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,10 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// ConfigMaps returns the store in the shape of an informer. Its lister gets single
-// ConfigMaps from the store. Its List, and Informer, start a watch of all
-// ConfigMaps of the cluster; List then waits up to 30 seconds for the whole list. The
-// value has a method Store() *Store.
+// ConfigMaps returns the store as an informer. Its lister gets single ConfigMaps from the store. Its List, and Informer, start a watch of all
+// ConfigMaps of the cluster; List then waits up to 30 seconds for the whole list. The value has a method Store() *Store.
 func (s *Store) ConfigMaps() corev1informers.ConfigMapInformer { return configMapInformer{s} }
 
 // Secrets is ConfigMaps for Secrets.
@@ -33,7 +31,7 @@ func (i configMapInformer) Lister() corev1listers.ConfigMapLister {
 	return configMapLister{store: i.store}
 }
 
-// configMapLister is the lister of all namespaces.
+// configMapLister lists ConfigMaps of all namespaces.
 type configMapLister struct{ store *Store }
 
 func (l configMapLister) List(selector labels.Selector) ([]*corev1.ConfigMap, error) {
@@ -79,7 +77,7 @@ func (i secretInformer) Lister() corev1listers.SecretLister {
 	return secretLister{store: i.store}
 }
 
-// secretLister is the lister of all namespaces.
+// secretLister lists Secrets of all namespaces.
 type secretLister struct{ store *Store }
 
 func (l secretLister) List(selector labels.Selector) ([]*corev1.Secret, error) {

@@ -15,8 +15,8 @@ type Listers struct {
 	secrets    corev1listers.SecretLister
 }
 
-// FromListers returns a reader of objects for callers with informers of their own. An object missing in the
-// caches does not exist, so the caches must have synced.
+// FromListers returns a reader of objects for callers with their own informers. Objects missing in the caches count as nonexistent, so the caches
+// must have synced.
 func FromListers(configMaps corev1listers.ConfigMapLister, secrets corev1listers.SecretLister) *Listers {
 	return &Listers{configMaps: configMaps, secrets: secrets}
 }

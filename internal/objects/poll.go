@@ -13,16 +13,14 @@ import (
 )
 
 const (
-	// pollPeriod is the interval of reads of an object without permission to watch it, the same as of a kubelet
-	// without watches.
+	// pollPeriod is the interval of reads of an object without permission to watch it, as in a kubelet without watches.
 	pollPeriod = time.Minute
-	// firstPoll is the first retry for a missing or unreadable object: a pod may wait for it. Later retries are
-	// further apart.
+	// firstPoll is the delay of the first retry for a missing or unreadable object, because a pod may wait for it. Later delays grow.
 	firstPoll = time.Second
 )
 
-// pollObject reads the object by name, again and again, until the entry is dropped, the object is known to be
-// immutable, or Run ends. It is for an identity with permission to get, and not to list or watch.
+// pollObject reads the object by name periodically, until the entry is dropped, the object is known to be immutable, or Run ends. It is for an
+// identity with permission to get, but not to list or watch.
 func (e *entry) pollObject(ctx context.Context) {
 	pause := firstPoll
 	for ctx.Err() == nil {
@@ -55,7 +53,7 @@ func (e *entry) readAgain(ctx context.Context) bool {
 		e.set(nil)
 	case ctx.Err() == nil && !e.setError(err):
 		log.G(ctx).WithError(err).WithField("object", k.String()).Warn("object cannot be read again, it is served as it was last seen")
-		return true // not sooner than usual: no caller waits for the answer
+		return true // not earlier than usual, because no caller waits for the answer
 	}
 	return false
 }

@@ -16,37 +16,36 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/accessreview"
 )
 
-// errStopped answers requests after the end of the store.
+// errStopped is the error of requests after the end of the store.
 var errStopped = errors.New("the store of ConfigMaps and Secrets has stopped")
 
-// Store reads ConfigMaps and Secrets by name. Its methods can be called from any
-// goroutine, before and during Run.
+// Store reads ConfigMaps and Secrets by name. It is safe for concurrent use, before and during Run.
 type Store struct {
 	client  kubernetes.Interface
-	checker *accessreview.Checker // nil: open; set before Run
+	checker *accessreview.Checker // nil: no wait; set before Run
 	cluster map[*kind]*clusterWide
 
 	stopped chan struct{} // closed when Run has ended
-	wake    chan struct{} // holds one token while there is work for Run
+	wake    chan struct{} // holds one value while there is work for Run
 
 	mu         sync.Mutex // never held during a request or a callback
 	running    bool
-	work       []func(context.Context) // work not started by Run yet
+	work       []func(context.Context) // work that Run has not started yet
 	pods       map[podID]map[key]struct{}
 	referrers  map[key]map[podID]struct{}
 	watches    map[key]*entry                    // of referenced objects only
-	reads      map[key]*entry                    // requests under way for objects without a reference from a pod
+	reads      map[key]*entry                    // requests in progress for objects that no pod references
 	onChange   []*func(pod types.NamespacedName) // never changed in place
 	hasStopped bool
 }
 
-// podID separates pods of the same name.
+// podID distinguishes pods with the same name.
 type podID struct {
 	types.NamespacedName
 	uid types.UID
 }
 
-// NewStore returns a store for client. It reads nothing before Run.
+// NewStore returns a store for client. It sends no request before Run.
 func NewStore(client kubernetes.Interface) *Store {
 	s := &Store{
 		client:    client,
@@ -64,11 +63,10 @@ func NewStore(client kubernetes.Interface) *Store {
 	return s
 }
 
-// Behind makes the store wait at the checker before it asks for an object for the first time. Call it
-// before Run.
+// Behind makes the store wait for the checker before the first request for an object. Call it before Run.
 func (s *Store) Behind(checker *accessreview.Checker) { s.checker = checker }
 
-// Await waits at the store's checker, for readers of other objects for a pod.
+// Await waits for the store's checker, for readers of other objects for a pod.
 func (s *Store) Await(ctx context.Context, attributes authorizationv1.ResourceAttributes) {
 	s.checker.Wait(ctx, attributes)
 }
@@ -109,8 +107,7 @@ func (s *Store) takeWork() []func(context.Context) {
 	return work
 }
 
-// startLocked has Run start a goroutine. Before Run it waits there; afterwards nothing
-// starts. The caller holds mu.
+// startLocked makes Run start a goroutine. Before Run, it queues the goroutine. After Run, it does nothing. The caller holds mu.
 func (s *Store) startLocked(f func(context.Context)) {
 	if s.hasStopped {
 		return
@@ -122,9 +119,9 @@ func (s *Store) startLocked(f func(context.Context)) {
 	}
 }
 
-// OnChange registers a function for changes of objects read before and referenced by a tracked pod. The store
-// calls it when such an object appears, changes or goes, once for each pod, from any goroutine, several at a
-// time. It must not block. remove ends the registration; a running call may last longer.
+// OnChange registers a function for changes of objects that were read before and that a tracked pod references. The store calls it when such an
+// object is created, changed or deleted, once for each pod, possibly concurrently. It must not block. remove ends the registration, but not a running
+// call.
 func (s *Store) OnChange(f func(pod types.NamespacedName)) (remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +133,7 @@ func (s *Store) OnChange(f func(pod types.NamespacedName)) (remove func()) {
 	}
 }
 
-// Kept returns how many pods are tracked, and how many functions OnChange has.
+// Kept returns the number of tracked pods, and the number of functions registered with OnChange.
 func (s *Store) Kept() (pods, functions int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,8 +162,7 @@ func (s *Store) Track(pod *corev1.Pod) {
 	}
 }
 
-// Forget drops the references of a pod. The store neither watches nor keeps an object without referencing pods.
-// Forget of an unknown pod is fine.
+// Forget drops the references of a pod. The store drops an object and its watch if no pod references it. Forget ignores an unknown pod.
 func (s *Store) Forget(namespace, name string, uid types.UID) {
 	id := podID{types.NamespacedName{Namespace: namespace, Name: name}, uid}
 	s.mu.Lock()

@@ -20,11 +20,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// minWatchTimeout is longer than the default for lists of many objects: a node has
-// many of these watches, and most never see an event.
+// minWatchTimeout is longer than the default, because a node has many of these watches, and most have no events.
 const minWatchTimeout = 30 * time.Minute
 
-// backoffReset is the least life of a watch for its next failure to count as a first failure.
+// backoffReset is the minimum duration of a watch after which the backoff is reset.
 const backoffReset = 2 * time.Minute
 
 // watchObject lists and watches the object by name until the entry is dropped, the
@@ -46,8 +45,8 @@ func (e *entry) watchObject(ctx context.Context) {
 		return
 	}
 	source := &singleObject{entry: e}
-	// The first retries come sooner than a reflector's: without the checker, or if another API server answers,
-	// the Node authorizer may not know a pod yet, and refuses.
+	// The first retries are earlier than a reflector's: without the checker, or if another API server answers, the Node authorizer may refuse,
+	// because it does not know a pod yet.
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 9, Cap: 30 * time.Second}
 	reflector := cache.NewReflectorWithOptions(source, e.key.kind.example, source, cache.ReflectorOptions{
 		Name: e.key.String(), MinWatchTimeout: minWatchTimeout,
@@ -82,12 +81,11 @@ type singleObject struct {
 	requests sync.WaitGroup // lists under way
 }
 
-// IsWatchListSemanticsUnSupported keeps the reflector from streaming its first list. For one object that saves
-// nothing, and a reflector that waits before another stream does not notice the end of its context.
+// IsWatchListSemanticsUnSupported keeps the reflector from streaming its first list. For one object, streaming has no advantage, and a reflector that
+// waits before another stream ignores the end of its context.
 func (*singleObject) IsWatchListSemanticsUnSupported() bool { return true }
 
-// ListWithContext reads the latest version of the object: the lagging cache of an API server could deny a new
-// object.
+// ListWithContext reads the latest version of the object: the cache of an API server may lag, and lack a new object.
 func (l *singleObject) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if !l.beginList() {
 		return nil, context.Canceled
@@ -118,7 +116,7 @@ func (l *singleObject) Watch(options metav1.ListOptions) (watch.Interface, error
 	return l.WatchWithContext(context.Background(), options)
 }
 
-// beginList counts a list. A stopped reflector leaves a goroutine behind, so a list may begin or continue after its
+// beginList counts a list, and reports whether it may start. A stopped reflector may leave a goroutine, so a list may start or continue after its
 // return.
 func (l *singleObject) beginList() bool {
 	l.mu.Lock()
@@ -130,7 +128,7 @@ func (l *singleObject) beginList() bool {
 	return true
 }
 
-// close refuses further lists and waits for those in progress.
+// close prevents further lists, and waits for lists in progress.
 func (l *singleObject) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -138,7 +136,7 @@ func (l *singleObject) close() {
 	l.requests.Wait()
 }
 
-// Replace takes the result of a list.
+// Replace handles the result of a list.
 func (l *singleObject) Replace(items []any, _ string) error {
 	for _, item := range items {
 		if o, ok := l.ownObject(item); ok {
@@ -150,7 +148,7 @@ func (l *singleObject) Replace(items []any, _ string) error {
 	return nil
 }
 
-// Add takes an event of the watch.
+// Add handles an event of the watch.
 func (l *singleObject) Add(item any) error {
 	if o, ok := l.ownObject(item); ok {
 		l.entry.set(o)
@@ -158,10 +156,10 @@ func (l *singleObject) Add(item any) error {
 	return nil
 }
 
-// Update takes an event of the watch.
+// Update handles an event of the watch.
 func (l *singleObject) Update(item any) error { return l.Add(item) }
 
-// Delete takes an event of the watch.
+// Delete handles an event of the watch.
 func (l *singleObject) Delete(item any) error {
 	if _, ok := l.ownObject(item); ok {
 		l.entry.set(nil)
@@ -169,10 +167,10 @@ func (l *singleObject) Delete(item any) error {
 	return nil
 }
 
-// Resync does nothing: there is no handler to call again.
+// Resync does nothing, because there are no handlers.
 func (*singleObject) Resync() error { return nil }
 
-// ownObject guards against a server without field selectors: no other object may pass for this object.
+// ownObject returns the item if it is the watched object, because a server may not support field selectors.
 func (l *singleObject) ownObject(item any) (object, bool) {
 	o, ok := item.(object)
 	return o, ok && o.GetName() == l.entry.key.name && o.GetNamespace() == l.entry.key.namespace

@@ -14,16 +14,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Reader reads from the API server. All fields are required.
+// Reader reads claims and volumes from the API server. All fields are required.
 type Reader struct {
 	Claim  func(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error)
 	Volume func(ctx context.Context, name string) (*corev1.PersistentVolume, error)
 	Node   func(ctx context.Context) (*corev1.Node, error)
 }
 
-// Find returns the PersistentVolume behind a volume of the pod, by the volume's name in the pod. pod is the API
-// server's copy. If the pod has no such volume, or the volume has no claim, the error is of the kind
-// invalid-input.
+// Find returns the PersistentVolume of a volume in the pod, given the volume's name. pod is the API server's copy. If the pod has no such volume, or
+// the volume has no claim, the error is of the kind invalid-input.
 func (r Reader) Find(ctx context.Context, pod *corev1.Pod, volume string) (*corev1.PersistentVolume, error) {
 	name, ephemeral := claimOf(pod, volume)
 	if name == "" {
@@ -43,8 +42,7 @@ func (r Reader) Find(ctx context.Context, pod *corev1.Pod, volume string) (*core
 	return found, nil
 }
 
-// claimOf returns the name of the claim of a volume, or "". The claim of an ephemeral volume was made for the
-// pod.
+// claimOf returns the name of the claim of a volume, or "". The claim of an ephemeral volume belongs to the pod.
 func claimOf(pod *corev1.Pod, volume string) (name string, ephemeral bool) {
 	for i := range pod.Spec.Volumes {
 		switch v := &pod.Spec.Volumes[i]; {
@@ -86,7 +84,7 @@ func (r Reader) checkedVolume(ctx context.Context, claim *corev1.PersistentVolum
 	return found, nil
 }
 
-// checkAffinity returns an error if a volume cannot be on this node.
+// checkAffinity returns an error if the node affinity of a volume excludes this node.
 func (r Reader) checkAffinity(ctx context.Context, volume *corev1.PersistentVolume) error {
 	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
 		return nil

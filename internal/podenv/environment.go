@@ -4,8 +4,7 @@ package podenv
 
 import corev1 "k8s.io/api/core/v1"
 
-// environment collects the variables of one container. If a name is set again, the last setting determines its
-// place and value.
+// environment collects the variables of one container. If a name is set again, the last setting determines its position and value.
 type environment struct {
 	vars     []corev1.EnvVar
 	last     map[string]int // index in vars of the effective setting
@@ -25,8 +24,8 @@ func (e *environment) set(v corev1.EnvVar) {
 	e.vars = append(e.vars, v)
 }
 
-// lookUpValue returns the value of $(name) at this point. A variable for the provider has no value, and hides a
-// service variable of the same name.
+// lookUpValue returns the value of $(name) at this point. A variable that the provider fills has no value, and hides a service variable of the same
+// name.
 func (e *environment) lookUpValue(name string) (string, bool) {
 	if i, ok := e.last[name]; ok {
 		return e.vars[i].Value, e.vars[i].ValueFrom == nil
@@ -35,8 +34,7 @@ func (e *environment) lookUpValue(name string) (string, bool) {
 	return value, ok
 }
 
-// list returns the effective variables in the order of their definition, then the visible service variables. It
-// ends the use of e.
+// list returns the effective variables in the order of their definition, then the visible service variables. e must not be used afterwards.
 func (e *environment) list() []corev1.EnvVar {
 	all := e.vars[:0]
 	for i, v := range e.vars {

@@ -4,10 +4,8 @@ package podenv
 
 import "strings"
 
-// Expand replaces $(NAME) by the value of NAME, as the API documents it for env,
-// command and args: an unknown name leaves the reference as it is, $$ stands
-// for one $ (so $$(NAME) is never a reference), and a $ before anything else is
-// itself. Values that were put in are not looked at again.
+// Expand replaces $(NAME) by the value of NAME, as the API documents it for env, command and args: a reference to an unknown name stays unchanged, $$
+// stands for one $ (so $$(NAME) is never a reference), and a $ before other characters stays. Inserted values are not expanded.
 func Expand(s string, lookup func(string) (string, bool)) string {
 	next := strings.IndexByte(s, '$')
 	if next < 0 {

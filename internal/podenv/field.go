@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// fieldValue returns the value of a field of the pod. An address that the status lacks is unknown, except for
-// host addresses if the node's are known.
+// fieldValue returns the value of a field of the pod. An address that is missing in the status is unknown, except for host addresses if the node's
+// addresses are known.
 func (r *resolver) fieldValue(ref *corev1.ObjectFieldSelector, path *field.Path) (string, answer, error) {
 	pod := r.pod
 	if ref.APIVersion != "" && ref.APIVersion != "v1" {
@@ -68,7 +68,7 @@ func mapEntry(pod *corev1.Pod, name, key string, path *field.Path) (string, answ
 	case "metadata.labels":
 		values = pod.Labels
 	case "metadata.annotations":
-		// The API server checks the keys of annotations without regard to case.
+		// The API server checks the keys of annotations case-insensitively.
 		values, checked = pod.Annotations, strings.ToLower(key)
 	default:
 		return "", absent, errdefs.InvalidInputf("%s: field %q of a pod has no keys", path, name)
@@ -89,8 +89,7 @@ func splitSubscript(fieldPath string) (name, key string, ok bool) {
 	return name, key, ok && name != ""
 }
 
-// formatMap writes one line key="value" for each entry, in the order of the keys,
-// without an end of line after the last.
+// formatMap writes one line key="value" for each entry, in the order of the keys, without a newline at the end.
 func formatMap(m map[string]string) string {
 	var out []byte
 	for i, key := range slices.Sorted(maps.Keys(m)) {
@@ -138,8 +137,7 @@ func (r *resolver) podIPs() []string {
 	}
 }
 
-// hostIPs returns the addresses of the host, the preferred address first: from the status of the pod, else from
-// the node.
+// hostIPs returns the addresses of the host, the preferred address first: from the status of the pod, or else from the node.
 func (r *resolver) hostIPs() []string {
 	hosts := r.pod.Status.HostIPs
 	if len(hosts) == 0 && r.pod.Status.HostIP != "" {

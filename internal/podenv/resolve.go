@@ -14,9 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Objects returns ConfigMaps and Secrets by name. The error for an object that does not exist satisfies
-// apierrors.IsNotFound; every other error says nothing about the object and is worth a retry. Objects are shared
-// and read-only.
+// Objects returns ConfigMaps and Secrets by name. The error for an object that does not exist satisfies apierrors.IsNotFound; after any other error,
+// it is unknown whether the object exists, and a retry makes sense. Objects are shared and read-only.
 type Objects interface {
 	// ConfigMap returns the ConfigMap of this name.
 	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
@@ -24,7 +23,7 @@ type Objects interface {
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
 
-// Services reads services. They are shared: callers only read them.
+// Services reads services. The objects are shared and read-only.
 type Services interface {
 	// ListServices returns the services of a namespace.
 	ListServices(namespace string) ([]*corev1.Service, error)
@@ -38,9 +37,9 @@ type Recorder interface {
 	Event(object runtime.Object, eventType, reason, message string)
 }
 
-// Config has the sources for the references of a pod.
+// Config has the sources of the values for a pod.
 type Config struct {
-	// Objects reads the ConfigMaps and Secrets of the pod. Required for pods that name any.
+	// Objects reads the ConfigMaps and Secrets of the pod. Required for pods that reference any.
 	Objects Objects
 	// Services reads the services of the cluster from a synced cache. Nil means no service variables.
 	Services Services
@@ -49,17 +48,15 @@ type Config struct {
 	// NodeAllocatable returns the allocatable resources of this node: the default for a limit that a container
 	// does not set. Nil leaves such a variable to the provider.
 	NodeAllocatable func() corev1.ResourceList
-	// HostIPs returns the addresses of the host of a pod without them in its status. Nil, or an empty result,
-	// leaves such a variable to the provider.
+	// HostIPs returns the addresses of the host, for a pod whose status lacks them. Nil, or an empty result, leaves such a variable to the provider.
 	HostIPs func() []corev1.HostIP
 }
 
-// Resolve replaces the environment of every container of pod (init, ordinary and ephemeral) by plain values,
-// expands $(NAME) in env, command and args, and empties EnvFrom. The pod must be a private copy; after an error
-// it is half changed and useless.
+// Resolve replaces the environment of every container of pod (init, ordinary and ephemeral) by plain values, expands $(NAME) in env, command and
+// args, and empties EnvFrom. The pod must be a private copy. After an error, it is partly changed and must not be used.
 //
-// The error is a *NotReadyError if a mandatory object does not exist, of the kind invalid-input if the pod asks
-// for something impossible, and any other error if an object could not be read: then call Resolve again.
+// The error is a *NotReadyError if a mandatory object does not exist, of the kind invalid-input if the pod requests something impossible, and any
+// other error if an object could not be read: then retry.
 func Resolve(ctx context.Context, cfg Config, pod *corev1.Pod) error {
 	r, err := newResolver(cfg, pod)
 	if err != nil {
@@ -91,7 +88,7 @@ func ResolveContainer(ctx context.Context, cfg Config, pod *corev1.Pod, name str
 	return nil, errdefs.NotFoundf("pod %s/%s has no container %q", pod.Namespace, pod.Name, name)
 }
 
-// allContainers iterates over the containers of a pod of all kinds, with their place in it.
+// allContainers iterates over all containers of a pod of all kinds, with their field paths.
 func allContainers(pod *corev1.Pod) iter.Seq2[*corev1.Container, *field.Path] {
 	spec := field.NewPath("spec")
 	return func(yield func(*corev1.Container, *field.Path) bool) {
@@ -122,7 +119,7 @@ func newResolver(cfg Config, pod *corev1.Pod) (*resolver, error) {
 	return &resolver{cfg: cfg, pod: pod, services: services, sources: map[sourceKey]*source{}}, nil
 }
 
-// resolver is one Resolve. It reads every object once, so that all containers of a pod see the same version.
+// resolver is one call of Resolve. It reads every object once, so that all containers of a pod see the same version.
 type resolver struct {
 	cfg      Config
 	pod      *corev1.Pod
@@ -166,12 +163,12 @@ func (r *resolver) resolveContainer(ctx context.Context, c *corev1.Container, pa
 	return nil
 }
 
-// answer is the outcome for a variable.
+// answer is the result for a reference.
 type answer int
 
 const (
 	known   answer = iota // the reference has a value
-	unknown               // its value is left to the provider
+	unknown               // the provider must fill the value
 	absent                // the reference is optional, and its object does not exist
 )
 

@@ -16,9 +16,9 @@ import (
 
 // resourceValue returns a request or limit of a container in units of the divisor, rounded up.
 //
-// For cpu, memory and ephemeral storage, a container without a limit has the limit of the pod, else the
-// allocatable amount of the node; unknown if that is unknown. (A kubelet returns 0 for an init container without
-// limits that containerName selects; here every container gets the documented default.)
+// For cpu, memory and ephemeral storage, a container without a limit has the limit of the pod, or else the allocatable amount of the node. If that is
+// unknown, the value is unknown. (A kubelet returns 0 for an init container without limits that containerName selects; here every container gets the
+// documented default.)
 func (r *resolver) resourceValue(c *corev1.Container, ref *corev1.ResourceFieldSelector, path *field.Path) (string, answer, error) {
 	resources := &c.Resources
 	if ref.ContainerName != "" && ref.ContainerName != c.Name {
@@ -55,7 +55,7 @@ func (r *resolver) resourceValue(c *corev1.Container, ref *corev1.ResourceFieldS
 }
 
 func (r *resolver) defaultLimit(name corev1.ResourceName) (resource.Quantity, bool) {
-	// The API has no ephemeral storage at the level of the pod.
+	// The API has no pod-level ephemeral storage.
 	if pod := r.pod.Spec.Resources; pod != nil && name != corev1.ResourceEphemeralStorage {
 		if limit, ok := pod.Limits[name]; ok && !limit.IsZero() {
 			return limit, true
@@ -68,14 +68,13 @@ func (r *resolver) defaultLimit(name corev1.ResourceName) (resource.Quantity, bo
 	return limit, ok
 }
 
-// divideQuantity rounds up. CPU counts in thousandths, everything else in whole units; a
-// zero divisor means one.
+// divideQuantity divides a quantity and rounds up. CPU counts in thousandths, everything else in whole units. A zero divisor means one.
 func divideQuantity(name corev1.ResourceName, quantity, divisor resource.Quantity) int64 {
 	if divisor.IsZero() {
 		divisor = *resource.NewQuantity(1, resource.DecimalSI)
 	}
 	q, d := quantity.Value(), divisor.Value()
-	// Above this a quantity does not fit in thousandths.
+	// Larger quantities overflow in thousandths.
 	if name == corev1.ResourceCPU && q < math.MaxInt64/1000 && d < math.MaxInt64/1000 {
 		q, d = quantity.MilliValue(), divisor.MilliValue()
 	}

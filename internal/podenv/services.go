@@ -20,16 +20,14 @@ import (
 // container gets its variables.
 const apiService = "kubernetes"
 
-// serviceVariables are the variables with the addresses of services. The containers of a pod share them
-// read-only.
+// serviceVariables are the variables with the addresses of services. All containers of a pod share them.
 type serviceVariables struct {
 	names  []string // sorted
 	values map[string]string
 }
 
-// serviceVariablesOf gives the variables of the services of the pod's namespace,
-// unless the pod does not want them, and of the API server's service. A service named like
-// that one in the pod's own namespace takes its place.
+// serviceVariablesOf returns the variables of the services in the pod's namespace, unless the pod disables them, and of the API server's service. A
+// service with the same name in the pod's namespace replaces the API server's service.
 func serviceVariablesOf(reader Services, pod *corev1.Pod) (serviceVariables, error) {
 	if reader == nil {
 		return serviceVariables{}, nil
@@ -51,8 +49,7 @@ func serviceVariablesOf(reader Services, pod *corev1.Pod) (serviceVariables, err
 			services = append(services, api)
 		}
 	}
-	// Different services can lead to the same name ("a" with a port "b-port", and "a-port"): the order decides
-	// which value counts.
+	// Different services can have variables with the same name ("a" with a port "b-port", and "a-port"), so the order determines the value.
 	slices.SortFunc(services, func(a, b *corev1.Service) int { return cmp.Compare(a.Name, b.Name) })
 	values := make(map[string]string, 8*len(services))
 	for _, service := range services {
@@ -65,8 +62,7 @@ func hasClusterIP(s *corev1.Service) bool {
 	return s.Spec.ClusterIP != "" && s.Spec.ClusterIP != corev1.ClusterIPNone
 }
 
-// addServiceVariables adds the host and the ports, and for each port the
-// variables that container links once had.
+// addServiceVariables adds the host and the ports, and for each port the variables of Docker container links.
 func addServiceVariables(values map[string]string, service *corev1.Service) {
 	prefix, ip := variableName(service.Name), service.Spec.ClusterIP
 	values[prefix+"_SERVICE_HOST"] = ip

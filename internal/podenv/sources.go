@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The kinds of object that variables come from, as the reasons of events spell them.
+// Kinds of objects with variables, as in the reasons of events.
 const (
 	configMap = "ConfigMap"
 	secret    = "Secret"
@@ -23,7 +23,7 @@ const (
 
 type sourceKey struct{ kind, name string }
 
-// source is the part of a ConfigMap or Secret that variables can come from.
+// source is the part of a ConfigMap or Secret with values for variables.
 type source struct {
 	keys  func() []string
 	value func(key string) (string, bool)
@@ -76,7 +76,7 @@ func (r *resolver) envFrom(ctx context.Context, env *environment, container stri
 	return nil
 }
 
-// keyValue gives the value of one key of an object.
+// keyValue returns the value of one key of an object.
 func (r *resolver) keyValue(ctx context.Context, container string, key sourceKey, dataKey string, optional *bool) (string, answer, error) {
 	src, err := r.readSource(ctx, container, key, isTrue(optional))
 	if err != nil || src == nil {
@@ -96,8 +96,8 @@ func (r *resolver) readSource(ctx context.Context, container string, key sourceK
 	if !seen {
 		var err error
 		if src, err = r.read(ctx, key); err != nil {
-			// Only the API server may report that something is absent: starting a container without variables
-			// that exist would be worse than starting late.
+			// Only the API server may report that an object is absent, because starting a container without existing variables would be worse than a
+			// delay.
 			if !errors.Is(ctx.Err(), context.Canceled) { // otherwise the node stops, and this is no failure
 				r.recordWarning("FailedToRead"+necessityWord(optional)+key.kind, fmt.Sprintf("container %s waits for %s: %v", container, r.describeSource(key), err))
 			}
@@ -111,7 +111,7 @@ func (r *resolver) readSource(ctx context.Context, container string, key sourceK
 	return src, nil
 }
 
-// read returns nil without an error for an object that does not exist.
+// read reads an object. It returns nil without an error if the object does not exist.
 func (r *resolver) read(ctx context.Context, key sourceKey) (*source, error) {
 	if r.cfg.Objects == nil {
 		return nil, errors.New("this node does not read objects")

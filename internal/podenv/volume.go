@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Field returns the value of a field of the pod for a file of a volume. An unknown value is an error.
+// Field returns the value of a field of the pod for a file in a volume. An unknown value is an error.
 func Field(pod *corev1.Pod, ref *corev1.ObjectFieldSelector, path *field.Path) (string, error) {
 	value, answer, err := (&resolver{pod: pod}).fieldValue(ref, path)
 	if err == nil && answer != known {
@@ -20,8 +20,8 @@ func Field(pod *corev1.Pod, ref *corev1.ObjectFieldSelector, path *field.Path) (
 	return value, err
 }
 
-// Resource gives a request or limit of the container that ref names for a file of a volume, as variables have
-// it. Allocatable is the default of limits.
+// Resource returns the request or limit of the container in ref for a file in a volume, with the same rules as for variables. Allocatable is the
+// default of limits.
 func Resource(pod *corev1.Pod, ref *corev1.ResourceFieldSelector, allocatable func() corev1.ResourceList, path *field.Path) (string, error) {
 	r := resolver{cfg: Config{NodeAllocatable: allocatable}, pod: pod}
 	if ref.ContainerName == "" {

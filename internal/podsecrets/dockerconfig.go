@@ -30,10 +30,10 @@ type dockerAuth struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// errJSON names the problem without the content, which the errors of a decoder may show.
+// errJSON replaces the error of the decoder, which may contain secret content.
 var errJSON = errors.New("it is no JSON of that form")
 
-// readLogins reads a Secret of one of the two registry types. Its errors contain nothing of the Secret.
+// readLogins reads a Secret of one of the two registry types. Its errors contain no content of the Secret.
 func readLogins(secret *corev1.Secret) ([]Login, error) {
 	auths := map[string]dockerAuth{}
 	switch secret.Type {
@@ -67,7 +67,7 @@ func readLogins(secret *corev1.Secret) ([]Login, error) {
 	return all, nil
 }
 
-// decodeAuth takes apart the field auth.
+// decodeAuth decodes the field auth.
 func decodeAuth(auth string) (user, password string, ok bool) {
 	raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.TrimSpace(auth), "="))
 	if err != nil {

@@ -18,21 +18,20 @@ import (
 
 // Config has the sources of a Manager.
 type Config struct {
-	// Accounts asks for tokens. Nil: there are none.
+	// Accounts requests tokens. Nil means that there are none.
 	Accounts corev1client.ServiceAccountsGetter
-	// Secret reads a Secret by name. An error for which apierrors.IsNotFound is true says that it does not
-	// exist; any other error says nothing about it.
+	// Secret reads a Secret by name. The error for a missing Secret satisfies apierrors.IsNotFound. After any other error, it is unknown whether the
+	// Secret exists.
 	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
-	// Over is called when a pod gets no secrets any more, perhaps more than once; it may be nil. It must return
-	// at once.
+	// Over is called, possibly more than once, when a pod no longer gets secrets. It must return at once. It may be nil.
 	Over func(types.UID)
-	// Recorder gets warnings about unusable Secrets.
+	// Recorder records warnings about unusable Secrets.
 	Recorder record.EventRecorder
-	// Before is called before a token of a service account is asked for; nil for nothing.
+	// Before is called before each request for a service account token. It may be nil.
 	Before func(ctx context.Context, namespace, account string)
 }
 
-// Manager keeps the secrets of each pod. It can be used from any goroutine.
+// Manager keeps the secrets of each pod. It is safe for concurrent use.
 type Manager struct {
 	cfg Config
 
@@ -47,7 +46,7 @@ type entry struct {
 
 	// guarded by Manager.mu
 	pod    *corev1.Pod // the API server's, shared
-	over   bool        // the pod has ended, or is forgotten
+	over   bool        // the pod has ended, or was forgotten
 	tokens map[tokenKey]*tokenSlot
 }
 
@@ -56,8 +55,7 @@ func New(cfg Config) *Manager {
 	return &Manager{cfg: cfg, pods: map[types.UID]*entry{}, byName: map[types.NamespacedName][]*entry{}}
 }
 
-// Track begins with a pod: until End it can have the secrets that it names. pod is the API server's copy, and
-// stays unchanged.
+// Track adds a pod. Until End, the pod may have the secrets that it references. pod is the API server's copy, which Track does not change.
 func (m *Manager) Track(pod *corev1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,8 +69,7 @@ func (m *Manager) Track(pod *corev1.Pod) {
 	p.pod = pod
 }
 
-// End forgets the tokens of an ended pod. The pod gets no secrets any more. Its secret values are still known
-// for redaction.
+// End drops the tokens of an ended pod, which gets no more secrets. Its secret values are kept for redaction.
 func (m *Manager) End(uid types.UID) {
 	if m.cfg.Over != nil {
 		defer m.cfg.Over(uid)
@@ -81,13 +78,13 @@ func (m *Manager) End(uid types.UID) {
 	defer m.mu.Unlock()
 	if p := m.pods[uid]; p != nil {
 		p.over, p.tokens = true, nil
-		p.values.Forget(tokenSource) // the form of a token is enough to recognize tokens left in a text
+		p.values.Forget(tokenSource) // tokens in texts are recognized by their format
 	}
 }
 
 // Drop forgets a pod.
 func (m *Manager) Drop(uid types.UID) {
-	m.End(uid) // calls in progress have the entry, not the manager
+	m.End(uid) // calls in progress hold the entry, not the manager
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pods[uid]
@@ -102,7 +99,7 @@ func (m *Manager) Drop(uid types.UID) {
 	}
 }
 
-// DropOthers forgets the pods of a name except for the pod with the UID.
+// DropOthers forgets the pods with a name except for the pod with the UID.
 func (m *Manager) DropOthers(namespace, name string, uid types.UID) {
 	m.mu.Lock()
 	var others []types.UID
@@ -148,8 +145,8 @@ func (m *Manager) All() []*redact.Values {
 	return all
 }
 
-// Pod returns the API server's shared copy of a pod that may have secrets. Only namespace, name and UID of pod
-// count. For a pod of another node, or an ended pod, the error is of the kind not-found.
+// Pod returns the API server's shared copy of a pod that may have secrets. Only namespace, name and UID of pod are used. For a pod of another node,
+// or an ended pod, the error is of the kind not-found.
 func (m *Manager) Pod(pod *corev1.Pod) (*corev1.Pod, error) {
 	_, api, err := m.findPod(pod)
 	return api, err

@@ -12,15 +12,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// The reasons of events about Secrets to pull images with. The first is a kubelet's.
+// Reasons of events about image pull Secrets. The first one is a kubelet's.
 const (
 	eventNoPullSecret  = "FailedToRetrieveImagePullSecret"
 	eventBadPullSecret = "InvalidImagePullSecret"
 )
 
-// Logins returns the credentials in the pod's imagePullSecrets, longer registry names first. As in a kubelet, a
-// Secret that does not exist or is not for a registry leads to an event of the pod and is left out; a Secret
-// that could not be read is an error. Only namespace, name and UID of the pod count.
+// Logins returns the credentials in the pod's imagePullSecrets, longer registry names first. As in a kubelet, a Secret that does not exist or is not
+// for a registry is skipped with an event of the pod. A Secret that could not be read is an error. Only namespace, name and UID of the pod are used.
 func (m *Manager) Logins(ctx context.Context, pod *corev1.Pod) ([]Login, error) {
 	p, api, err := m.findPod(pod)
 	if err != nil {

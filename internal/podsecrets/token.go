@@ -17,10 +17,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// tokenTimeout is the longest time for the API server's answer to a request for a token.
+// tokenTimeout bounds a token request to the API server.
 const tokenTimeout = 30 * time.Second
 
-// tokenSource begins the names of tokens among the secret values.
+// tokenSource is the prefix of the names of tokens in the secret values.
 const tokenSource = "token/"
 
 var errEmptyToken = errors.New("the API server's answer has no token")
@@ -32,14 +32,14 @@ type Token struct {
 	RefreshAt time.Time
 }
 
-// tokenSlot is the place of one token. The holder of busy may request a new token, and owns the other fields.
+// tokenSlot is the state of one token. The goroutine that holds busy may request a new token, and owns the other fields.
 type tokenSlot struct {
 	busy   chan struct{} // holds one element during a request
 	token  Token
 	issued time.Time
 	life   time.Duration // by the API server
 	use    time.Duration // from issued
-	failed time.Time     // when the last attempt at renewal failed
+	failed time.Time     // the time of the last failed renewal
 }
 
 func (s *tokenSlot) isValid(now time.Time) bool {
@@ -57,8 +57,8 @@ func (s *tokenSlot) isFresh(now time.Time) bool {
 	}
 }
 
-// Token returns the token of source. The source must be in a projected volume of the pod, or the
-// lifecycle.LastingToken of such a source. Only namespace, name and UID of the pod count.
+// Token returns the token of source. The source must be in a projected volume of the pod, or the lifecycle.LastingToken of such a source. Only
+// namespace, name and UID of the pod are used.
 func (m *Manager) Token(ctx context.Context, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (Token, error) {
 	if m.cfg.Accounts == nil {
 		return Token{}, errors.New("this node has no client that asks for tokens")
@@ -95,7 +95,7 @@ func (m *Manager) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Ser
 	return m.handToken(p, api, key, slot.token)
 }
 
-// slotOf returns the place of a token, or nil for an ended pod.
+// slotOf returns the slot of a token, or nil for an ended pod.
 func (m *Manager) slotOf(p *entry, key tokenKey) *tokenSlot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +110,7 @@ func (m *Manager) slotOf(p *entry, key tokenKey) *tokenSlot {
 	return slot
 }
 
-// renewToken asks for a new token.
+// renewToken requests a new token.
 func (m *Manager) renewToken(ctx context.Context, slot *tokenSlot, pod *corev1.Pod, key tokenKey) error {
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
@@ -133,7 +133,7 @@ func (m *Manager) renewToken(ctx context.Context, slot *tokenSlot, pod *corev1.P
 	return nil
 }
 
-// grantedLife returns the life that the API server gave a token, which may differ from the requested life.
+// grantedLife returns the lifetime that the API server granted, which may differ from the requested lifetime.
 func grantedLife(got *authenticationv1.TokenRequest, key tokenKey) time.Duration {
 	seconds := key.life
 	if got.Spec.ExpirationSeconds != nil {
@@ -142,7 +142,7 @@ func grantedLife(got *authenticationv1.TokenRequest, key tokenKey) time.Duration
 	return time.Duration(seconds) * time.Second
 }
 
-// handToken returns a token to the caller, unless the pod has ended since.
+// handToken returns a token to the caller, unless the pod has ended in the meantime.
 func (m *Manager) handToken(p *entry, pod *corev1.Pod, key tokenKey, token Token) (Token, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// defaultLife is the life of a token in seconds if a volume sets none, as in the API server.
+	// defaultLife is the default lifetime of a token in seconds, as in the API server.
 	defaultLife = 3600
-	// longestUse bounds the use of a token with a longer life.
+	// longestUse bounds the use of a token with a longer lifetime.
 	longestUse = 24 * time.Hour
-	// jitter is the largest advance of a renewal, so that the tokens of many pods are not renewed together.
+	// jitter is the maximum advance of a renewal, so that the tokens of many pods are not renewed together.
 	jitter = 10 * time.Second
-	// refreshPause is the pause after a failed renewal of a valid token. Callers get the old token meanwhile.
+	// refreshPause is the pause after a failed renewal of a valid token. Callers get the old token in the meantime.
 	refreshPause = 10 * time.Second
 )
 
@@ -36,8 +36,7 @@ func keyFor(source *corev1.ServiceAccountTokenProjection) tokenKey {
 	return tokenKey{audience: source.Audience, life: life}
 }
 
-// projectsToken reports whether a volume of the pod asks for such a token, or for a token with a shorter life than
-// the pod's longest run.
+// projectsToken reports whether a volume of the pod requests such a token, or a token whose lifetime is shorter than the pod's maximum duration.
 func projectsToken(pod *corev1.Pod, key tokenKey) bool {
 	for i := range pod.Spec.Volumes {
 		projected := pod.Spec.Volumes[i].Projected
@@ -53,7 +52,7 @@ func projectsToken(pod *corev1.Pod, key tokenKey) bool {
 	return false
 }
 
-// accountName is the service account of a pod.
+// accountName returns the service account of a pod.
 func accountName(pod *corev1.Pod) string {
 	if pod.Spec.ServiceAccountName == "" {
 		return "default"
@@ -73,14 +72,14 @@ func tokenRequest(pod *corev1.Pod, key tokenKey) *authenticationv1.TokenRequest 
 	return r
 }
 
-// useFor returns the time for which a token with this life is used: 80 % of it, at most a day, and a little
-// less. less is between 0 and 1.
+// useFor returns the time for which a token with this lifetime is used: 80 % of it, at most a day, minus a random part of jitter. less is between 0
+// and 1.
 func useFor(life time.Duration, less float64) time.Duration {
 	return max(0, min(life*8/10, longestUse)-time.Duration(less*float64(jitter)))
 }
 
-// timePassed returns the time since then by the clock that shows more: the monotonic clock stands still while a
-// machine sleeps, and the wall clock can be set back.
+// timePassed returns the time since then by the clock that shows more: the monotonic clock stops while a machine sleeps, and the wall clock can be
+// set back.
 func timePassed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }

@@ -2,10 +2,9 @@
 
 // Package podservices reads services for the environments of pods from a lister of client-go.
 //
-// It promises the same as the lister.
+// Its guarantees are those of the lister.
 //
-// The surprise: it is separate from package podenv, so that a program that resolves pods without an API server
-// needs no client.
+// The surprise: it is separate from package podenv, so that a program that resolves pods without an API server needs no client.
 package podservices
 
 import (
@@ -14,7 +13,7 @@ import (
 	corev1listers "k8s.io/client-go/listers/core/v1"
 )
 
-// Lister is a podenv.Services.
+// Lister implements podenv.Services.
 type Lister struct{ corev1listers.ServiceLister }
 
 // ListServices implements podenv.Services.

@@ -10,24 +10,23 @@ import (
 const (
 	// slowFactor is the ratio of a slow call to the usual time of a call.
 	slowFactor = 4
-	// leastPatience and mostPatience bound the time until a call counts as slow.
+	// leastPatience and mostPatience bound the time after which a call counts as slow.
 	leastPatience = 100 * time.Millisecond
 	mostPatience  = 10 * time.Second
-	// firstPatience is this time while nothing is known of the method.
+	// firstPatience is this time before the first successful call of a method.
 	firstPatience = time.Second
-	// forgetting is the number of calls until a change is noticed.
+	// forgetting is the number of calls after which the average has adapted to a change.
 	forgetting = 8
 )
 
-// Patience decides when a call is slow: when it takes several times longer than successful calls of the same
-// method. So it soon distinguishes a hanging call from a slow backend. The zero value is ready for use, by any
-// number of goroutines.
+// Patience decides when a call is slow: when it takes several times longer than successful calls of the same method. So it quickly distinguishes a
+// hanging call from a slow backend. The zero value is ready to use, and safe for concurrent use.
 type Patience struct {
 	mu    sync.Mutex
 	usual map[string]time.Duration // guarded by mu; by method
 }
 
-// With returns the time until a call of the method counts as slow.
+// With returns the time after which a call of the method counts as slow.
 func (p *Patience) With(method string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package providercall wraps every call of a provider: with a deadline, recovery from panics, metrics, a span,
-// and a notice to the caller about a slow call, to let others pass.
+// Package providercall wraps every call of a provider with a deadline, recovery from panics, metrics, a span, and a callback for slow calls, so that
+// other work can proceed.
 //
-// The guarantee: Do returns only when the call has returned, so two calls for one pod never overlap. A panic
-// becomes an error of type *Panic. The texts of the provider leave without secrets.
+// The guarantee: Do returns only when the call has returned, so two calls for one pod never overlap. A panic becomes an error of type *Panic. Errors
+// of the provider are redacted.
 //
-// The surprise: a provider that ignores its context is not abandoned at the deadline. It is reported as overdue
-// and waited for; nothing else could keep the first guarantee.
+// The surprise: a call that ignores its context is not abandoned at the deadline. Do reports it as overdue and waits for it, because otherwise calls
+// could overlap.
 package providercall
 
 import (
@@ -25,7 +25,7 @@ import (
 
 var (
 	duration = metrics.NewHistogramVec("virtual_kubelet_provider_call_duration_seconds", "Duration of provider calls by method and result: ok, not_found, retry_after (the backend has named a time to try again at, as when it throttles) or error.", "method", "result")
-	// The same under the names of a kubelet; the provider corresponds to its runtime.
+	// The same metrics with the names of a kubelet. The provider corresponds to its runtime.
 	runtimeCalls    = metrics.NewCounterVec("kubelet_runtime_operations_total", "Provider calls by method.", "operation_type")
 	runtimeErrors   = metrics.NewCounterVec("kubelet_runtime_operations_errors_total", "Provider calls that failed, by method. That a pod is not found is no failure.", "operation_type")
 	runtimeDuration = metrics.NewHistogramVec("kubelet_runtime_operations_duration_seconds", "Duration of provider calls by method.", "operation_type")
@@ -38,7 +38,7 @@ var (
 type Caller struct {
 	// Deadline ends the context of a call; 0 means none.
 	Deadline time.Duration
-	// Patience is how long a call may take before Slow is called; nil means for ever.
+	// Patience determines when Slow is called; nil means never.
 	Patience *Patience
 	// Slow is called once for a slow call, on another goroutine, with the context of the call.
 	Slow func(ctx context.Context)
@@ -53,8 +53,8 @@ type Panic struct {
 // Error names the method and the value. The stack is only logged.
 func (p *Panic) Error() string { return fmt.Sprintf("provider panicked in %s: %v", p.Method, p.Value) }
 
-// Caught counts a panic of the named method that its caller recovered from, logs it with the stack, and returns
-// it as an error. It is for calls outside of Do, such as the streams of a request.
+// Caught counts and logs a recovered panic of the named method with its stack, and returns it as an error. It is for calls outside of Do, such as the
+// streams of a request.
 func Caught(ctx context.Context, method string, value any) *Panic {
 	panics.WithLabelValues(method).Inc()
 	said := redact.Text(fmt.Sprint(value), redact.From(ctx)...)
@@ -62,8 +62,7 @@ func Caught(ctx context.Context, method string, value any) *Panic {
 	return &Panic{Method: method, Value: value}
 }
 
-// resultOf returns the label of an outcome. Not-found is an answer of the backend, and so is a time for the next
-// try.
+// resultOf returns the label of an outcome. A not-found error is a normal answer of the backend, and so is an error with a retry time.
 func resultOf(err error) string {
 	switch _, waits := errdefs.RetryAfterOf(err); {
 	case err == nil:
@@ -76,8 +75,8 @@ func resultOf(err error) string {
 	return "error"
 }
 
-// Do runs call, the named method of the provider. A call beyond its deadline without an error of its own has
-// succeeded, late. The text of an error is redacted, with the values of ctx (redact.With).
+// Do runs call, the named method of the provider. A call that returns after its deadline without an error counts as successful. The text of an error
+// is redacted, with the values of ctx (redact.With).
 func (c *Caller) Do(ctx context.Context, method string, call func(context.Context) error) (err error) {
 	ctx, span := trace.StartSpan(ctx, "provider."+method)
 	defer func() {
@@ -107,7 +106,7 @@ func (c *Caller) Do(ctx context.Context, method string, call func(context.Contex
 		if err != nil {
 			err = redact.Error(err, redact.From(ctx)...)
 		}
-		result, failures := resultOf(err), runtimeErrors.WithLabelValues(method) // there from the first call on, with 0
+		result, failures := resultOf(err), runtimeErrors.WithLabelValues(method) // exported with 0 from the first call on
 		runtimeCalls.WithLabelValues(method).Inc()
 		runtimeDuration.WithLabelValues(method).Observe(time.Since(begin).Seconds())
 		if err != nil && !errdefs.IsNotFound(err) {

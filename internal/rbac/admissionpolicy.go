@@ -15,9 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// AdmissionPolicy returns ValidatingAdmissionPolicies, and their bindings, that keep the ServiceAccount from
-// writing to other nodes, their pods and their leases, and from requesting tokens for pods of other nodes or for
-// no pod. They do not limit reads: admission does not see reads.
+// AdmissionPolicy returns ValidatingAdmissionPolicies, and their bindings, that keep the ServiceAccount from writing to other nodes, their pods and
+// their leases, and from requesting tokens for pods of other nodes or for no pod. They do not limit reads, because admission does not apply to reads.
 func AdmissionPolicy(s Subject) []runtime.Object {
 	var names []string
 	for _, node := range s.Nodes {
@@ -62,9 +61,8 @@ func AdmissionPolicy(s Subject) []runtime.Object {
 	return append([]runtime.Object{policy, binding}, tokenPolicy(s, policy)...)
 }
 
-// tokenPolicy returns the policy for tokens, and its binding. A request for a token names a pod and no node. So
-// all pods of the namespace are parameters of the policy, and each pod of another node refuses a request for
-// itself. A pod not yet in the API server's own watch refuses nothing.
+// tokenPolicy returns the policy for tokens, and its binding. A token request names a pod, but no node. So all pods of the namespace are parameters
+// of the policy, and each pod of another node refuses a request for itself. A pod that the API server's watch does not have yet refuses nothing.
 func tokenPolicy(s Subject, whole *admissionv1.ValidatingAdmissionPolicy) []runtime.Object {
 	name := s.Name + "-tokens"
 	rules := whole.Spec.MatchConstraints.ResourceRules
@@ -94,7 +92,7 @@ func tokenPolicy(s Subject, whole *admissionv1.ValidatingAdmissionPolicy) []runt
 	return []runtime.Object{policy, binding}
 }
 
-// User is the name of the ServiceAccount as a user.
+// User returns the user name of the ServiceAccount.
 func User(s Subject) string { return "system:serviceaccount:" + s.Namespace + ":" + s.Name }
 
 const admissionHead = `# SPDX-License-Identifier: Apache-2.0
@@ -104,12 +102,12 @@ const admissionHead = `# SPDX-License-Identifier: Apache-2.0
 # The names of nodes (%s) are those of the example; put in those of yours.
 `
 
-// AdmissionPolicyYAML returns the objects of AdmissionPolicy as a file.
+// AdmissionPolicyYAML returns the objects of AdmissionPolicy in YAML.
 func AdmissionPolicyYAML(s Subject) ([]byte, error) {
 	return fileOf(admissionHead, s, AdmissionPolicy(s))
 }
 
-// fileOf returns objects for a subject as a file. The head has a place for the names of its nodes.
+// fileOf returns objects for a subject in YAML. The head has a placeholder for the names of its nodes.
 func fileOf(head string, s Subject, objects []runtime.Object) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, head, strings.Join(s.Nodes, ", "))

@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Subject is the ServiceAccount with the rights, and its nodes.
+// Subject is the ServiceAccount with the permissions, and its nodes.
 type Subject struct {
 	// Name is the name of the ServiceAccount, the ClusterRole, the Role and their bindings.
 	Name, Namespace string
-	// Nodes are the names of its nodes; an empty list leaves the rights on nodes and leases unlimited.
+	// Nodes are the names of its nodes. With an empty list, the permissions apply to all nodes and leases.
 	Nodes []string
 }
 
@@ -84,7 +84,7 @@ const head = `# SPDX-License-Identifier: Apache-2.0
 # The names of nodes (%s) are those of this example; put in those of yours.
 `
 
-// YAML returns the objects as a file.
+// YAML returns the objects in YAML.
 func YAML(s Subject, features ...Feature) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, head, strings.Join(s.Nodes, ", "))

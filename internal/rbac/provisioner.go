@@ -18,10 +18,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/localpath"
 )
 
-// Provisioner returns the StorageClass and the rights to make volumes for it: a role for the identities of the
-// nodes and for the ServiceAccount, and a policy to limit each identity to volumes on its own node, and the
-// ServiceAccount to its nodes. Without the policy, an identity with the right to make volumes can read every
-// file of every machine, through a volume of the kind hostPath.
+// Provisioner returns the StorageClass and the permissions to make volumes for it: a role for the identities of the nodes and for the ServiceAccount,
+// and a policy that limits each identity to volumes on its own node, and the ServiceAccount to its nodes. Without the policy, an identity that may
+// create volumes can read every file of every machine, through a volume of the kind hostPath.
 func Provisioner(s Subject) []runtime.Object {
 	name := s.Name + "-provisioner"
 	meta := metav1.ObjectMeta{Name: name}
@@ -42,7 +41,7 @@ func Provisioner(s Subject) []runtime.Object {
 	}, provisionerPolicy(name, users, s.Nodes)...)
 }
 
-// provisionerPolicy limits users to local volumes on the nodes, with the label of their maker.
+// provisionerPolicy limits users to local volumes on the nodes, with the label of a node.
 func provisionerPolicy(name string, users, nodes []string) []runtime.Object {
 	const version = "admissionregistration.k8s.io/v1"
 	fail := admissionv1.Fail
@@ -94,5 +93,5 @@ const provisionerHead = `# SPDX-License-Identifier: Apache-2.0
 # The names of nodes (%s) are those of the example; put in those of yours.
 `
 
-// ProvisionerYAML returns the objects of Provisioner as a file.
+// ProvisionerYAML returns the objects of Provisioner in YAML.
 func ProvisionerYAML(s Subject) ([]byte, error) { return fileOf(provisionerHead, s, Provisioner(s)) }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rbac is the one table of the rights of a node that runs as a ServiceAccount, with the reason for each
-// right, and the manifests made of it.
+// Package rbac has the table of the permissions of a node that runs as a ServiceAccount, with the reason for each permission, and generates the
+// manifests from it.
 //
-// The guarantee: the table has the used rights of a node, and no more: a test compares it with the audit log of
-// an API server. It has no wildcard. Every right that can be limited to the own node is limited.
+// The guarantee: the table has exactly the permissions that a node uses: a test compares it with the audit log of an API server. It has no wildcards.
+// Every permission that can be limited to the node itself is limited.
 //
-// The surprise: RBAC cannot limit a right to the pods of a node. A holder of the token of this ServiceAccount
-// can read every ConfigMap and Secret whose name it knows, and delete every pod. A node with the identity
-// system:node:NAME cannot, and needs none of this.
+// The surprise: RBAC cannot limit a permission to the pods of a node. A holder of the token of this ServiceAccount can read every ConfigMap and
+// Secret whose name it knows, and delete every pod. A node with the identity system:node:NAME cannot, and does not need these permissions.
 package rbac
 
 import (
@@ -17,20 +16,20 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// Right is one kind of request of a node.
+// Right is a permission for one kind of request of a node.
 type Right struct {
 	Verbs []string
-	// Group and Resource name the objects; a subresource is written as in RBAC, pods/status.
+	// Group and Resource identify the objects. A subresource is written as in RBAC: pods/status.
 	Group, Resource string
 	// Namespace is the only namespace of the right; "" means all.
 	Namespace string
-	// Own limits the right to the object with the name of the node.
+	// Own limits the permission to the object with the name of the node.
 	Own bool
-	// Needs is the feature of the node with the right; "" for every node.
+	// Needs is the feature that needs the permission; "" means every node.
 	Needs Feature
-	// Why is the failure without the right.
+	// Why describes the failure without the permission.
 	Why string
-	// Unseen is the reason why an ordinary run does not use the right.
+	// Unseen is the reason why an ordinary run does not use the permission.
 	Unseen string
 }
 
@@ -52,9 +51,9 @@ const (
 	PodCertificates Feature = "pod certificates"
 	// Claims means that the provider mounts PersistentVolumes.
 	Claims Feature = "claims"
-	// Provisioning means that the provider has room for PersistentVolumes, which the node makes. It has a role of its own.
+	// Provisioning means that the node makes PersistentVolumes in a directory of the provider. It has a separate role.
 	Provisioning Feature = "provisioning"
-	// EndpointSlices means that the provider takes services elsewhere. A role has it on request only.
+	// EndpointSlices means that the provider reads the endpoints of Services. Roles include it only on request.
 	EndpointSlices Feature = "endpoint slices"
 	// ManyNodes means that one process runs several nodes.
 	ManyNodes Feature = "many nodes"
@@ -62,7 +61,7 @@ const (
 	SharedNodes Feature = "shared nodes"
 )
 
-// leases is the namespace of the leases of nodes.
+// leases is the namespace of node leases.
 const leases = "kube-node-lease"
 
 var table = []Right{
@@ -102,7 +101,7 @@ var table = []Right{
 		Why: "the node has a certificate to serve with", Unseen: "the run has its certificate in files"},
 }
 
-// All returns the rights of a node with the features, in the order of the table.
+// All returns the permissions of a node with the features, in the order of the table.
 func All(features ...Feature) (out []Right) {
 	for _, r := range table {
 		if r.Needs == "" || slices.Contains(features, r.Needs) {
@@ -118,7 +117,7 @@ func Every() []Feature {
 	return []Feature{Serving, CertificateRequests, PodTokens, TrustBundles, PodCertificates, Claims, Provisioning, EndpointSlices, ManyNodes, SharedNodes}
 }
 
-// Reviews returns the questions whether the own identity has the right; node is the name of the node.
+// Reviews returns the requests that check whether the client's identity has the permission. node is the name of the node.
 func (r Right) Reviews(node string) (out []authorizationv1.SelfSubjectAccessReview) {
 	resource, sub := splitResource(r.Resource)
 	for _, verb := range r.Verbs {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact removes secrets from the messages of a provider before they reach a log, an event, a status or
-// a span.
+// Package redact removes secrets from the messages of a provider before they reach a log, an event, a status or a span.
 //
-// The guarantee: no text about a pod contains a value of eight bytes or more of a Secret that this process read
-// for the pod, nor a token or password that it gave to the pod, be it plain, in base64, escaped for a URL or
-// quoted. No text contains a bearer token, a password in a URL or a private key. No text is longer than Limit.
+// The guarantee: no text about a pod contains a value of eight bytes or more of a Secret that this process read for the pod, or a token or password
+// that it gave to the pod, whether plain, in base64, URL-escaped or quoted. No text contains a bearer token, a password in a URL or a private key. No
+// text is longer than Limit.
 //
-// The surprise: shorter values stay. Secrets also hold settings such as "http" and "prod", and no text would be
-// readable without these words. A value that the process has not read, such as a value of a pod that it found at
-// the backend after a restart, is removed only if it looks like a credential.
+// The surprise: shorter values stay, because Secrets also contain settings such as "http" and "prod", and texts would be unreadable without these
+// words. A value that the process has not read, for example of a pod that it found at the backend after a restart, is only removed if it looks like a
+// credential.
 package redact

@@ -4,13 +4,13 @@ package redact
 
 import "regexp"
 
-// mark stands where something was taken out.
+// mark replaces removed text.
 const mark = "[redacted]"
 
-// hint matches every text that a pattern can match. Most texts do not match it, and cost one look.
+// hint matches every text that a pattern can match. Most texts do not match it, and need only this check.
 var hint = regexp.MustCompile(`(?i)eyJ|bearer|authorization|://|[?&][^=\s]*=|private key|passw|secret|token`)
 
-// patterns find credentials by their looks.
+// patterns find credentials by their format.
 var patterns = []struct {
 	find *regexp.Regexp
 	put  string

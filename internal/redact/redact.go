@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// Limit is the length of a text, in bytes.
+	// Limit is the maximum length of a text, in bytes.
 	Limit = 1024
-	// readable is the largest part of a text that is searched.
+	// readable is the maximum length of a text that is searched, in bytes.
 	readable = 64 << 10
 )
 
-// Text returns the text without the values and without credentials, cut to Limit.
+// Text returns the text without the values and without credentials, truncated to Limit.
 func Text(text string, values ...*Values) string { return Cut(Whole(text, values...)) }
 
 // Whole is Text without Limit, for texts with another limit.
@@ -32,7 +32,7 @@ func Whole(text string, values ...*Values) string {
 	return redactPatterns(text)
 }
 
-// Cut cuts a text to the limit, between characters.
+// Cut truncates a text to Limit, at a character boundary.
 func Cut(text string) string { return CutTo(text, Limit) }
 
 // CutTo is Cut with another limit, of at least three bytes.
@@ -45,7 +45,7 @@ func CutTo(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
 }
 
-// Error returns an error with the Text of err and the same kind.
+// Error returns an error of the same kind as err, with the Text of err.
 func Error(err error, values ...*Values) error {
 	if err == nil {
 		return nil
@@ -68,7 +68,7 @@ func (r *redacted) Unwrap() error { return r.err }
 
 type valuesKey struct{}
 
-// With returns a context for calls about an object with known values. values is called when a text is made.
+// With returns a context for calls about an object with known values. values is called when a text is redacted.
 func With(ctx context.Context, values func() []*Values) context.Context {
 	return context.WithValue(ctx, valuesKey{}, values)
 }

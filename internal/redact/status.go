@@ -4,8 +4,8 @@ package redact
 
 import corev1 "k8s.io/api/core/v1"
 
-// Status redacts the texts of a status in place. The termination message of a container is not cut, and only
-// known values are removed from it: the container wrote it, and the API limits it.
+// Status redacts the texts of a status in place. The termination message of a container is not truncated, and only known values are removed from it,
+// because the container wrote it, and the API limits it.
 func Status(s *corev1.PodStatus, values ...*Values) {
 	text := func(message *string) {
 		if *message != "" {
@@ -23,7 +23,7 @@ func Status(s *corev1.PodStatus, values ...*Values) {
 					text(&state.Waiting.Message)
 				}
 				if t := state.Terminated; t != nil && t.Message != "" {
-					t.Message, _ = removeValues(t.Message, values) // a text that looks like a credential may be a result, and stays
+					t.Message, _ = removeValues(t.Message, values) // text that looks like a credential may be a result, and stays
 				}
 			}
 		}

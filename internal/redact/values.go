@@ -15,19 +15,17 @@ import (
 )
 
 const (
-	// shortest is the least length in bytes of a secret value, without surrounding space. Secrets also hold
-	// settings such as "http", "prod", "true" and "8080": no message would be readable without these words.
-	// Eight bytes is the least that guidelines ask of a password (NIST SP 800-63B). A shorter value can be
-	// guessed, and its removal would confirm the guess. The length is the length of the value itself: no longer
-	// form of a shorter value is removed.
+	// shortest is the minimum length in bytes of a secret value, without surrounding space. Secrets also contain settings such as "http", "prod",
+	// "true" and "8080", and messages would be unreadable without these words. Eight bytes is the minimum length of a password in NIST SP 800-63B. A
+	// shorter value can be guessed, and its removal would confirm the guess. Encoded forms of a shorter value are not removed either.
 	shortest = 8
-	// shortestLine is the least length of a line of a longer value, such as a key, that is removed by itself.
+	// shortestLine is the minimum length of a line in a longer value, such as a key, for separate removal.
 	shortestLine = 16
-	// versions is the number of remembered versions of a value: the backend may have an older one.
+	// versions is the number of recorded versions of a value, because the backend may have an older version.
 	versions = 3
 )
 
-// Values are the secret values of one pod. The zero value has none. It can be used from any goroutine.
+// Values are the secret values of one pod. The zero value has none. It is safe for concurrent use.
 type Values struct {
 	mu    sync.Mutex
 	known map[string][]version // by source; guarded by mu
@@ -38,8 +36,7 @@ type version struct {
 	values [][]byte // shared with their owner, never changed
 }
 
-// Remember adds the values of a version of a source, such as a Secret. Of each source the last
-// few versions are remembered. The values are not copied.
+// Remember adds the values of a version of a source, such as a Secret. The last versions of each source are kept. The values are not copied.
 func (v *Values) Remember(source, name string, values ...[]byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -54,17 +51,17 @@ func (v *Values) Remember(source, name string, values ...[]byte) {
 	v.known[source] = all[max(0, len(all)-versions):]
 }
 
-// Forget removes the sources whose names begin with prefix.
+// Forget removes the sources whose names have the prefix.
 func (v *Values) Forget(prefix string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	maps.DeleteFunc(v.known, func(source string, _ []version) bool { return strings.HasPrefix(source, prefix) })
 }
 
-// visitForms calls f with every form of a value in a text.
+// visitForms calls f with every form in which a text may contain a value.
 //
-// No form is shorter than the value without its surrounding space, or than one of its lines. So each skips
-// values that do not fit into a text of that length: a value may be as large as a Secret.
+// No form is shorter than the value without its surrounding space, or than one of its lines. So visitForms skips values that do not fit into a text
+// of that length, because a value may be as large as a Secret.
 func (v *Values) visitForms(length int, f func(string)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

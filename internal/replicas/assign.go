@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Assign divides the nodes among the members. The same nodes and members give the same result in any order. The
-// shares differ by one node at most, and few nodes move when a member comes or goes.
+// Assign divides the nodes among the members. The same nodes and members give the same result in any order. The shares differ by at most one node,
+// and few nodes move when a member joins or leaves.
 func Assign(nodes, members []string) map[string][]string {
 	if len(members) == 0 {
 		return nil
@@ -27,8 +27,7 @@ func Assign(nodes, members []string) map[string][]string {
 		node, member string
 		weight       uint64
 	}
-	// Take the pairs of member and node by weight. A weight depends on the pair alone, so it stays when other
-	// members come and go.
+	// Take the pairs of member and node by weight. A weight depends only on the pair, so it stays the same when other members join or leave.
 	wishes := make([]wish, 0, len(nodes)*len(members))
 	for _, node := range nodes {
 		for _, member := range members {
@@ -57,7 +56,7 @@ func memberWeight(node, member string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(node + "\x00" + member)) // Write never fails
 	x := h.Sum64()
-	// FNV gives similar values to names with different last letters; this spreads them.
+	// FNV gives similar values for names that differ in the last letters; this mixes the bits.
 	x = (x ^ x>>33) * 0xff51afd7ed558ccd
 	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
 	return x ^ x>>33

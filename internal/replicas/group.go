@@ -30,17 +30,15 @@ const (
 	renewEvery = 2 * time.Second
 	lookEvery  = time.Second
 	retryEvery = 500 * time.Millisecond
-	// overlapAfter is the wait before an unanswered renewal is sent again: an answer after 5 s is still fresh
-	// enough for maxAge.
+	// overlapAfter is the wait before an unanswered renewal is sent again. A response after 5 s is still fresh enough for maxAge.
 	overlapAfter = time.Second
-	// requestTimeout bounds requests repeated without an answer.
+	// requestTimeout bounds requests that are repeated without a response.
 	requestTimeout = 2 * time.Second
-	// leaveIn bounds the end of Leave.
+	// leaveIn bounds the request of Leave.
 	leaveIn = 2 * time.Second
 )
 
-// Group is the membership of this process in a group with shared nodes. Make it with New, run it, and call Leave
-// after the last node has ended.
+// Group is the membership of this process in a group that shares nodes. Create it with New, run it, and call Leave after the last node has ended.
 type Group struct {
 	// Changed receives when the members have changed. It has a capacity of 1.
 	Changed chan struct{}
@@ -52,12 +50,12 @@ type Group struct {
 
 	mu    sync.Mutex
 	view  view      // guarded by mu
-	live  []string  // guarded by mu: as of the last look
+	live  []string  // guarded by mu: at the last list
 	sent  time.Time // guarded by mu: when the last successful renewal was sent
-	since time.Time // guarded by mu: no time without a fresh renewal since then
+	since time.Time // guarded by mu: there has always been a fresh renewal since then
 }
 
-// New returns the membership of this process. member is unique and a valid name for a lease; host is for people.
+// New returns the membership of this process. member is unique and a valid name for a lease; host is for users.
 func New(leases coordclientset.LeaseInterface, group, member, host string) *Group {
 	return &Group{Changed: make(chan struct{}, 1), leases: leases, name: group, member: member, host: host}
 }
@@ -65,27 +63,25 @@ func New(leases coordclientset.LeaseInterface, group, member, host string) *Grou
 // Member returns the name of this process in the group and of its lease.
 func (g *Group) Member() string { return g.member }
 
-// Holds reports whether this process has been a member without a gap since that time. Then no other process can
-// have taken its nodes.
+// Holds reports whether this process has been a member without a gap since then. Then no other process can have taken its nodes.
 func (g *Group) Holds(since time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return !g.sent.IsZero() && lease.Elapsed(g.sent, time.Now()) < maxAge && !since.Before(g.since)
 }
 
-// Gone reports whether another member can no longer act for a node. The caller has read the lease of the node
-// before, and it names the member. Gone reads the lease of the member: a returned member has renewed that lease
-// before the lease of a node.
+// Gone reports whether another member can no longer act for a node. The caller has read the lease of the node before, and it names the member. Gone
+// reads the lease of the member, because a member that returns renews its own lease before the lease of a node.
 func (g *Group) Gone(ctx context.Context, member string) bool {
 	if member == "" || member == g.member {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	asked := time.Now() // the answer is at least as new as this time, even if it comes late
+	asked := time.Now() // the response is at least as new as this time, even if it arrives late
 	read, err := g.leases.Get(ctx, member, metav1.GetOptions{})
 	if err != nil {
-		return false // also without a lease: the lease of a living member may be deleted
+		return false // also without a lease, because the lease of a live member may be deleted
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -125,9 +121,8 @@ func (g *Group) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Leave tells the other members that this process acts for no node any more. The lease stays until another
-// process removes it. A renewal on its way at the end of Run may still arrive; then the others wait until the
-// lease is old.
+// Leave tells the other members that this process no longer acts for any node. The lease stays until another process removes it. A renewal that is in
+// flight at the end of Run may still arrive. The other members then wait until the lease is old.
 func (g *Group) Leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveIn)
 	defer cancel()
@@ -136,14 +131,14 @@ func (g *Group) Leave(ctx context.Context) {
 	}
 }
 
-// forbiddenFor is the wait before forbidden requests are believed. Before it, the API server may be starting, or
-// a role may be in replacement.
+// forbiddenFor is how long requests must be forbidden before that counts, because the API server may be starting, or a role may be about to be
+// replaced.
 const forbiddenFor = 15 * time.Second
 
-// refusals reports whether requests have been forbidden for long.
+// refusals tracks for how long requests have been forbidden.
 type refusals struct{ since time.Time }
 
-// recordLast records the result of the last request.
+// recordLast records the result of the last request, and reports whether requests have been forbidden for too long.
 func (r *refusals) recordLast(err error) bool {
 	if !apierrors.IsForbidden(err) {
 		r.since = time.Time{}
@@ -207,9 +202,9 @@ func (g *Group) keepRenewing(ctx context.Context) error {
 	}
 }
 
-// renewLease writes the own lease.
+// renewLease renews the lease of this process.
 func (g *Group) renewLease(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, maxAge) // a later answer would be of no use
+	ctx, cancel := context.WithTimeout(ctx, maxAge) // a later response would be useless
 	defer cancel()
 	sent := time.Now()
 	l := g.renewedLease()
@@ -222,11 +217,11 @@ func (g *Group) renewLease(ctx context.Context) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	// Before this answer, other members may have counted this process as gone.
+	// Before this response, other members may have treated this process as gone.
 	if now := time.Now(); g.sent.IsZero() || lease.Elapsed(g.sent, now) >= maxAge {
 		g.since = now
 	}
-	if sent.After(g.sent) { // the answer to a later renewal may have come before
+	if sent.After(g.sent) { // the response to a later renewal may have arrived earlier
 		g.sent = sent
 	}
 	return nil
@@ -234,7 +229,7 @@ func (g *Group) renewLease(ctx context.Context) error {
 
 func (g *Group) groupLabels() labels.Set { return labels.Set{GroupLabel: g.name} }
 
-// patchLease changes the lease of this process without a version, because another request may be on its way.
+// patchLease changes the lease of this process without a resource version, because another request may be in flight.
 func (g *Group) patchLease(ctx context.Context, spec coordinationv1.LeaseSpec) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": g.groupLabels()}, "spec": spec})
 	if err != nil {
@@ -244,7 +239,7 @@ func (g *Group) patchLease(ctx context.Context, spec coordinationv1.LeaseSpec) e
 	return err
 }
 
-// renewedLease returns the new content of the lease.
+// renewedLease returns the renewed lease.
 func (g *Group) renewedLease() *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: g.member, Labels: g.groupLabels()},
@@ -256,7 +251,7 @@ func (g *Group) renewedLease() *coordinationv1.Lease {
 	}
 }
 
-// readMembers reads the members of the group, and removes leases long out of date.
+// readMembers reads the members of the group, and removes leases that are long outdated.
 func (g *Group) readMembers(parent context.Context) error {
 	ctx, cancel := context.WithTimeout(parent, requestTimeout)
 	defer cancel()

@@ -12,23 +12,21 @@ import (
 )
 
 const (
-	// maxAge is the largest age of the own lease's last renewal for work on nodes.
+	// maxAge is the maximum age of the last renewal of the process's own lease for work on nodes.
 	maxAge = 7 * time.Second
-	// goneAfter is the time without a renewal of a process's lease after which others take its nodes. It is
-	// longer than maxAge.
+	// goneAfter is the time without a renewal of a process's lease after which others take over its nodes. It is longer than maxAge.
 	goneAfter = 9 * time.Second
-	// maxBlind is the longest gap between two lists. After a longer gap, an old lease is no sign that its member
-	// has ended.
+	// maxBlind is the maximum time between two lists. After a longer time, an old lease does not prove that its member has ended.
 	maxBlind = 5 * time.Second
 )
 
-// sign is the last sign of life of a member.
+// sign is the last observed renewal of a member.
 type sign struct {
 	renewed metav1.MicroTime // from the lease of the member: set by another clock, so only compared with earlier values
-	at      time.Time        // when this process first saw the sign
+	at      time.Time        // when this process first saw the renewal
 	listed  bool             // its lease was in the last list
 	version string           // of its lease
-	left    bool             // the member has reported its stop
+	left    bool             // the member has announced its stop
 }
 
 // view is the observed state of the members of a group.
@@ -48,7 +46,7 @@ func (v *view) recordLeases(leases []coordinationv1.Lease, now time.Time) {
 		}
 		seen[l.Name] = s
 	}
-	for name, last := range v.members { // the lease of a living member may be deleted
+	for name, last := range v.members { // the lease of a live member may be deleted
 		if _, listed := seen[name]; !listed && !last.left {
 			last.at, last.listed = last.changedSince(v.looked, now, blind), false
 			if now.Sub(last.at) < goneAfter {
@@ -59,8 +57,8 @@ func (v *view) recordLeases(leases []coordinationv1.Lease, now time.Time) {
 	v.members, v.looked = seen, now
 }
 
-// changedSince is the time of the last change of a sign. Changes may be missed while no process looks, but a process
-// that was gone before, and has the same sign, has been gone all the time.
+// changedSince returns the time of the last change of a sign. This process may miss changes between lists, but a member that was gone before, and
+// still has the same sign, has been gone all the time.
 func (s sign) changedSince(looked, now time.Time, blind bool) time.Time {
 	if blind && looked.Sub(s.at) < goneAfter {
 		return now
@@ -70,7 +68,7 @@ func (s sign) changedSince(looked, now time.Time, blind bool) time.Time {
 
 func (v *view) isBlind(now time.Time) bool { return now.Sub(v.looked) > maxBlind }
 
-// liveMembers returns the possibly living members, except for departed ones, sorted by name.
+// liveMembers returns the members that may be alive and have not left, sorted by name.
 func (v *view) liveMembers(now time.Time) (names []string) {
 	for name, s := range v.members {
 		if !s.left && now.Sub(s.at) < goneAfter {
@@ -89,7 +87,7 @@ func (v *view) isGone(name string, read *coordinationv1.Lease, asked time.Time) 
 	return known && !v.isBlind(asked) && renewed.Equal(&s.renewed) && asked.Sub(s.at) >= goneAfter
 }
 
-// oldLeases returns the leases without a renewal for a long time, by name, with their versions.
+// oldLeases returns the resource versions of leases without a renewal for a long time, by name.
 func (v *view) oldLeases(now time.Time) map[string]string {
 	found := map[string]string{}
 	for name, s := range v.members {

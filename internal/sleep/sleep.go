@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// For waits for d, and reports whether d has passed; false means that the context ended before. A d of 0 or less
-// has passed.
+// For waits for d, and reports whether d has passed; false means that the context ended earlier. A d of 0 or less counts as passed.
 func For(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true

@@ -18,14 +18,14 @@ import (
 
 const (
 	group = "certificates.k8s.io"
-	// answerTimeout is the longest time for one answer of the API server.
+	// answerTimeout bounds one request to the API server.
 	answerTimeout = 30 * time.Second
 )
 
-// versions are the supported versions, the best first.
+// versions are the supported versions, by decreasing preference.
 var versions = []string{"v1", "v1beta1"}
 
-// API asks one API server. It can be used from any goroutine.
+// API sends requests to one API server. It is safe for concurrent use.
 type API struct {
 	client rest.Interface
 
@@ -69,23 +69,22 @@ func (a *API) servedVersion(ctx context.Context, resource string) (string, error
 	return "", fmt.Errorf("the API server does not serve %s.%s in %s", resource, group, strings.Join(versions, " or "))
 }
 
-// forgetVersion drops the version of a resource, for a new look: the resource was not found there.
+// forgetVersion drops the cached version of a resource after a not-found error, so that the next request discovers it again.
 func (a *API) forgetVersion(resource string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.served, resource)
 }
 
-// call is one request. Its path continues the path of the group.
+// call is one request. Its path is relative to the path of the group.
 type call struct {
 	verb   string
 	path   []string
-	params map[string]string // empty values are left out
+	params map[string]string // empty values are omitted
 	body   any               // nil for none
 }
 
-// callServed makes a call for a resource in its served version. The path of the call continues the path of that
-// version.
+// callServed makes a call for a resource in its served version. The path of the call is relative to the path of that version.
 func (a *API) callServed(ctx context.Context, resource string, c call, into any) error {
 	version, err := a.servedVersion(ctx, resource)
 	if err != nil {
@@ -94,7 +93,7 @@ func (a *API) callServed(ctx context.Context, resource string, c call, into any)
 	return a.callVersion(ctx, version, resource, c, into)
 }
 
-// callVersion is callServed for callers with a known version.
+// callVersion makes a call for a resource in the given version.
 func (a *API) callVersion(ctx context.Context, version, resource string, c call, into any) error {
 	c.path = slices.Concat([]string{version}, c.path, []string{resource})
 	err := a.sendCall(ctx, c, into)

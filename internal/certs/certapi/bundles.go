@@ -21,8 +21,8 @@ type Bundle struct {
 	} `json:"spec"`
 }
 
-// BundleNamed returns the ClusterTrustBundle of that name, or nil. It lists instead of a get: one right is
-// enough then, and a missing bundle differs from a missing kind.
+// BundleNamed returns the ClusterTrustBundle of that name, or nil. It uses a list instead of a get: one permission is then sufficient, and a missing
+// bundle is distinguishable from a missing kind.
 func (a *API) BundleNamed(ctx context.Context, name string) (*Bundle, error) {
 	found, err := a.listBundles(ctx, map[string]string{"fieldSelector": fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
 	for i := range found {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certapi speaks two kinds of certificates.k8s.io for volumes of pods, ClusterTrustBundle and
-// PodCertificateRequest, in the API server's version.
+// Package certapi is a client for two kinds of certificates.k8s.io for volumes of pods, ClusterTrustBundle and PodCertificateRequest, in the version
+// of the API server.
 //
-// The guarantee: it uses v1 where the API server serves it, v1beta1 elsewhere, for each kind by itself, with the
-// same request content. A kind missing at the API server leads to an error with that text, and the next request
-// looks for it again.
+// The guarantee: for each kind separately, it uses v1 if the API server serves it, and otherwise v1beta1, with the same request content. If the API
+// server lacks a kind, the error says so, and the next request checks again.
 //
-// The surprise: requests are JSON over the plain client. The library builds with a client-go that has these
-// kinds in older versions only (decision 21), and a current Kubernetes serves none of those by default.
+// The surprise: requests are plain JSON, without the typed client. The library also builds with a client-go that has these kinds only in older
+// versions (decision 21), and a current Kubernetes serves none of those by default.
 package certapi

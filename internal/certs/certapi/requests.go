@@ -22,10 +22,10 @@ import (
 
 const requests = "podcertificaterequests"
 
-// defaultLife is the longest life of a certificate in seconds if a volume sets none, as in the API server.
+// defaultLife is the default maximum lifetime of a certificate in seconds, as in the API server.
 const defaultLife = 86400
 
-// These conditions end a request.
+// Conditions that end a request.
 const (
 	Issued = "Issued"
 	Denied = "Denied"
@@ -43,8 +43,7 @@ type Request struct {
 	// Node is the node of the pod, and NodeUID its UID.
 	Node    string
 	NodeUID types.UID
-	// Key is the key of the certificate. It stays here: the request has the public key, and a proof of
-	// possession.
+	// Key is the key of the certificate. It is not sent: the request has the public key, and a proof of possession.
 	Key crypto.Signer
 }
 
@@ -54,10 +53,9 @@ type Answer struct {
 	Found bool
 	// Condition is Issued, Denied or Failed; "" before the decision.
 	Condition, Reason, Message string
-	// Chain is the certificate with its intermediate certificates, in PEM.
+	// Chain is the certificate and its intermediate certificates, in PEM.
 	Chain string
-	// BeginRefreshAt is the time from which the signer accepts a request for the next certificate; zero if it
-	// gives none.
+	// BeginRefreshAt is the time from which the signer accepts a request for the next certificate; or zero if it reports none.
 	BeginRefreshAt metav1.Time
 }
 
@@ -89,8 +87,7 @@ type object struct {
 	} `json:"status,omitzero"`
 }
 
-// Ask makes a PodCertificateRequest in the namespace of the pod, and returns its name. The request is deleted
-// with the pod.
+// Ask creates a PodCertificateRequest in the namespace of the pod, and returns its name. The request is deleted with the pod.
 func (a *API) Ask(ctx context.Context, r Request) (string, error) {
 	version, err := a.servedVersion(ctx, requests)
 	if err != nil {
@@ -138,8 +135,8 @@ func signProof(key crypto.Signer, data []byte) ([]byte, error) {
 	}
 }
 
-// Answer returns the state of a request for a pod of the node. It lists instead of a get: a node may always list
-// requests for its own pods, while the Node authorizer learns of a new request a moment later.
+// Answer returns the state of a request for a pod of the node. It uses a list instead of a get, because a node may always list requests for its own
+// pods, while the Node authorizer may not know a new request yet.
 func (a *API) Answer(ctx context.Context, namespace, node, name string) (Answer, error) {
 	var list struct {
 		Items []object `json:"items"`

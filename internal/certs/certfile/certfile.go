@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certfile follows certificates and authorities in files.
+// Package certfile reads certificates and authorities from files, and reloads changed files.
 //
-// The guarantee: callers get the current content of the files within a second. Missing, broken or mismatched
-// files are ignored, and the last good content stays.
+// The guarantee: callers get the current content of the files within a second. Missing, broken or mismatched files are ignored, and the last good
+// content stays in use.
 //
-// The surprise: nothing runs in the background. A request for the content reads the files, at most ten times a
-// second, to bound the cost of strangers' handshakes.
+// The surprise: nothing runs in the background. A request for the content reads the files, at most ten times a second, to bound the cost of
+// handshakes by unknown clients.
 package certfile
 
 import (
@@ -34,11 +34,11 @@ type Followed[T any] struct {
 	mu     sync.Mutex
 	value  T         // guarded by mu
 	seen   version   // guarded by mu; the source of value
-	bad    version   // guarded by mu; the version that could not be used
+	bad    version   // guarded by mu; the last unusable version
 	looked time.Time // guarded by mu
 }
 
-// version identifies the contents of files: file times are too coarse for that.
+// version identifies the contents of files: modification times are too coarse.
 type version [sha256.Size]byte
 
 // Follow parses the files at paths whenever they change. An error means that they cannot be used now.
@@ -84,7 +84,7 @@ func (f *Followed[T]) Current() (T, error) {
 	return f.value, nil
 }
 
-// read returns the contents of all files. Unreadable files have a version, too.
+// read returns the contents of all files. Unreadable files also have a version.
 func (f *Followed[T]) read() (contents [][]byte, found version, err error) {
 	for _, path := range f.paths {
 		data, readErr := os.ReadFile(path)
@@ -110,7 +110,7 @@ func (f *Followed[T]) parseValue(contents [][]byte) (T, error) {
 	return value, nil
 }
 
-// KeyPair follows a certificate and its key. Both may be in one file.
+// KeyPair follows a certificate and its key, which may be in one file.
 func KeyPair(cert, key string) (*Followed[*tls.Certificate], error) {
 	return Follow(func(contents [][]byte) (*tls.Certificate, error) {
 		pair, err := tls.X509KeyPair(contents[0], contents[1])
@@ -121,7 +121,7 @@ func KeyPair(cert, key string) (*Followed[*tls.Certificate], error) {
 	}, cert, key)
 }
 
-// Authorities are certificates of authorities, and their text.
+// Authorities are the certificates of authorities, and their PEM text.
 type Authorities struct {
 	Pool *x509.CertPool
 	PEM  []byte

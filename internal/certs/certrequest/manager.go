@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certrequest requests a certificate from the API server, and the next certificate before the first one
-// ends.
+// Package certrequest requests a certificate from the API server, and renews it before it expires.
 //
-// The guarantee: a certificate is renewed after 70 to 90 % of its life, and as soon as it lacks a wanted name.
-// After a denied, failed or removed request, the manager makes another. The last good certificate stays in use
-// until it ends, and nothing takes its place afterwards.
+// The guarantee: a certificate is renewed after 70 to 90 % of its lifetime, and as soon as it lacks a required name. After a denied, failed or
+// removed request, the manager creates another request. The last good certificate stays in use until it expires, and is never replaced by a fallback.
 //
-// The surprise: the manager waits for an undecided request as long as the request exists. So its name, which an
-// administrator may have noted, stays the right name to approve, and requests do not pile up. Nothing outlives
-// Run, which is why this is not the manager of client-go.
+// The surprise: the manager waits for an undecided request as long as the request exists. So an administrator can approve it by its name, and
+// requests do not accumulate. Unlike the manager of client-go, it leaves no goroutines after Run.
 package certrequest
 
 import (
@@ -29,36 +26,35 @@ import (
 )
 
 const (
-	// patience is the wait of a request after which the manager reports it: an automatic approver is faster.
+	// patience is the time after which the manager reports a waiting request: an automatic approver is faster.
 	patience = 10 * time.Second
 	// firstRetry and maxRetry bound the pauses after a failed or denied request.
 	firstRetry = 2 * time.Second
 	maxRetry   = 2 * time.Minute
-	// maxNap is the longest time for which Run trusts its timers.
+	// maxNap bounds the timers of Run, because timers stop while a machine sleeps.
 	maxNap = time.Minute
 )
 
-// Config describes the wanted certificate. All fields but Renew are required.
+// Config describes the required certificate. All fields except Renew are required.
 type Config struct {
-	// Signer gets the request, for Usages.
+	// Signer is the signer of the request, for Usages.
 	Signer string
 	Usages []certificatesv1.KeyUsage
-	// Template returns the wanted content of the certificate; nil means that there is nothing to request yet.
-	// The manager calls it again after Changed.
+	// Template returns the required content of the certificate, or nil if there is nothing to request yet. The manager calls it again after Changed.
 	Template func() *x509.CertificateRequest
 	// Client returns the client for requests; hasCurrent reports whether there is a valid certificate.
 	Client func(hasCurrent bool) (kubernetes.Interface, error)
-	// Store keeps the certificate.
+	// Store stores the certificate.
 	Store certificate.Store
 	// Tell is called from Run whenever the state changes. It must return at once.
 	Tell func(context.Context, State)
 	// Metrics are shared by all managers of one kind.
 	Metrics *Metrics
-	// Renew returns the time to replace a certificate. The default is a time after 70 to 90 % of its life.
+	// Renew returns the time to replace a certificate. Default: a random time after 70 to 90 % of its lifetime.
 	Renew func(*x509.Certificate) time.Time
 }
 
-// Manager has one certificate and keeps it valid while Run runs.
+// Manager manages one certificate and keeps it valid while Run is running.
 type Manager struct {
 	cfg      Config
 	changed  chan struct{}
@@ -95,8 +91,8 @@ func matchesSubject(leaf *x509.Certificate, template *x509.CertificateRequest) b
 	return template == nil || leaf.Subject.CommonName == template.Subject.CommonName
 }
 
-// renewAt returns a random time, so that the nodes of a cluster do not renew all at once. It is never before
-// earliest: with a signer that dates certificates back, requests would follow without a pause.
+// renewAt returns a random time, so that the nodes of a cluster do not renew all at once. It is never before earliest: with a signer that backdates
+// certificates, requests would repeat without a pause.
 func renewAt(leaf *x509.Certificate, earliest time.Time) time.Time {
 	life := float64(leaf.NotAfter.Sub(leaf.NotBefore))
 	at := leaf.NotBefore.Add(time.Duration(life * (0.7 + 0.2*rand.Float64())))
@@ -106,7 +102,7 @@ func renewAt(leaf *x509.Certificate, earliest time.Time) time.Time {
 	return at
 }
 
-// Current returns the certificate, nil if there is none or it has expired.
+// Current returns the certificate, or nil if there is none or it has expired.
 func (m *Manager) Current() *tls.Certificate {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,11 +112,11 @@ func (m *Manager) Current() *tls.Certificate {
 	return m.current
 }
 
-// Obtained returns a channel that is closed after the first certificate. By then Tell has been called for a
-// requested certificate, so callers find everything that it writes.
+// Obtained returns a channel that is closed after the first certificate. For a requested certificate, Tell has been called before, so callers see its
+// effects.
 func (m *Manager) Obtained() <-chan struct{} { return m.obtained }
 
-// Changed makes Run look at the template again.
+// Changed makes Run check the template again.
 func (m *Manager) Changed() {
 	select {
 	case m.changed <- struct{}{}:
@@ -128,7 +124,7 @@ func (m *Manager) Changed() {
 	}
 }
 
-// useCertificate uses cert from now on, until earliest at least.
+// useCertificate uses cert from now on, and renews it at earliest or later.
 func (m *Manager) useCertificate(cert *tls.Certificate, earliest time.Time) {
 	m.mu.Lock()
 	m.current = cert
@@ -138,7 +134,7 @@ func (m *Manager) useCertificate(cert *tls.Certificate, earliest time.Time) {
 	}
 }
 
-// releaseWaiters releases the callers that wait for a certificate.
+// releaseWaiters releases callers that wait for a certificate.
 func (m *Manager) releaseWaiters() {
 	select {
 	case <-m.obtained:
@@ -180,7 +176,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// limitNap returns at, or an earlier time: timers stand still while a machine sleeps.
+// limitNap returns at or an earlier time, because timers stop while a machine sleeps.
 func limitNap(at time.Time) time.Time {
 	if limit := time.Now().Add(maxNap); limit.Before(at) {
 		return limit
@@ -207,8 +203,8 @@ func (m *Manager) wait(ctx context.Context, at time.Time) {
 	}
 }
 
-// isSatisfied reports whether leaf has the content of template. A certificate for the same template counts,
-// whatever the signer made of it: another request would give the same.
+// isSatisfied reports whether leaf has the content of template. A certificate that was requested with the same template satisfies it even if the
+// signer changed the content, because another request would give the same result.
 func (m *Manager) isSatisfied(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
 	return m.asked != nil && equalTemplates(m.asked, template) || coversTemplate(leaf, template)
 }

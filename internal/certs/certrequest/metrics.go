@@ -11,14 +11,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 )
 
-// Metrics are a kubelet's metrics, with the same names, for the certificates of one kind.
+// Metrics are the metrics for the certificates of one kind, with a kubelet's names.
 type Metrics struct {
 	ttl      *metrics.Gauge
 	rotation prometheus.Histogram // nil: not measured
 	failures prometheus.Counter
 }
 
-// Of serving and of client certificates.
+// Metrics of serving and client certificates.
 var (
 	Serving = &Metrics{
 		ttl: metrics.NewGauge("kubelet_certificate_manager_server_ttl_seconds",
@@ -37,7 +37,7 @@ var (
 	}
 )
 
-// trackManager exports the life of k's certificate until the caller calls untrack.
+// trackManager exports the remaining lifetime of k's certificate until the caller calls untrack.
 func (m *Metrics) trackManager(k *Manager) (untrack func()) {
 	return m.ttl.Track(func() float64 {
 		if current := k.Current(); current != nil {

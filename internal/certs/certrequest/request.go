@@ -24,14 +24,14 @@ import (
 )
 
 const (
-	// firstLook and maxLook are the pauses between two looks at a request.
+	// firstLook and maxLook bound the interval of checks of a request.
 	firstLook = 200 * time.Millisecond
 	maxLook   = 5 * time.Second
 	// callTimeout bounds one call of the API server.
 	callTimeout = 30 * time.Second
 )
 
-// errOtherTemplate ends a request with outdated content.
+// errOtherTemplate ends a request whose content is outdated.
 var errOtherTemplate = errors.New("another certificate is wanted by now")
 
 // refusal is an unsuccessful request.
@@ -45,7 +45,7 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("certificate signing request %s: %s", r.request, r.text)
 }
 
-// requestCertificate asks for a certificate until there is an answer, and uses it from then on.
+// requestCertificate requests a certificate, waits for it, and uses it from then on.
 func (m *Manager) requestCertificate(ctx context.Context, template *x509.CertificateRequest) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -55,7 +55,7 @@ func (m *Manager) requestCertificate(ctx context.Context, template *x509.Certifi
 	if err != nil {
 		return fmt.Errorf("encode key: %w", err)
 	}
-	asked := *template // the encoder fills in fields of its argument
+	asked := *template // the encoder changes fields of its argument
 	body, err := cert.MakeCSRFromTemplate(key, &asked)
 	if err != nil {
 		return fmt.Errorf("make certificate signing request: %w", err)
@@ -90,7 +90,7 @@ func (m *Manager) requestCertificate(ctx context.Context, template *x509.Certifi
 	return nil
 }
 
-// awaitAnswer looks at a request until it is granted, refused, gone, or not wanted any more.
+// awaitAnswer polls a request until it is granted, refused, gone, or no longer needed.
 func (m *Manager) awaitAnswer(ctx context.Context, client kubernetes.Interface, template *x509.CertificateRequest, name string, uid types.UID) ([]byte, error) {
 	look := wait.Backoff{Duration: firstLook, Factor: 1.5, Jitter: 0.1, Steps: 100, Cap: maxLook}
 	for began := time.Now(); ; {
@@ -120,7 +120,7 @@ func (m *Manager) awaitAnswer(ctx context.Context, client kubernetes.Interface, 
 	}
 }
 
-// readAnswer returns the certificate of a request, or the reason why there will be none, or neither while it waits.
+// readAnswer returns the certificate of a request, or the reason why there will be none, or neither while the request is pending.
 func readAnswer(request *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	approved := false
 	for _, c := range request.Status.Conditions {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Reason is the state of a certificate, in the form of a reason of a condition.
+// Reason is the state of a certificate, as the reason of a condition.
 type Reason string
 
 const (
-	// Granted means that there is a certificate and no need for another certificate.
+	// Granted means that there is a certificate, and no other certificate is needed.
 	Granted Reason = "Granted"
 	// Nameless means that there is nothing to request yet.
 	Nameless Reason = "NoAddress"
@@ -31,7 +31,7 @@ type State struct {
 	Request string
 	// Err is the error.
 	Err error
-	// Expires is the end of the current certificate, or zero without a certificate.
+	// Expires is the expiry of the current certificate, or zero if there is none.
 	Expires time.Time
 }
 
@@ -45,7 +45,7 @@ func stateOf(err error) State {
 	return s
 }
 
-// reportState passes a changed state on.
+// reportState calls Tell if the state has changed.
 func (m *Manager) reportState(ctx context.Context, s State) {
 	if current := m.Current(); current != nil {
 		s.Expires = current.Leaf.NotAfter

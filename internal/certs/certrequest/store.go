@@ -16,7 +16,7 @@ import (
 // InMemory returns a store without files.
 func InMemory() certificate.Store { return &memory{} }
 
-// memory serves one manager, which makes one call at a time.
+// memory is the store of one manager, which makes one call at a time.
 type memory struct{ cert *tls.Certificate }
 
 func (m *memory) Current() (*tls.Certificate, error) {
@@ -55,7 +55,7 @@ func InFiles(dir, prefix string) (certificate.FileStore, error) {
 	return &files{FileStore: store, dir: dir, prefix: prefix}, nil
 }
 
-// Update writes the pair and removes the one before.
+// Update writes the pair and removes the previous pair.
 func (f *files) Update(certPEM, keyPEM []byte) (*tls.Certificate, error) {
 	before, beforeErr := os.Readlink(f.CurrentPath())
 	fresh, err := f.FileStore.Update(certPEM, keyPEM)

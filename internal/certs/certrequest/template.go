@@ -13,13 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Usages of the certificates of nodes. Keys are elliptic, so nothing is encrypted with them.
+// Usages of the certificates of nodes. Keys are elliptic, so there is no key encipherment.
 var (
 	ServingUsages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth}
 	ClientUsages  = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 )
 
-// ClientTemplate returns the identity of a node, as its signer and the Node authorizer require it.
+// ClientTemplate returns the template for the client certificate of a node, as the signer and the Node authorizer require it.
 func ClientTemplate(node string) *x509.CertificateRequest {
 	return &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}}
 }

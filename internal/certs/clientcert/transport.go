@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clientcert sends requests with the current client certificate of a file.
+// Package clientcert sends requests with a client certificate from a file, and reloads the file when it changes.
 //
-// The guarantee: a replaced certificate, key or authority is in use within a second, and no request is lost.
-// Requests in progress end on their connection. Files that do not fit together are ignored, and the last good
-// files stay in use.
+// The guarantee: a replaced certificate, key or authority is in use within a second, and no request is lost. Requests in progress finish on their
+// connection. Files that do not match are ignored, and the last good files stay in use.
 //
 // The surprise: nothing runs in the background. A request reads the files.
 package clientcert
@@ -28,15 +27,15 @@ import (
 const (
 	// lookEvery is the interval of checks for changes of the files.
 	lookEvery = time.Second
-	// idleTimeout is the life of an idle connection.
+	// idleTimeout is the time after which an idle connection is closed.
 	idleTimeout = 90 * time.Second
-	// idlePerHost is the number of kept idle connections, for servers without HTTP/2.
+	// idlePerHost is the maximum number of idle connections, for servers without HTTP/2.
 	idlePerHost = 25
 )
 
-// Reloading returns a copy of cfg that reads the client certificate, its key and the server's authority again
-// whenever their files change. It returns cfg itself if cfg names no certificate file, or has a transport or a
-// plugin of its own. An error means that the files cannot be used now. Each call makes connections of its own.
+// Reloading returns a copy of cfg that reads the client certificate, its key and the server's authority again whenever their files change. It returns
+// cfg itself if cfg names no certificate file, or has its own transport or a plugin. An error means that the files cannot be used now. Each result
+// has its own connections.
 func Reloading(cfg *rest.Config) (*rest.Config, error) {
 	named := cfg.CertFile != "" && cfg.KeyFile != "" && len(cfg.CertData) == 0 && len(cfg.KeyData) == 0
 	if !named || cfg.Transport != nil || cfg.ExecProvider != nil || cfg.AuthProvider != nil {
@@ -83,7 +82,7 @@ type transport struct {
 	looked time.Time       // guarded by mu
 }
 
-// version identifies the content of a file: file times are too coarse for that.
+// version identifies the content of a file: modification times are too coarse.
 type version [sha256.Size]byte
 
 // RoundTrip implements http.RoundTripper.
@@ -120,7 +119,7 @@ func (t *transport) currentTransport() (*http.Transport, error) {
 		return t.use, nil
 	}
 	t.looked = now
-	found := t.fileVersions() // before the load: a change meanwhile is seen the next time
+	found := t.fileVersions() // before the load, so that the next check detects a change during the load
 	if t.use != nil && found == t.seen {
 		return t.use, nil
 	}
@@ -159,7 +158,7 @@ func (t *transport) loadTransport() (*http.Transport, error) {
 	if err := rest.LoadTLSFiles(read); err != nil {
 		return nil, fmt.Errorf("read client certificate %s, key %s and authority: %w", t.from.CertFile, t.from.KeyFile, err)
 	}
-	read.CertFile, read.KeyFile, read.CAFile = "", "", "" // client-go must not watch the files as well
+	read.CertFile, read.KeyFile, read.CAFile = "", "", "" // client-go must not watch the files, too
 	tlsConfig, err := rest.TLSConfigFor(read)
 	if err != nil {
 		return nil, fmt.Errorf("use client certificate %s with key %s: %w", t.from.CertFile, t.from.KeyFile, err)

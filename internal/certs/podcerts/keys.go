@@ -30,7 +30,7 @@ var moduli = map[string]int{"RSA3072": 3072, "RSA4096": 4096} // in bits
 
 const ed25519Type = "ED25519"
 
-// newKey makes a key of a type of the API. The error for an unknown type is of the kind invalid-input.
+// newKey generates a key of a type in the API. The error for an unknown type is of the kind invalid-input.
 func newKey(kind string) (crypto.Signer, error) {
 	if bits := moduli[kind]; bits != 0 {
 		return rsa.GenerateKey(rand.Reader, bits)
@@ -45,7 +45,7 @@ func newKey(kind string) (crypto.Signer, error) {
 	return nil, errdefs.InvalidInputf("unknown key type %q", kind)
 }
 
-// isOf reports whether a public key is of a type of the API.
+// isOf reports whether a public key is of a type in the API.
 func isOf(key crypto.PublicKey, kind string) bool {
 	switch key := key.(type) {
 	case *rsa.PublicKey:
@@ -58,7 +58,7 @@ func isOf(key crypto.PublicKey, kind string) bool {
 	return false
 }
 
-// encodeKey returns a key as volumes have it.
+// encodeKey returns a key in the format of volumes.
 func encodeKey(key crypto.Signer) ([]byte, error) {
 	raw, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -67,7 +67,7 @@ func encodeKey(key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: raw}), nil
 }
 
-// parseCertificates returns the certificates in a text, and the first certificate, which belongs to the key.
+// parseCertificates returns the certificate chain in a text, and its first certificate, which must match the key.
 func parseCertificates(text []byte, key crypto.Signer) (chain []byte, leaf *x509.Certificate, err error) {
 	var out bytes.Buffer
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -90,8 +90,8 @@ func parseCertificates(text []byte, key crypto.Signer) (chain []byte, leaf *x509
 	return out.Bytes(), leaf, nil
 }
 
-// adoptCredential reads a key and its certificate from a volume. It returns nil if the key has another type, if the
-// two do not belong together, or if the certificate is not valid now.
+// adoptCredential reads a key and its certificate from a volume. It returns nil if the key has another type, if the two do not match, or if the
+// certificate is not valid now.
 func adoptCredential(had []byte, kind string, now time.Time) *credential {
 	block, rest := pem.Decode(had)
 	if block == nil || block.Type != keyBlock {
@@ -109,7 +109,7 @@ func adoptCredential(had []byte, kind string, now time.Time) *credential {
 	return &credential{key: pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: block.Bytes}), chain: chain, ends: leaf.NotAfter, refresh: refreshOf(leaf)}
 }
 
-// refreshOf returns the time to replace a certificate if the signer gave none.
+// refreshOf returns the time to replace a certificate if the signer reports none.
 func refreshOf(leaf *x509.Certificate) time.Time {
 	return leaf.NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) * 2 / 3)
 }

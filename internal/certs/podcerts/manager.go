@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// Requests asks for certificates; certapi.API is one.
+// Requests creates and reads requests; certapi.API is an implementation.
 type Requests interface {
 	Ask(ctx context.Context, r certapi.Request) (name string, err error)
 	Answer(ctx context.Context, namespace, node, name string) (certapi.Answer, error)
@@ -33,14 +33,13 @@ type Config struct {
 	Account func(ctx context.Context, namespace, name string) (types.UID, error)
 	// Node returns the name and the UID of the node.
 	Node func(ctx context.Context) (name string, uid types.UID, err error)
-	// Recorder gets a warning about a pod if the signer refuses its next certificate.
+	// Recorder records a warning event of a pod if the signer refuses its next certificate.
 	Recorder record.EventRecorder
-	// Remember gets every key with its purpose and a unique name for that purpose. The key must not appear in
-	// any text about the pod.
+	// Remember records every key, with its purpose and a unique name, for redaction: no text about the pod may contain the key.
 	Remember func(pod types.UID, purpose, name string, key []byte)
 }
 
-// Manager keeps the certificates of pods. It can be used from any goroutine.
+// Manager keeps the certificates of pods. It is safe for concurrent use.
 type Manager struct {
 	cfg Config
 
@@ -57,18 +56,17 @@ type Certificate struct {
 	ExpiresAt  time.Time
 }
 
-// errNotIssued is a kubelet's wording for an undecided request.
+// errNotIssued is the kubelet's error for an undecided request.
 var errNotIssued = errors.New("credential bundle is not issued yet")
 
-// slot is the place of one certificate. The holder of busy may request another certificate, and owns the other
-// fields.
+// slot is the state of one certificate. The goroutine that holds busy may request a certificate, and owns the other fields.
 type slot struct {
-	purpose string        // the kind of certificate in the request
+	purpose string        // the source of the certificate in JSON, which is the key of the slot
 	busy    chan struct{} // holds one element during a request
 	looked  bool          // the content of the volume was read
 	have    *credential   // nil: none
 	asked   *asked        // the request in progress; nil: none
-	refused error         // why there will be no other; nil: there may be
+	refused error         // why there will be no other certificate, or nil
 }
 
 // credential is an issued certificate with its key.
@@ -79,16 +77,16 @@ type credential struct {
 
 func (c *credential) isValid(now time.Time) bool { return c != nil && now.Before(c.ends) }
 
-// Forget forgets the certificates of a pod.
+// Forget drops the certificates of a pod.
 func (m *Manager) Forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.pods, uid)
 }
 
-// Get returns the certificate of source, which must be in a projected volume of the pod. pod is the API server's
-// copy, and stays unchanged; had is the content of the volume from an earlier process: the key and then the
-// certificates, in PEM. Get waits a few seconds for the first certificate, and then returns errNotIssued.
+// Get returns the certificate of source, which must be in a projected volume of the pod. pod is the API server's copy, which Get does not change. had
+// is the content of the volume from an earlier process: the key and then the certificates, in PEM. Get waits a few seconds for the first certificate,
+// and then returns errNotIssued.
 func (m *Manager) Get(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection, had []byte) (Certificate, error) {
 	if !projectsCertificate(pod, source) {
 		return Certificate{}, errdefs.InvalidInputf("pod %s/%s has no projected volume with such a certificate of %q", pod.Namespace, pod.Name, source.SignerName)
@@ -124,7 +122,7 @@ func (m *Manager) Get(ctx context.Context, pod *corev1.Pod, source *corev1.PodCe
 	return Certificate{Key: s.have.key, Chain: s.have.chain, ExpiresAt: s.have.ends}, nil
 }
 
-// slotOf returns the place of a certificate.
+// slotOf returns the slot of a certificate.
 func (m *Manager) slotOf(uid types.UID, source *corev1.PodCertificateProjection) (*slot, error) {
 	purpose, err := json.Marshal(source)
 	if err != nil {
@@ -145,7 +143,7 @@ func (m *Manager) slotOf(uid types.UID, source *corev1.PodCertificateProjection)
 	return s, nil
 }
 
-// projectsCertificate reports whether a volume of the pod asks for such a certificate.
+// projectsCertificate reports whether a volume of the pod requests such a certificate.
 func projectsCertificate(pod *corev1.Pod, source *corev1.PodCertificateProjection) bool {
 	for i := range pod.Spec.Volumes {
 		projected := pod.Spec.Volumes[i].Projected

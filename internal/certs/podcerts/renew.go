@@ -16,10 +16,9 @@ import (
 )
 
 const (
-	// patience bounds the wait for a decision while the pod has no valid certificate. A deletion of the pod
-	// waits as long.
+	// patience bounds the wait for a decision while the pod has no valid certificate. A deletion of the pod is delayed by that time.
 	patience = 4 * time.Second
-	// firstPause and lastPause are the pauses between looks at a request.
+	// firstPause and lastPause bound the interval of checks of a request.
 	firstPause = 100 * time.Millisecond
 	lastPause  = time.Second
 	// jitter bounds the random delay of a renewal, so that the certificates of many pods are not renewed
@@ -33,8 +32,7 @@ type asked struct {
 	node, name string
 }
 
-// renewCertificate requests another certificate, or checks the request. The slot keeps its certificate until there is
-// another one.
+// renewCertificate requests another certificate, or checks the request. The slot keeps its certificate until there is a new one.
 func (m *Manager) renewCertificate(ctx context.Context, s *slot, pod *corev1.Pod, source *corev1.PodCertificateProjection) error {
 	if s.refused != nil {
 		return s.refused
@@ -118,7 +116,7 @@ func (m *Manager) checkRequest(ctx context.Context, s *slot, pod *corev1.Pod) er
 		word = "denied"
 	}
 	s.asked, s.refused = nil, fmt.Errorf("PodCertificateRequest was permanently %s: reason=%q message=%q", word, answer.Reason, answer.Message)
-	if s.have.isValid(time.Now()) { // otherwise the mount fails with an event
+	if s.have.isValid(time.Now()) { // otherwise, the mount fails with an event
 		m.cfg.Recorder.Eventf(pod, corev1.EventTypeWarning, answer.Condition, "PodCertificateRequest %s/%s was %s, and the certificate of the pod ends at %s: reason=%q, message=%q",
 			pod.Namespace, name, word, s.have.ends.UTC().Format(time.RFC3339), answer.Reason, answer.Message)
 	}

@@ -12,9 +12,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certapi"
 )
 
-// normalizeBundles returns the certificates of bundles, each once, and nothing else that may be in them. They are
-// in the order of their digests: the order does not change with the order of the bundles, and does not look like a
-// ranking.
+// normalizeBundles returns the certificates of bundles, each once, without other content. They are sorted by digest, so the order does not depend on
+// the order of the bundles, and does not suggest a ranking.
 func normalizeBundles(bundles []certapi.Bundle) []byte {
 	certificates := map[[sha256.Size]byte][]byte{}
 	for i := range bundles {

@@ -20,26 +20,26 @@ import (
 )
 
 const (
-	// keep is the life of an answer.
+	// keep is how long an answer is cached.
 	keep = 30 * time.Second
-	// keepNothing is the life of the answer that there is no bundle: a pod waits for the bundle.
+	// keepNothing is how long the answer is cached that there is no bundle, because a pod waits for the bundle.
 	keepNothing = 2 * time.Second
-	// forgetAfter is the life of an unused answer.
+	// forgetAfter is the time after which an unused answer is dropped.
 	forgetAfter = 10 * time.Minute
 )
 
 var resource = schema.GroupResource{Group: "certificates.k8s.io", Resource: "clustertrustbundle"}
 
-// ErrNothing is the error for a selection without a bundle of the signer, in a kubelet's words.
+// ErrNothing is the error for a selection without a bundle of the signer, with a kubelet's message.
 var ErrNothing = errors.New("combination of signerName and labelSelector matched zero ClusterTrustBundles")
 
-// API lists bundles; certapi.API is one.
+// API lists bundles; certapi.API is an implementation.
 type API interface {
 	BundleNamed(ctx context.Context, name string) (*certapi.Bundle, error)
 	BundlesOf(ctx context.Context, signer, labels string) ([]certapi.Bundle, error)
 }
 
-// Reader reads bundles. It can be used from any goroutine.
+// Reader reads bundles. It is safe for concurrent use.
 type Reader struct {
 	api API
 
@@ -50,7 +50,7 @@ type Reader struct {
 // selection identifies a request.
 type selection struct{ name, signer, labels string }
 
-// slot is the place of one answer. The holder of busy may send the request, and owns the other fields.
+// slot is the cached answer for one selection. The goroutine that holds busy may send the request, and owns the other fields.
 type slot struct {
 	used time.Time     // guarded by Reader.mu
 	busy chan struct{} // holds one element during a request
@@ -64,16 +64,16 @@ type slot struct {
 // New returns a reader on api.
 func New(api API) *Reader { return &Reader{api: api, slots: map[selection]*slot{}} }
 
-// Read returns the certificates that a source of a projected volume selects. If there is no bundle, the error
-// says so in a kubelet's words, and satisfies apierrors.IsNotFound for a single bundle; for an optional source,
-// the result is empty instead. Any other error says nothing about the bundles.
+// Read returns the certificates that a source of a projected volume selects. If there is no bundle, the error has a kubelet's message, and satisfies
+// apierrors.IsNotFound for a single bundle. For an optional source, the result is empty instead. After any other error, it is unknown whether the
+// bundles exist.
 func (r *Reader) Read(ctx context.Context, source *corev1.ClusterTrustBundleProjection) ([]byte, error) {
 	wish, nothing, err := selectionOf(source)
 	if err != nil {
 		return nil, err
 	}
 	optional := source.Optional != nil && *source.Optional
-	if wish == (selection{}) { // a signer's bundles without a selector are none
+	if wish == (selection{}) { // a signer without a selector selects no bundles
 		if optional {
 			return nil, nil
 		}
@@ -113,7 +113,7 @@ func selectionOf(source *corev1.ClusterTrustBundleProjection) (wish selection, n
 	return selection{signer: *source.SignerName, labels: selector.String()}, ErrNothing, nil
 }
 
-// slotOf returns the place of an answer, and forgets unused answers.
+// slotOf returns the slot of a selection, and drops unused slots.
 func (r *Reader) slotOf(wish selection) *slot {
 	now := time.Now()
 	r.mu.Lock()
@@ -128,7 +128,7 @@ func (r *Reader) slotOf(wish selection) *slot {
 	return s
 }
 
-// fillSlot sends the request, unless the answer is still good. Without a new answer, the old answer stays.
+// fillSlot sends the request, unless the answer is still fresh. If the request fails, the old answer stays.
 func (r *Reader) fillSlot(ctx context.Context, s *slot, wish selection) error {
 	good := keep
 	if s.known && !s.found {
@@ -146,7 +146,7 @@ func (r *Reader) fillSlot(ctx context.Context, s *slot, wish selection) error {
 		return fmt.Errorf("read ClusterTrustBundles: %w", err)
 	}
 	if ctx.Err() == nil {
-		s.asked = time.Now() // not sooner than usual: no caller waits for the answer
+		s.asked = time.Now() // not earlier than usual, because no caller waits for the answer
 		log.G(ctx).WithError(err).Warn("ClusterTrustBundles cannot be read again, they are served as they were last seen")
 	}
 	return nil
