@@ -2,8 +2,8 @@
 
 // Command virtual-kubelet runs a virtual node with a built-in provider.
 //
-// Its settings are in docs/configuration.md. A build with the tag no_NAME leaves out the provider of that name.
-// A provider of your own needs only a main like this one.
+// Its settings are in docs/configuration.md. The build tag no_NAME excludes the provider with that name. A program for another provider only needs a
+// main function like this one.
 package main
 
 import "github.com/virtual-kubelet/virtual-kubelet/cli"

@@ -9,14 +9,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cmd/virtual-kubelet/internal/scaffold"
 )
 
-// builtIn are the providers of this build. Each provider_NAME.go adds one, and the build tag no_NAME leaves it out.
+// builtIn are the providers of this build. Each provider_NAME.go adds one, and the build tag no_NAME excludes it.
 var builtIn []func() cli.Provider
 
-// more are commands of this build in addition to the commands of every program. Each belongs to a provider, and
-// is part of the build if the provider is.
+// more are the commands of this build in addition to the common commands. Each belongs to a provider, and is in the build if the provider is.
 var more []func() *cobra.Command
 
-// commands are the further commands of the program.
+// commands returns the additional commands of the program.
 func commands() []*cobra.Command {
 	all := []*cobra.Command{scaffold.Command(buildVersion)}
 	for _, command := range more {
@@ -25,7 +24,7 @@ func commands() []*cobra.Command {
 	return all
 }
 
-// providers are the built-in providers.
+// providers returns the built-in providers.
 func providers() []cli.Provider {
 	all := make([]cli.Provider, 0, len(builtIn))
 	for _, provider := range builtIn {

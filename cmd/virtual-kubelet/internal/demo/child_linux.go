@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// patience is the time that a process has to end. A node ends its pods before.
+// patience is the time limit for a process to end. A node first ends its pods.
 const patience = 45 * time.Second
 
 // child is a process of the demo.
 type child struct {
 	name, log string
 	cmd       *exec.Cmd
-	// input is the standard input, whose end is the end of the cluster. Nil: SIGTERM ends the process.
+	// input is the standard input. Closing it ends the process. Nil: SIGTERM ends the process.
 	input io.Closer
 	// ended is closed after the end, and err is its reason.
 	ended chan struct{}
 	err   error
 }
 
-// startChild starts a process, whose output goes to a file. Its end ends the context of the demo.
+// startChild starts a process, whose output goes to a file. When the process ends, the context of the demo is cancelled.
 func (d *demo) startChild(name string, cmd *exec.Cmd, input io.Closer) error {
 	c := &child{name: name, log: filepath.Join(d.dir, name+".log"), cmd: cmd, input: input, ended: make(chan struct{})}
 	log, err := os.Create(c.log)
@@ -51,13 +51,13 @@ func (d *demo) startChild(name string, cmd *exec.Cmd, input io.Closer) error {
 	return nil
 }
 
-// describeEnd returns an error about the end of the process, with the end of its log.
+// describeEnd returns an error for the end of the process, with the last lines of its log.
 func (c *child) describeEnd() error {
 	reason := "exit code 0"
 	if c.err != nil {
 		reason = c.err.Error()
 	}
-	text, _ := os.ReadFile(c.log) // without a log the reason is all there is
+	text, _ := os.ReadFile(c.log) // without a log, the error only has the reason
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return fmt.Errorf("the process of %s has ended: %s. The end of its log:\n  %s", c.name, reason, strings.Join(lines[max(0, len(lines)-3):], "\n  "))
 }

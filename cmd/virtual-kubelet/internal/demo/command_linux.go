@@ -60,7 +60,7 @@ func Command(version string) *cobra.Command {
 	return cmd
 }
 
-// findPrograms finds what the demo of the provider starts.
+// findPrograms finds the programs that the demo of the provider starts.
 func (d *demo) findPrograms() error {
 	if d.provider == "" {
 		d.provider = "process"
@@ -116,8 +116,8 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// isEmulated reports whether an emulator is the backend.
+// isEmulated reports whether the backend is an emulator.
 func (d *demo) isEmulated() bool { return d.config == "" && slices.Contains(emulated, d.provider) }
 
-// hasImage reports whether the backend runs containers on this machine, of the image beside this program.
+// hasImage reports whether the backend runs containers on this machine from the image next to this program.
 func (d *demo) hasImage() bool { return d.isEmulated() || d.config == "" && d.provider == "process" }

@@ -34,7 +34,7 @@ const (
 // demo is one run.
 type demo struct {
 	version, provider, config string
-	// node, devcluster and emulate are programs, image is the image of the first pod; "" if the provider needs none.
+	// node, devcluster and emulate are programs, image is the image of the first pod; "" if the provider needs no image.
 	node, devcluster, emulate, image string
 	out                              io.Writer
 
@@ -43,15 +43,15 @@ type demo struct {
 	// fail ends the run.
 	fail   context.CancelCauseFunc
 	client kubernetes.Interface
-	// environment and options are of the node.
+	// environment and options belong to the node.
 	environment, options []string
 }
 
-// run runs the demo until ctx ends. An end of ctx is no error.
+// run runs the demo until ctx ends. It returns nil if ctx ends.
 func (d *demo) run(parent context.Context) (err error) {
-	runtime.LockOSThread() // the end of the thread would end the processes that it has started
+	runtime.LockOSThread() // the end of this thread would end the processes that it has started
 	defer runtime.UnlockOSThread()
-	// A second signal must not end this program while the node stops its pods: the kernel would then end the node at once.
+	// A second signal must not end this program while the node stops its pods, because the kernel would then end the node at once.
 	ignored := make(chan os.Signal, 1)
 	signal.Notify(ignored, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(ignored)
@@ -86,15 +86,15 @@ func (d *demo) run(parent context.Context) (err error) {
 	return context.Cause(ctx)
 }
 
-// say tells that a step is done.
+// say reports a completed step.
 func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, "✓ "+format+"\n", args...) }
 
-// cleanUp ends the processes, the newest first, and removes the files.
+// cleanUp ends the processes, newest first, and removes the files.
 func (d *demo) cleanUp() (err error) {
 	for _, c := range slices.Backward(d.children) {
 		err = errors.Join(err, c.stop())
 	}
-	// Files of images may be in folders without the right to remove them.
+	// Files of images may be in folders without write permission.
 	_ = filepath.WalkDir(d.dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
 			_ = os.Chmod(path, 0o700) //nolint:gosec // it is a folder, and the removal reports what is wrong
@@ -158,12 +158,12 @@ func awaitReady(progress io.Reader) error {
 
 func (d *demo) kubeconfig() string { return filepath.Join(d.dir, "cluster", cluster, "kubeconfig") }
 
-// command returns a command that outlives ctx: cleanUp ends it.
+// command returns a command that outlives ctx, because cleanUp ends it.
 func (d *demo) command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	return exec.CommandContext(context.WithoutCancel(ctx), program, args...)
 }
 
-// startEmulator starts the backend of the provider, if that is on this machine.
+// startEmulator starts the emulator of the provider, if there is one.
 func (d *demo) startEmulator(ctx context.Context) error {
 	if d.config != "" {
 		d.options = []string{"--provider-config", d.config}
@@ -190,7 +190,7 @@ func (d *demo) startEmulator(ctx context.Context) error {
 	if err := d.startChild("emulate", d.command(ctx, d.emulate, "-service", d.provider, "-dir", dir, "-images", images), nil); err != nil {
 		return err
 	}
-	file := filepath.Join(dir, "provider.yaml") // it writes this when it listens
+	file := filepath.Join(dir, "provider.yaml") // the emulator writes this file when it listens
 	if err := awaitTrue(ctx, time.Minute, "the emulator listens", func(context.Context) bool { return isFile(file) }); err != nil {
 		return err
 	}
@@ -247,8 +247,8 @@ func (d *demo) startNode(ctx context.Context) error {
 	return nil
 }
 
-// userEnvironment returns the variables of the user for the node. Beside an emulator, variables of the provider would lead the node to the user's own
-// account.
+// userEnvironment returns the variables of the user for the node. With an emulator, variables of the provider are removed, because they would connect
+// the node to the user's own account.
 func (d *demo) userEnvironment() []string {
 	if d.config != "" {
 		return os.Environ()
@@ -275,7 +275,7 @@ func awaitTrue(ctx context.Context, patience time.Duration, what string, is func
 	return nil
 }
 
-// runPod runs a first pod, shows it, and says how to go on.
+// runPod runs a first pod, shows it, and prints the next steps.
 func (d *demo) runPod(ctx context.Context) error {
 	if err := d.prepareAccount(ctx); err != nil {
 		return err
@@ -309,7 +309,7 @@ func (d *demo) runPod(ctx context.Context) error {
 	return nil
 }
 
-// kubectl shows the output of a command of kubectl.
+// kubectl runs kubectl and shows its output.
 func (d *demo) kubectl(ctx context.Context, args ...string) error {
 	cmd := d.command(ctx, d.devcluster, append([]string{"kubectl", "--dir", filepath.Join(d.dir, "cluster"), "--name", cluster}, args...)...)
 	cmd.Stdout, cmd.Stderr = d.out, d.out
@@ -337,14 +337,14 @@ func (d *demo) prepareAccount(ctx context.Context) error {
 func (d *demo) imageName() string {
 	switch {
 	case d.provider == "azurebatch" && d.isEmulated():
-		return "none" // its emulator runs programs of this machine
+		return "none" // the emulator runs programs of this machine
 	case d.hasImage():
 		return "demo"
 	}
 	return "busybox"
 }
 
-// imageCommand returns the arguments for kubectl of a container that goes on.
+// imageCommand returns the kubectl arguments for a container that keeps running.
 func (d *demo) imageCommand() string {
 	if d.imageName() == "demo" {
 		return ""

@@ -17,13 +17,12 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// Languages are the languages for a provider.
+// Languages are the supported languages of providers.
 var Languages = []string{"go", "python"}
 
 var nameFormat = regexp.MustCompile(`^[a-z][a-z0-9]{0,30}$`)
 
-// taken are names of folders, packages and imports in the generated code, and words that YAML does not read as
-// strings.
+// taken are names of folders, packages and imports in the generated code, and words that YAML does not parse as strings.
 var taken = []string{
 	"bin", "cli", "init", "internal", "main", "testdata", "toy", "vendor",
 	"false", "n", "no", "null", "off", "on", "true", "y", "yes",
@@ -92,7 +91,7 @@ func (n New) checkParent() error {
 	return nil
 }
 
-// moduleIn returns the path of the module in a folder, "" if there is none.
+// moduleIn returns the path of the module in a folder, or "" if there is none.
 func moduleIn(dir string) string {
 	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {

@@ -51,7 +51,7 @@ func Command(version string) *cobra.Command {
 	return cmd
 }
 
-// Next returns the two commands that check the contract of the new provider.
+// Next returns the two commands that run the contract tests of the new provider.
 func (n New) Next() []string {
 	tidy := "go mod tidy"
 	if n.Language == "python" {
@@ -60,7 +60,7 @@ func (n New) Next() []string {
 	return []string{"cd " + quotePath(n.Dir) + " && " + tidy, "make contract"}
 }
 
-// quotePath makes a path one word of a shell.
+// quotePath quotes a path as one word for a shell.
 func quotePath(path string) string {
 	if strings.IndexFunc(path, func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+", r)

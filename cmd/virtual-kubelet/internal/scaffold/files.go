@@ -23,7 +23,7 @@ type file struct {
 	mode fs.FileMode
 }
 
-// makeFiles are all files of the provider.
+// makeFiles returns all files of the provider.
 func (n New) makeFiles() (all []file, err error) {
 	roots := []string{"both", map[string]string{"go": "vk-skeleton", "python": "python"}[n.Language]}
 	for _, root := range roots {
@@ -46,7 +46,7 @@ func (n New) makeFiles() (all []file, err error) {
 	return append(all, mod), err
 }
 
-// makeFile makes a file of a template.
+// makeFile makes a file from a template.
 func (n New) makeFile(name, text string) file {
 	words := strings.NewReplacer(
 		placeOfTemplates, n.Module,
@@ -62,7 +62,7 @@ func (n New) makeFile(name, text string) file {
 	return f
 }
 
-// makeGoMod returns the go.mod: of the provider in Go, or of the contract in Python.
+// makeGoMod returns the go.mod of a provider in Go, or of the contract tests of a provider in Python.
 func (n New) makeGoMod() (f file, err error) {
 	f = file{path: "go.mod", mode: 0o644}
 	if n.Language == "go" {

@@ -17,13 +17,13 @@ import (
 // libraryModule is the path of the library.
 const libraryModule = "github.com/virtual-kubelet/virtual-kubelet"
 
-// Library is the source of the library: a tree on this machine, or else a release.
+// Library is the source of the library: a tree on this machine, or a release.
 type Library struct {
 	Tree    string // an absolute path
 	Version string // such as v1.2.3
 }
 
-// described matches the version of a build between two releases, in the form of git describe.
+// described matches the version of a build between two releases, in the format of git describe.
 var described = regexp.MustCompile(`-[0-9]+-g[0-9a-f]+$|-dirty$`)
 
 // FindLibrary returns the tree at the path replace. If that path is empty, it returns the program's release of
@@ -74,7 +74,7 @@ func Folders() (folders []string) {
 	return folders
 }
 
-// goVersion is the Go version of new modules: the version of the library.
+// goVersion is the Go version of new modules: the same as in the library.
 const goVersion = "1.26.0"
 
 // unreleased is the version in the requirements between modules of the tree.
@@ -92,7 +92,7 @@ func (l Library) goMod(path string, folders ...string) ([]byte, error) {
 		}
 		if l.Tree == "" {
 			steps = append(steps, f.AddRequire(name, l.Version))
-			if len(folders) > 1 { // they ask for each other by a version that is nowhere
+			if len(folders) > 1 { // the modules require each other with the unpublished version unreleased
 				steps = append(steps, f.AddReplace(name, "", name, l.Version))
 			}
 			continue
@@ -122,9 +122,8 @@ func (l Library) goMod(path string, folders ...string) ([]byte, error) {
 	return []byte(head + strings.Replace("\n"+string(text), "\n\n\n", "\n\n", 1)), nil
 }
 
-// requiredVersions returns the modules required by the program of a tree, with their versions. A provider with the same
-// versions takes the compiled packages from the cache of Go. With the library alone, Go would select the oldest
-// versions and compile them again.
+// requiredVersions returns the modules required by the program of a tree, with their versions. With the same versions, a provider reuses the compiled
+// packages in the build cache of Go. With only the library, Go would select the oldest versions and compile them again.
 func (l Library) requiredVersions() (list []module.Version, err error) {
 	if l.Tree == "" {
 		return nil, nil

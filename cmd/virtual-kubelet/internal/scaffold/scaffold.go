@@ -10,21 +10,21 @@ import (
 	"path/filepath"
 )
 
-// New is a provider to write.
+// New describes a provider to write.
 type New struct {
-	// Module is the path of the Go module. For Python it may be empty: then the module is the contract's.
+	// Module is the path of the Go module. For Python, it may be empty: then there is only the module of the contract tests.
 	Module string
-	// Name is the users' name for the provider.
+	// Name is the name of the provider for users.
 	Name string
 	// Language is go or python.
 	Language string
-	// Dir is the folder to write; it must not be there, or be empty.
+	// Dir is the folder to write. It must be missing or empty.
 	Dir string
 	// Library is the source of the module of virtual-kubelet.
 	Library Library
 }
 
-// Write writes the provider. After an error no file of it is left.
+// Write writes the provider. After an error, no files of the provider are left.
 func (n New) Write() (err error) {
 	if err := errors.Join(n.checkName(), n.checkLanguage(), n.checkModule()); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (n New) Write() (err error) {
 	return nil
 }
 
-// placeFolder makes a folder of files completely, or not at all: it is written beside its place, and renamed.
+// placeFolder makes a folder of files completely or not at all: it writes the folder under a temporary name, and renames it.
 func placeFolder(dir string, files []file) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -56,7 +56,7 @@ func placeFolder(dir string, files []file) error {
 	if err := writeAll(draft, files); err != nil {
 		return err
 	}
-	// An empty folder is removed to make room; a folder with files stays.
+	// An empty folder is removed first; a folder with files stays.
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

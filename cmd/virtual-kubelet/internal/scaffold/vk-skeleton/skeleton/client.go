@@ -23,14 +23,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// requestTimeout bounds every request, and the opening of a session. If the service has no sessions, a request
-// lasts as long as its command, and has the context of its caller instead.
+// requestTimeout bounds every request, and the opening of a session. If the service has no sessions, a request lasts as long as its command, so use
+// the caller's context instead.
 const requestTimeout = 30 * time.Second
 
-// client sends requests to the service. An answer with an error is an *apiError.
+// client sends requests to the service. An error response is returned as an *apiError.
 //
-// FILL(client): write the requests of your service, and map its errors in apiError. The routes here are the
-// routes of the package toy.
+// FILL(client): write the requests of your service, and map its errors in apiError. These are the routes of package toy.
 type client struct {
 	endpoint string
 	token    config.Secret
@@ -41,7 +40,7 @@ func newClient(c Config) *client {
 	return &client{endpoint: strings.TrimSuffix(c.Endpoint, "/"), token: c.Token, http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}}
 }
 
-// group is a group in an answer of the service.
+// group is a group in a response of the service.
 type group struct {
 	Name       string            `json:"name"`
 	Tags       map[string]string `json:"tags"`
@@ -57,7 +56,7 @@ type container struct {
 	State    string `json:"state"`
 	Restarts int32  `json:"restarts"`
 	Run      run    `json:"run"`
-	Last     *run   `json:"last"` // the run before; nil if there was none
+	Last     *run   `json:"last"` // the previous run; nil if there was none
 }
 
 // run is one run of a container.
@@ -68,7 +67,7 @@ type run struct {
 	ExitCode *int32    `json:"exitCode"` // nil: unknown
 }
 
-// list returns every group with these tags: all pages, or an error.
+// list returns all groups with these tags, from all pages.
 func (c *client) list(ctx context.Context, tags map[string]string) (all []group, err error) {
 	query := url.Values{}
 	for key, value := range tags {
@@ -104,7 +103,7 @@ func (c *client) stop(ctx context.Context, name string, grace time.Duration) err
 	return err
 }
 
-// readLog returns the lines of a run since that time, each with its time.
+// readLog returns the lines of a run since a time, each with its timestamp.
 func (c *client) readLog(ctx context.Context, name, container string, previous bool, since time.Time) (string, error) {
 	query := url.Values{"previous": {strconv.FormatBool(previous)}}
 	if !since.IsZero() {
@@ -114,7 +113,7 @@ func (c *client) readLog(ctx context.Context, name, container string, previous b
 	return string(text), err
 }
 
-// askService sends in, if it is not nil, and decodes the answer into out.
+// askService sends in, unless it is nil, and decodes the response into out.
 func (c *client) askService(ctx context.Context, method, path string, query url.Values, in, out any) error {
 	text, err := c.callService(ctx, method, path, query, in)
 	if err != nil {
@@ -126,7 +125,7 @@ func (c *client) askService(ctx context.Context, method, path string, query url.
 	return nil
 }
 
-// callService sends a request and returns the body of the answer.
+// callService sends a request and returns the body of the response.
 func (c *client) callService(ctx context.Context, method, path string, query url.Values, in any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -145,7 +144,7 @@ func (c *client) callService(ctx context.Context, method, path string, query url
 	r.Header = c.requestHeader(ctx)
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return nil, err // it has the method and the URL
+		return nil, err // the error contains the method and the URL
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode >= http.StatusMultipleChoices {
@@ -157,12 +156,12 @@ func (c *client) callService(ctx context.Context, method, path string, query url
 func (c *client) requestHeader(ctx context.Context) http.Header {
 	h := http.Header{}
 	if c.token.IsSet() {
-		h.Set("Authorization", "Bearer "+c.token.Value(ctx)) // the current value: a file may have changed
+		h.Set("Authorization", "Bearer "+c.token.Value(ctx)) // the current value, because a file may have changed
 	}
 	return h
 }
 
-// apiError is an answer with an error.
+// apiError is an error response.
 type apiError struct {
 	status  int
 	message string
@@ -171,14 +170,13 @@ type apiError struct {
 // Error implements error.
 func (e *apiError) Error() string { return fmt.Sprintf("%d: %s", e.status, e.message) }
 
-// NotFound gives the error the kind not-found; see package errdefs.
+// NotFound gives the error the kind not-found: see package errdefs.
 func (e *apiError) NotFound() bool { return e.status == http.StatusNotFound }
 
-// InvalidInput gives the error the kind invalid-input, which ends a pod at its creation: the service would
-// refuse it for ever.
+// InvalidInput gives the error the kind invalid-input, which makes the pod fail at its creation, because a retry cannot succeed.
 func (e *apiError) InvalidInput() bool { return e.status == http.StatusBadRequest }
 
-// errorOf makes the error of an answer. It has the time of the next try, if the service names one.
+// errorOf returns the error of a response. It has the retry time, if the service sends one.
 func errorOf(answer *http.Response) error {
 	var body struct {
 		Error string `json:"error"`
@@ -194,21 +192,19 @@ func errorOf(answer *http.Response) error {
 	return err
 }
 
-// isConflict reports whether the service has the group from another request.
+// isConflict reports whether the group exists from another request.
 func isConflict(err error) bool {
 	var said *apiError
 	return errors.As(err, &said) && said.status == http.StatusConflict
 }
 
-// isRefusal reports whether the service has certainly done nothing. After an error of the network, or of the
-// server, that is unknown.
+// isRefusal reports whether the request certainly had no effect. After a network error or a server error, that is unknown.
 func isRefusal(err error) bool {
 	var said *apiError
 	return errors.As(err, &said) && said.status < http.StatusInternalServerError && said.status != http.StatusRequestTimeout
 }
 
-// execCommand runs a command in a container by a websocket, and returns its exit code. The first byte of each message
-// is its kind.
+// execCommand runs a command in a container over a websocket, and returns its exit code. The first byte of each message is its kind.
 func (c *client) execCommand(ctx context.Context, name, container string, command []string, attach api.AttachIO) (code int, err error) {
 	query := url.Values{"command": command, "stdin": {strconv.FormatBool(attach.Stdin() != nil)}, "tty": {strconv.FormatBool(attach.TTY())}}
 	address := "ws" + strings.TrimPrefix(c.endpoint, "http") + "/v1/groups/" + name + "/containers/" + container + "/exec?" + query.Encode()
@@ -250,14 +246,14 @@ func (c *client) execCommand(ctx context.Context, name, container string, comman
 	}
 }
 
-// writeStream writes to a stream, if the caller asked for it. After the caller has left, its context ends the session.
+// writeStream writes to a stream, if the caller requested it. When the caller disconnects, its context ends the session.
 func writeStream(w io.Writer, b []byte) {
 	if w != nil {
 		_, _ = w.Write(b)
 	}
 }
 
-// session sends messages, one after the other.
+// session sends messages one at a time.
 type session struct {
 	mu   sync.Mutex
 	conn *websocket.Conn // guarded by mu; one goroutine reads without it
@@ -277,7 +273,7 @@ func (s *session) sendInput(in io.Reader) {
 			return
 		}
 		if err != nil {
-			_ = s.sendMessage('i', nil) // the end of the input, if the session goes on
+			_ = s.sendMessage('i', nil) // the end of the input, if the session continues
 			return
 		}
 	}

@@ -14,17 +14,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
-// A configuration file of this provider has this header.
+// Header of a configuration file of this provider.
 const (
 	APIVersion = "skeleton.virtual-kubelet.io/v1alpha1"
 	Kind       = "SkeletonProviderConfiguration"
 )
 
-// Config is the configuration of the provider. A field with a single value can also be set by an environment
-// variable, such as VKUBELET_SKELETON_ENDPOINT.
+// Config is the configuration of the provider. A field with a single value can also be set by an environment variable, such as
+// VKUBELET_SKELETON_ENDPOINT.
 //
-// FILL(config): add the settings of your service: a region, a project, a subnet. The comment of each field has
-// its meaning, its unit and its default, and check names missing settings.
+// FILL(config): add the settings of your service: a region, a project, a subnet. The comment of each field states its meaning, its unit and its
+// default, and checkFields reports missing settings.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -32,16 +32,16 @@ type Config struct {
 	Kind string `json:"kind,omitempty"`
 	// Endpoint is the URL of the service. Required.
 	Endpoint string `json:"endpoint,omitempty"`
-	// Token is the credential for it: the text, {file: PATH} or {env: NAME}. Default: none.
+	// Token is the credential for the service: a text, {file: PATH} or {env: NAME}. Default: none.
 	Token config.Secret `json:"token,omitzero"`
-	// ClusterName names this cluster at the service. No two clusters of one account may have the same, and it must not change while there are
+	// ClusterName names this cluster at the service. Clusters with the same account need different names. The name must not change while there are
 	// pods. Required.
 	ClusterName string `json:"clusterName,omitempty"`
 	// Capacity is the capacity of the node for the scheduler. Default: 20 CPUs, 100Gi of memory, 400Gi of
 	// ephemeral storage, and 20 pods.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	every time.Duration // of tests: how often lists and logs are asked for; 0: as the kit has it
+	every time.Duration // of tests: interval of lists and log reads; 0: the default of the kit
 }
 
 var format = config.Format[Config]{

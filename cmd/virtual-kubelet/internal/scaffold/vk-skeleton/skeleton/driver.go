@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package skeleton runs pods on skeleton: a pod is a group of containers there.
+// Package skeleton runs pods on skeleton. A pod is a group of containers.
 //
-// The guarantee is the guarantee of package providerkit/service, which has all policies. This package has the
-// requests of the service and their meaning. It keeps no state, so a restart finds each pod as it is.
+// The guarantees are those of package providerkit/service, which has all policies. This package has the requests of the service and their meaning. It
+// keeps no state, so a restart finds all pods unchanged.
 //
-// The surprise: as generated, its client speaks to the package toy.
+// The surprise: the generated client uses package toy.
 package skeleton
 
 import (
@@ -58,7 +58,7 @@ func Provider() cli.Provider {
 	}
 }
 
-// checkPod refuses a pod that Create would refuse, as far as the pod alone shows it.
+// checkPod refuses a pod that Create would refuse, for reasons that depend only on the pod.
 func checkPod(pod *corev1.Pod) error {
 	in, err := service.Unread(identity.Owner{}, pod)
 	if err == nil {
@@ -69,10 +69,9 @@ func checkPod(pod *corev1.Pod) error {
 
 // newProvider returns the provider of a complete configuration.
 //
-// FILL(driver): set Again, the result of a second create at your service, and SeenWithin, the longest time until
-// lists and Find show a new group. Then go through the methods below: service.Driver describes the promise of
-// each. Remove the abilities that the service does not have: users are then told so, with your text in Instead,
-// and TestContract names the checks to except.
+// FILL(driver): set Again, the result of a repeated create at your service, and SeenWithin, the longest time until lists and Find show a new group.
+// Then go through the methods below: service.Driver describes the promise of each. Remove methods that the service does not support: users then get
+// your text in Instead, and TestContract reports the checks to exclude.
 func newProvider(in cli.ProviderInput, config Config) *service.Provider[group] {
 	d := &driver{client: newClient(config), owner: identity.Owner{Cluster: config.ClusterName, Node: in.NodeName}, every: config.every}
 	d.kit = service.New(service.Config{
@@ -114,7 +113,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (group, error) 
 	}
 	made, err := d.client.createGroup(ctx, in.Name, spec)
 	switch {
-	case isConflict(err): // a Secret in the environment of the pod has changed since the group was made
+	case isConflict(err): // a Secret in the environment of the pod has changed since the creation of the group
 		return group{}, service.AlreadyMade(err)
 	case isRefusal(err):
 		return group{}, service.NotMade(err)
@@ -162,7 +161,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[group], opts api.Co
 	}.Open(ctx, opts, time.Now())
 }
 
-// runEnded reports whether the run of the container has ended, as far as lists show it.
+// runEnded reports whether the run of the container has ended, according to lists.
 func (d *driver) runEnded(of service.Target[group]) bool {
 	pod, _, ok := d.kit.Cache().Get(of.Pod.UID)
 	if !ok {
@@ -181,8 +180,8 @@ func (d *driver) Exec(ctx context.Context, in service.Target[group], command []s
 	return err
 }
 
-// Attach implements service.Attacher: it shows the output of a container from now on. It takes no input:
-// InteractiveContainers is not declared.
+// Attach implements service.Attacher: it shows the output of a container from now on. It takes no input, because InteractiveContainers is not
+// declared.
 func (d *driver) Attach(ctx context.Context, to service.Target[group], attach api.AttachIO) error {
 	lines, err := d.Logs(ctx, to, api.ContainerLogOpts{Follow: true, SinceTime: time.Now()})
 	if err != nil {
@@ -196,14 +195,14 @@ func (d *driver) Attach(ctx context.Context, to service.Target[group], attach ap
 	return err
 }
 
-// Forward implements service.Forwarder: this process reaches the addresses of groups.
+// Forward implements service.Forwarder: it connects to the address of the group.
 func (d *driver) Forward(ctx context.Context, to service.Target[group], port int32, stream io.ReadWriteCloser) error {
 	return service.ForwardByDial(ctx, nil, to.Pod, port, stream)
 }
 
 // Stats implements service.Measurer.
 //
-// FILL(stats): fill in the measurements of your service. Without numbers kubectl top has nothing to show.
+// FILL(stats): fill in the measurements of your service. Without them, kubectl top shows nothing.
 func (d *driver) Stats(_ context.Context, of []service.Target[group]) (all []statsv1alpha1.PodStats, _ error) {
 	for _, t := range of {
 		pod := statsv1alpha1.PodStats{

@@ -12,7 +12,7 @@ import (
 
 // groupSpec is the service's request for a group.
 type groupSpec struct {
-	Tags       map[string]string `json:"tags"`    // by which the pod of a group is found again
+	Tags       map[string]string `json:"tags"`    // to find the pod of a group
 	Restart    string            `json:"restart"` // always, on-failure or never
 	Containers []containerSpec   `json:"containers"`
 }
@@ -21,7 +21,7 @@ type groupSpec struct {
 type containerSpec struct {
 	Name     string   `json:"name"`
 	Image    string   `json:"image"`
-	Command  []string `json:"command"` // with its arguments; empty is that of the image
+	Command  []string `json:"command"` // with its arguments; empty: the command of the image
 	Env      []string `json:"env"`     // as NAME=value
 	MilliCPU int64    `json:"milliCPU"`
 	Memory   int64    `json:"memory"` // in bytes
@@ -31,12 +31,10 @@ var restarts = map[corev1.RestartPolicy]string{
 	"": "always", corev1.RestartPolicyAlways: "always", corev1.RestartPolicyOnFailure: "on-failure", corev1.RestartPolicyNever: "never",
 }
 
-// groupOf returns the group for a pod. The environment of the pod is resolved, and the pod asks only for
-// declared features.
+// groupOf returns the group for a pod. The environment of the pod is resolved, and the pod only needs declared features.
 //
-// FILL(mapping): map each field to a request of your service. This is a pure function: the same pod always gives
-// the same request. For a setting that the service cannot have, return an error of the kind invalid-input
-// (errdefs.InvalidInputf), which ends the pod and tells its owner why.
+// FILL(mapping): map each field to a request of your service. This is a pure function: the same pod always gives the same request. For a setting that
+// the service does not support, return an error of the kind invalid-input (errdefs.InvalidInputf). The pod then fails with that message.
 func groupOf(in *service.Inputs) (groupSpec, error) {
 	g := groupSpec{Tags: in.Tags, Restart: restarts[in.Pod.Spec.RestartPolicy]}
 	for i := range in.Pod.Spec.Containers {

@@ -4,7 +4,7 @@ package skeleton
 
 import "github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 
-// The known states of containers. The service may have others.
+// Known states of containers. The service may have others.
 const (
 	stateCreating = "creating"
 	stateRunning  = "running"
@@ -12,11 +12,10 @@ const (
 	stateStopped  = "stopped"
 )
 
-// observedPod returns the service's state of a group, from which the kit makes the status of a pod. It is a pure
-// function.
+// observedPod converts the state of a group, from which the kit computes the status of a pod. It is a pure function.
 //
-// FILL(status): give every state of your service a line here and in the table of status_test.go, unknown ones
-// too. Never invent a value: an unknown exit code is not 0.
+// FILL(status): add a line for every state of your service, here and in the table of status_test.go, also for unknown states. Never invent a value:
+// an unknown exit code is not 0.
 func observedPod(g group) podstatus.Pod {
 	seen := podstatus.Pod{StartedAt: g.Created, Ended: g.hasEnded()}
 	if g.Address != "" {
@@ -28,7 +27,7 @@ func observedPod(g group) podstatus.Pod {
 	return seen
 }
 
-// hasEnded reports whether no part of a group runs any more, and none will.
+// hasEnded reports whether all containers of a group have ended for good.
 func (g group) hasEnded() bool {
 	for _, c := range g.Containers {
 		if c.State != stateStopped { // a container that waits for its next run has not ended

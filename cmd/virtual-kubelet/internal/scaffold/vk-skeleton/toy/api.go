@@ -21,7 +21,7 @@ type ContainerSpec struct {
 	Memory   int64    `json:"memory"` // in bytes
 }
 
-// Group is a group in an answer.
+// Group is a group in a response.
 type Group struct {
 	Name       string            `json:"name"`
 	Tags       map[string]string `json:"tags"`
@@ -30,7 +30,7 @@ type Group struct {
 	Containers []Container       `json:"containers"`
 }
 
-// The states of containers.
+// States of containers.
 const (
 	stateCreating = "creating"
 	stateRunning  = "running"
@@ -38,7 +38,7 @@ const (
 	stateStopped  = "stopped"
 )
 
-// Container is a container in an answer.
+// Container is a container in a response.
 type Container struct {
 	Name     string `json:"name"`
 	Image    string `json:"image"`
@@ -56,13 +56,13 @@ type Run struct {
 	ExitCode *int32    `json:"exitCode,omitempty"`
 }
 
-// page is a part of a list.
+// page is a page of a list.
 type page struct {
 	Groups []Group `json:"groups"`
 	Next   string  `json:"next,omitempty"`
 }
 
-// refusal is the body of an error answer.
+// refusal is the body of an error response.
 type refusal struct {
 	Error string `json:"error"`
 }

@@ -22,7 +22,7 @@ type Process struct {
 	Command, Env   []string
 	Stdin          io.Reader // nil: none
 	Stdout, Stderr io.Writer
-	Sizes          <-chan Size     // of the terminal; nil without one
+	Sizes          <-chan Size     // sizes of the terminal; nil without a terminal
 	Stop           <-chan struct{} // closed when the group is asked to stop
 	Listen         func(port int32) (net.Listener, error)
 }
@@ -47,8 +47,7 @@ func (p Process) Terminal() (size func() (rows, columns int, err error), resized
 	}, changed
 }
 
-// runDemo is the default behaviour of containers: they print their command without running it, and wait for their
-// end.
+// runDemo is the default behaviour of containers: they print their command without running it, and wait for a stop.
 func runDemo(ctx context.Context, p Process) int32 {
 	fmt.Fprintf(p.Stdout, "this is the toy, which would run: %s\n", strings.Join(p.Command, " "))
 	if !p.Main {
@@ -71,10 +70,10 @@ type container struct {
 	// guarded by Server.mu
 	now       Container
 	kill      context.CancelFunc // of the present run
-	log, last *runLog            // of the current run and of the run before; nil without a run
+	log, last *runLog            // of the current run and of the previous run; nil without a run
 }
 
-// runContainer runs the container as often as the policy of its group demands.
+// runContainer runs the container as often as the restart policy of its group requires.
 func (k *container) runContainer() {
 	delay := 10 * time.Millisecond
 	for k.runOnce() {
@@ -136,13 +135,13 @@ func (k *container) runOnce() (again bool) {
 	return again
 }
 
-// isRunning reports whether the container runs.
+// isRunning reports whether the container is running.
 func (k *container) isRunning() (yes bool) {
 	k.set(func() { yes = k.now.State == stateRunning })
 	return yes
 }
 
-// openPort opens a port of the group, at its address.
+// openPort listens on a port of the group, at its address.
 func (g *group) openPort(port int32) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(g.ctx, "tcp", net.JoinHostPort(g.address, strconv.Itoa(int(port))))
 }

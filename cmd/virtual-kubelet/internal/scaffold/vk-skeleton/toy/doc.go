@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package toy is a service to try the provider on, until its client knows skeleton: groups of containers by
-// HTTP, in this process. It starts no program: a container only prints its command. The contract gives
-// containers work by Server.Work.
+// Package toy is a service for tests of the provider, until its client is written for skeleton: an HTTP API for groups of containers, in this
+// process. It starts no programs: a container only prints its command. The contract tests replace that with Server.Work.
 //
 // Its requests, with bodies in JSON (api.go):
 //
@@ -13,6 +12,5 @@
 //	GET    /v1/groups/NAME/containers/C/log       lines with their times; with previous=true the lines of the run before, with since=TIME the newer ones
 //	GET    /v1/groups/NAME/containers/C/exec      a websocket; command=WORD for each word, stdin=true, tty=true; see session.go
 //
-// The surprise: it forgets everything when it ends, asks for no credentials, and gives each group an address of
-// the loopback network.
+// The surprise: it loses all state when it ends, requires no credentials, and gives each group an address of the loopback network.
 package toy

@@ -2,8 +2,7 @@
 
 package toy
 
-// The methods below cause faults and other events of a service, for the contract. They find a group by one of
-// its tags.
+// The methods below cause faults and other events of a service for the contract tests. They select a group by one of its tags.
 
 // Running returns the number of groups with a tag and a running container.
 func (s *Server) Running(key, value string) (n int) {
@@ -18,7 +17,7 @@ func (s *Server) Running(key, value string) (n int) {
 	return n
 }
 
-// Kill ends a container as SIGKILL does.
+// Kill ends a container with SIGKILL.
 func (s *Server) Kill(key, value, name string) {
 	s.changeGroups(key, value, func(g *group) {
 		for _, k := range g.containers {

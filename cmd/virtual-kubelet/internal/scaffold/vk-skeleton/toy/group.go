@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// mostGroups is the number of groups on a page.
+	// mostGroups is the maximum number of groups on a page.
 	mostGroups = 50
 	// keptFor is how long a stopped group stays in lists after its end.
 	keptFor = time.Minute
 )
 
-// Server is the service. It outlives the providers on it.
+// Server is the service. It outlives its providers.
 type Server struct {
-	// Work is the behaviour of containers and commands, to replace New's before the first request.
+	// Work is the behaviour of containers and commands. It may be replaced before the first request.
 	Work func(ctx context.Context, p Process) (exitCode int32)
 
 	ctx    context.Context // ends every container
@@ -42,7 +42,7 @@ type group struct {
 	address    string
 	ctx        context.Context // ends with the group
 	kill       context.CancelFunc
-	stop       chan struct{} // closed when it is asked to stop
+	stop       chan struct{} // closed when the group is asked to stop
 	ended      chan struct{} // closed when all containers have ended for good
 	containers []*container
 
@@ -84,7 +84,7 @@ func (s *Server) createGroup(name string, spec Spec) (shown Group, made, same bo
 	return g.showGroup(), true, true
 }
 
-// showGroup returns a group for an answer. Server.mu is held.
+// showGroup returns a group for a response. The caller holds Server.mu.
 func (g *group) showGroup() Group {
 	shown := Group{Name: g.name, Tags: g.spec.Tags, Created: g.created, Address: g.address}
 	for _, k := range g.containers {
@@ -102,8 +102,7 @@ func (s *Server) findGroup(name string) (Group, bool) {
 	return Group{}, false
 }
 
-// listAfter returns the wanted groups after a name. If there are more, next is the name
-// before the next page.
+// listAfter returns the selected groups after a name. If there are more, next is the last name of the page.
 func (s *Server) listAfter(want func(tags map[string]string) bool, after string) (groups []Group, next string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,8 +119,7 @@ func (s *Server) listAfter(want func(tags map[string]string) bool, after string)
 	return groups, ""
 }
 
-// stop asks a group to stop, and ends it after the grace period. Of several periods the first end counts. A
-// group that has ended is removed.
+// stop asks a group to stop, and ends it after the grace period. If stop is called again, the earliest end counts. A group that has ended is removed.
 func (s *Server) stop(name string, grace time.Duration) (known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +135,7 @@ func (s *Server) stop(name string, grace time.Duration) (known bool) {
 	}
 	deadline := time.Now().Add(grace)
 	if grace <= 0 {
-		g.kill() // first, so that nothing ends by itself
+		g.kill() // first, so that no container ends by itself
 	}
 	switch {
 	case g.deadline.IsZero():
@@ -169,7 +167,7 @@ func (s *Server) endGroup(g *group) {
 	})
 }
 
-// dropGroup removes a group. mu is held.
+// dropGroup removes a group. The caller holds mu.
 func (s *Server) dropGroup(g *group) {
 	if g.killer != nil {
 		g.killer.Stop()
@@ -179,7 +177,7 @@ func (s *Server) dropGroup(g *group) {
 	}
 }
 
-// findContainer returns a container of a group; nil if there is none.
+// findContainer returns a container of a group; or nil if there is none.
 func (s *Server) findContainer(name, of string) *container {
 	s.mu.Lock()
 	defer s.mu.Unlock()

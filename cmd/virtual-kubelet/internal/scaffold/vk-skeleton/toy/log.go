@@ -12,7 +12,7 @@ import (
 type runLog struct {
 	mu   sync.Mutex
 	done []line // guarded by mu
-	part []byte // guarded by mu; of a line without its end
+	part []byte // guarded by mu; an incomplete line
 }
 
 type line struct {
@@ -35,7 +35,7 @@ func (l *runLog) Write(b []byte) (int, error) {
 	}
 }
 
-// textSince returns the lines of that time and later, each with its time.
+// textSince returns the lines since a time, each with its timestamp.
 func (l *runLog) textSince(since time.Time) (text []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *runLog) textSince(since time.Time) (text []byte) {
 	return text
 }
 
-// logOf returns the log of the present run, or of the one before; nil if there was none.
+// logOf returns the log of the current run, or of the previous run, or nil if there was none.
 func (k *container) logOf(previous bool) (log *runLog) {
 	k.set(func() {
 		if log = k.log; previous && k.now.State != stateWaiting {

@@ -13,7 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// The first byte of a message of a session is the kind of the rest.
+// The first byte of a message is the type of its content.
 const (
 	messageStdin  = 'i' // input; an empty message is its end
 	messageSize   = 's' // Size of the terminal, in JSON
@@ -22,8 +22,7 @@ const (
 	messageExit   = 'x' // the exit code, in digits; the last message
 )
 
-// mostInput is the number of queued input messages for a command that does not read, so that the end of the
-// caller is noticed meanwhile.
+// mostInput is the number of queued input messages for a command that does not read, so that a disconnect of the caller is detected.
 const mostInput = 1024
 
 // Size is the size of a terminal.
@@ -32,7 +31,7 @@ type Size struct {
 	Columns int `json:"columns"`
 }
 
-// execCommand runs a command in a running container. It ends with the container, or when the caller goes away.
+// execCommand runs a command in a running container. It ends with the container, or when the caller disconnects.
 func (s *Server) execCommand(w http.ResponseWriter, r *http.Request) {
 	k := s.findContainer(r.PathValue("group"), r.PathValue("container"))
 	switch {
@@ -45,7 +44,7 @@ func (s *Server) execCommand(w http.ResponseWriter, r *http.Request) {
 	}
 	conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 	if err != nil {
-		return // the caller has got the answer
+		return // the caller has received the response
 	}
 	defer conn.Close()
 	ctx, cancel := context.WithCancel(k.group.ctx)
@@ -65,7 +64,7 @@ func (s *Server) execCommand(w http.ResponseWriter, r *http.Request) {
 	input := make(chan []byte, mostInput)
 	var reading sync.WaitGroup
 	reading.Go(func() {
-		defer cancel() // the caller has gone, or the command has ended
+		defer cancel() // the caller has disconnected, or the command has ended
 		defer close(sizes)
 		defer close(input)
 		receiveMessages(ctx, conn, input, sizes)
@@ -89,7 +88,7 @@ func (s *Server) execCommand(w http.ResponseWriter, r *http.Request) {
 	_, _ = out.streamOf(messageExit).Write(strconv.AppendInt(nil, int64(code), 10)) // the caller may have gone
 }
 
-// receiveMessages reads the caller's messages until the caller is gone.
+// receiveMessages reads the caller's messages until the caller disconnects.
 func receiveMessages(ctx context.Context, conn *websocket.Conn, input chan<- []byte, sizes chan<- Size) {
 	for {
 		_, message, err := conn.ReadMessage()
@@ -115,7 +114,7 @@ func receiveMessages(ctx context.Context, conn *websocket.Conn, input chan<- []b
 	}
 }
 
-// output sends messages, one after the other.
+// output sends messages one at a time.
 type output struct {
 	mu   sync.Mutex
 	conn *websocket.Conn // guarded by mu
