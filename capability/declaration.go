@@ -11,8 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Declarer is an ability of a provider: it declares the features of its backend. The node refuses pods that ask
-// for more.
+// Declarer is an ability of a provider: it declares the features of its backend. The node refuses pods that need more.
 type Declarer interface {
 	// Capabilities returns the declaration. It does not change while the node runs.
 	Capabilities() Declaration
@@ -23,13 +22,13 @@ type Declaration struct {
 	has      map[Feature]string      // the value is a note for users, or ""
 	lack     map[Feature]string      // the reason why a feature is missing
 	parts    map[Feature][]lackField // missing fields of available features
-	accepted map[Feature]bool        // a pod with these features runs without them
+	accepted map[Feature]bool        // a pod that requests these features runs without them
 }
 
-// lackField is the end of the path of a field, and why it is not there.
+// lackField has the end of a field's path, and the reason why the field is missing.
 type lackField struct{ field, why string }
 
-// Only declares the named features and RunToCompletion. A backend without RunToCompletion says so by Lacks.
+// Only declares the named features and RunToCompletion. For a backend without RunToCompletion, call Lacks.
 func Only(has ...Feature) Declaration {
 	d := Declaration{has: make(map[Feature]string, len(has)), lack: map[Feature]string{}}
 	for _, f := range has {
@@ -41,8 +40,7 @@ func Only(has ...Feature) Declaration {
 // All declares every feature. Remove missing features with Lacks.
 func All() Declaration { return Only(Features()...) }
 
-// Lacks returns a declaration without the features; why is said to users in the place of a
-// general reason.
+// Lacks returns a declaration without the features; why replaces the general reason in messages to users.
 func (d Declaration) Lacks(why string, without ...Feature) Declaration {
 	d = d.copyDeclaration()
 	for _, f := range without {
@@ -52,8 +50,7 @@ func (d Declaration) Lacks(why string, without ...Feature) Declaration {
 	return d
 }
 
-// LacksFields returns a declaration of the feature except for some of its fields. A field is the end of a path,
-// such as capabilities.drop.
+// LacksFields returns a declaration in which some fields of the feature are missing. A field is the end of a path, such as capabilities.drop.
 func (d Declaration) LacksFields(why string, of Feature, fields ...string) Declaration {
 	d = d.copyDeclaration()
 	for _, f := range fields {
@@ -62,7 +59,7 @@ func (d Declaration) LacksFields(why string, of Feature, fields ...string) Decla
 	return d
 }
 
-// Note returns a declaration with the features, and a note about them for users.
+// Note returns a declaration with the features and a note about them for users.
 func (d Declaration) Note(note string, of ...Feature) Declaration {
 	d = d.copyDeclaration()
 	for _, f := range of {
@@ -81,9 +78,8 @@ func (d Declaration) copyDeclaration() Declaration {
 	return out
 }
 
-// Has reports whether the backend has the feature. Two features are younger than some declarations:
-// HostPortMapping was a part of HostPorts, and every backend had RunToCompletion. A declaration without one of
-// them has it, unless Lacks names it.
+// Has reports whether the backend has the feature. Two features are newer than some declarations: HostPortMapping was a part of HostPorts, and every
+// backend had RunToCompletion. A declaration has these two features unless Lacks removes them.
 func (d Declaration) Has(f Feature) bool {
 	if _, has := d.has[f]; has {
 		return true
@@ -116,11 +112,10 @@ type Unsupported struct {
 	Why string
 }
 
-// String is the path of the field and why.
+// String returns the path of the field and the reason.
 func (u Unsupported) String() string { return u.Path + ": " + u.Why }
 
-// Check returns every unsupported field of a pod, or nil if the pod can run. It leaves out accepted fields; see
-// Unenforced.
+// Check returns every unsupported field of a pod, or nil if the pod can run. It omits accepted fields: see Unenforced.
 func (d Declaration) Check(pod *corev1.Pod) []Unsupported {
 	refused, _ := d.judgePod(pod)
 	return refused
@@ -131,7 +126,7 @@ func (d Declaration) judgePod(pod *corev1.Pod) (refused, unenforced []Unsupporte
 	for _, need := range Needs(pod) {
 		why, lacks := d.lacksNeed(need)
 		if !lacks || lastUnsupported(refused).Path == need.Path || lastUnsupported(unenforced).Path == need.Path {
-			continue // one reason for a field is enough
+			continue // one reason per field is sufficient
 		}
 		if d.accepted[need.Feature] && need.canBeLeftOut(pod) {
 			unenforced = append(unenforced, Unsupported{need, why})
@@ -165,7 +160,7 @@ func lastUnsupported(of []Unsupported) (u Unsupported) {
 	return u
 }
 
-// Message is one text about all of them, with the path of each field.
+// Message returns one text about all of the fields, with their paths.
 func Message(all []Unsupported) string {
 	return "this node cannot run the pod: " + joinTexts(all)
 }

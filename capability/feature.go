@@ -5,9 +5,9 @@ package capability
 // Feature is a feature of pods. A backend may lack it.
 type Feature string
 
-// These are the features, by the part of the pod.
+// Features, by the part of the pod.
 const (
-	// RunToCompletion means that ended containers do not start again, as pods of Jobs need it.
+	// RunToCompletion means that ended containers do not restart, which pods of Jobs need.
 	RunToCompletion       Feature = "RunToCompletion"
 	InitContainers        Feature = "InitContainers"
 	Sidecars              Feature = "Sidecars"
@@ -68,13 +68,13 @@ const (
 	RuntimeClass    Feature = "RuntimeClass"
 )
 
-// entry is a feature with its text in the table of support.
+// entry is a feature with its text in the support table.
 type entry struct {
 	feature Feature
 	fields  string // fields of a pod that request the feature
 }
 
-// features is every feature, in the order of the table of support.
+// features are all features, in the order of the support table.
 var features = []entry{
 	{RunToCompletion, "`restartPolicy: Never`, `OnFailure`"},
 	{InitContainers, "`initContainers`"},

@@ -7,15 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Need is a field of a pod for a feature.
+// Need is a field of a pod that needs a feature.
 type Need struct {
 	Feature Feature
 	// Path is the path of the field, such as spec.volumes[0].hostPath.
 	Path string
 }
 
-// Needs returns the needs of a pod, in the order of its fields; a field for two features appears twice. It
-// leaves out the fields of every backend, and the fields handled by the node itself.
+// Needs returns the needs of a pod, in the order of its fields; a field for two features appears twice. It omits fields that every backend supports,
+// and fields that the node itself handles.
 func Needs(pod *corev1.Pod) []Need {
 	n := &needs{hostNetwork: pod.Spec.HostNetwork}
 	spec := field.NewPath("spec")

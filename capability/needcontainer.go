@@ -42,8 +42,8 @@ func (n *needs) addContainer(c *corev1.Container, path *field.Path) {
 	}
 }
 
-// addPort handles a port of the node. In a pod with the network of the node, every port is a host port, and the API
-// server writes it into each: that pod asks for the network, and for no port besides.
+// addPort adds the needs of a container port. In a pod on the network of the node, the API server sets the host port of every port, so such a pod
+// only needs HostNetwork, and no host ports.
 func (n *needs) addPort(p *corev1.ContainerPort, path *field.Path) {
 	n.addIf(p.HostPort != 0 && !n.hostNetwork, HostPorts, path)
 	n.addIf(p.HostPort != 0 && p.HostPort != p.ContainerPort, HostPortMapping, path)
@@ -63,7 +63,7 @@ func (n *needs) addProbe(p *corev1.Probe, path *field.Path) {
 	}
 }
 
-// bindMountOptions is the index of a mount's options, or nil in a program with an older API.
+// bindMountOptions is the index of the field with a mount's options, or nil in programs with an older API.
 var bindMountOptions = func() []int {
 	f, _ := reflect.TypeFor[corev1.VolumeMount]().FieldByName("BindMountOptions")
 	return f.Index

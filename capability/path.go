@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// fieldOf returns the field of a pod at the path of a Need. It panics if the pod has none there.
+// fieldOf returns the field of a pod at the path of a Need. It panics if the pod has no such field.
 func fieldOf(pod *corev1.Pod, path string) reflect.Value {
 	v := reflect.ValueOf(pod)
 	for name := range strings.SplitSeq(path, ".") {
@@ -31,8 +31,7 @@ func fieldOf(pod *corev1.Pod, path string) reflect.Value {
 	return v
 }
 
-// childOf returns the field with a JSON name of a struct, or of a pointer to a struct; the zero Value if there
-// is none.
+// childOf returns the field with a JSON name in a struct, or in a pointer to a struct, or the zero Value if there is none.
 func childOf(v reflect.Value, name string) reflect.Value {
 	v = reflect.Indirect(v)
 	if !v.IsValid() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Named is the declaration of a provider, for the table of support.
+// Named is the declaration of a provider, for the support table.
 type Named struct {
 	Name string
 	Declaration
@@ -15,9 +15,9 @@ type Named struct {
 	Proven map[Feature]bool
 }
 
-// Table writes the table of support of providers in Markdown. Each provider supports a feature (●, "proven"), says so without a
-// proof (○, "declared"), leaves the feature out of pods that ask for it (◐, "left out"), or refuses such pods (–, "no"). The table of
-// one provider has words and notes, the table of several providers has signs.
+// Table returns the support table of providers in Markdown. Each provider supports a feature (●, "proven"), declares it without a passed check (○,
+// "declared"), omits it from pods that request it (◐, "left out"), or refuses such pods (–, "no"). The table of one provider has words and notes, the
+// table of several providers has signs.
 func Table(providers ...Named) string {
 	var b strings.Builder
 	alone := len(providers) == 1
