@@ -2,12 +2,10 @@
 
 // Package errdefs defines the kinds of errors from providers for the controllers and the HTTP server.
 //
-// A kind is a method, not a type: any error with a method NotFound() bool or InvalidInput() bool belongs to that
-// kind when the method answers true, so providers can use errors of their own. The kind survives wrapping with
-// %w, errors.Join and the older Cause() error convention.
+// A kind is a method, not a type: any error with a method NotFound() bool or InvalidInput() bool belongs to that kind if the method returns true, so
+// providers can use their own error types. The kind survives wrapping with %w, errors.Join and the older Cause() error convention.
 //
-// The surprise: the outermost error with the method decides. An error whose NotFound answers false hides a
-// NotFound below it.
+// The surprise: the outermost error with the method decides. An error whose NotFound returns false hides a NotFound below it.
 package errdefs
 
 // kindError gives an error a kind without changing its message.
@@ -19,8 +17,8 @@ func (e kindError) Cause() error { return e.error }
 // Unwrap returns the error below the kind.
 func (e kindError) Unwrap() error { return e.error }
 
-// findKind reports whether an error in the tree of err has the method of kind T, and the answer of the first such
-// error in depth-first order. It follows both conventions of wrapping: Unwrap (single and multiple) and Cause.
+// findKind reports whether an error in the tree of err has the method of kind T, and returns the answer of the first such error in depth-first order.
+// It follows both conventions of wrapping: Unwrap (single and multiple) and Cause.
 func findKind[T error](err error, answer func(T) bool) bool {
 	found, yes := searchTree(err, answer)
 	return found && yes

@@ -7,8 +7,7 @@ import (
 	"fmt"
 )
 
-// ErrInvalidInput is implemented by errors about a request that can never succeed. The answer of InvalidInput
-// counts, not the type.
+// ErrInvalidInput is implemented by errors about a request that can never succeed. The result of InvalidInput counts, not the type.
 type ErrInvalidInput interface {
 	InvalidInput() bool
 	error
@@ -28,8 +27,7 @@ func InvalidInputf(format string, args ...any) error {
 	return &invalidInputError{kindError{fmt.Errorf(format, args...)}}
 }
 
-// AsInvalidInput gives err the kind invalid-input and keeps its message; err stays
-// reachable by errors.Is, errors.As and Cause. A nil err stays nil.
+// AsInvalidInput gives err the kind invalid-input and keeps its message; err stays visible to errors.Is, errors.As and Cause. A nil err stays nil.
 func AsInvalidInput(err error) error {
 	if err == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// ErrNotFound is implemented by errors about a missing object. The answer of NotFound counts, not the type.
+// ErrNotFound is implemented by errors about a missing object. The result of NotFound counts, not the type.
 type ErrNotFound interface {
 	NotFound() bool
 	error
@@ -27,8 +27,7 @@ func NotFoundf(format string, args ...any) error {
 	return &notFoundError{kindError{fmt.Errorf(format, args...)}}
 }
 
-// AsNotFound gives err the kind not-found and keeps its message; err stays
-// reachable by errors.Is, errors.As and Cause. A nil err stays nil.
+// AsNotFound gives err the kind not-found and keeps its message; err stays visible to errors.Is, errors.As and Cause. A nil err stays nil.
 func AsNotFound(err error) error {
 	if err == nil {
 		return nil

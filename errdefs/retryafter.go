@@ -4,8 +4,7 @@ package errdefs
 
 import "time"
 
-// ErrRetryAfter is implemented by errors with a time for the next try, such as the answer of a throttling
-// backend (429 with Retry-After). Zero says nothing.
+// ErrRetryAfter is implemented by errors with a retry delay, such as the response of a throttling backend (429 with Retry-After). Zero means unknown.
 type ErrRetryAfter interface {
 	RetryAfter() time.Duration
 	error
@@ -18,8 +17,7 @@ type retryAfterError struct {
 
 func (e *retryAfterError) RetryAfter() time.Duration { return e.after }
 
-// RetryAfter adds d to err as the least wait before the next try. It keeps the message and the kinds of err. A
-// nil err stays nil.
+// RetryAfter adds d to err as the minimum delay of a retry. It keeps the message and the kinds of err. A nil err stays nil.
 func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil
@@ -27,8 +25,8 @@ func RetryAfter(err error, d time.Duration) error {
 	return &retryAfterError{kindError{err}, d}
 }
 
-// RetryAfterOf returns the time until the next try after err, and false if err does not say. The outermost
-// ErrRetryAfter decides; of several joined errors, the longest time counts.
+// RetryAfterOf returns the retry delay of err, and false if err has none. The outermost ErrRetryAfter decides; of several joined errors, the longest
+// time counts.
 func RetryAfterOf(err error) (after time.Duration, says bool) {
 	findKind(err, func(e ErrRetryAfter) bool {
 		after = max(after, e.RetryAfter())

@@ -14,8 +14,7 @@ import "context"
 // another logger. Assign it before using the library.
 var L Logger = nop{}
 
-// G is an alias for GetLogger, short because it is called so often. It is a variable: a program may replace the
-// lookup of loggers.
+// G is a short alias for GetLogger. It is a variable, so a program may replace the lookup of loggers.
 var G = GetLogger
 
 // Fields are named values attached to log lines.
@@ -45,7 +44,7 @@ type Logger interface {
 
 type contextKey struct{}
 
-// WithLogger returns a context with logger. A nil logger leaves ctx unchanged: it never removes a logger.
+// WithLogger returns a context with logger. A nil logger leaves ctx unchanged.
 func WithLogger(ctx context.Context, logger Logger) context.Context {
 	if logger == nil {
 		return ctx
@@ -53,8 +52,7 @@ func WithLogger(ctx context.Context, logger Logger) context.Context {
 	return context.WithValue(ctx, contextKey{}, logger)
 }
 
-// GetLogger returns the logger of ctx, else L. It panics without either. This happens only if a program sets L
-// to nil.
+// GetLogger returns the logger of ctx, or else L. It panics if there is neither, which happens only if a program sets L to nil.
 func GetLogger(ctx context.Context) Logger {
 	if logger, ok := ctx.Value(contextKey{}).(Logger); ok {
 		return logger

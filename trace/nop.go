@@ -8,7 +8,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// nopTracer records nothing, but keeps log fields: they matter without a tracer.
+// nopTracer records nothing, but keeps log fields, which are needed without a tracer.
 type nopTracer struct{}
 
 func (nopTracer) StartSpan(ctx context.Context, _ string) (context.Context, Span) {

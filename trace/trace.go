@@ -2,11 +2,10 @@
 
 // Package trace holds the span interface of this library and carries a tracer in a context.
 //
-// The library opens spans only through StartSpan, so a program chooses the tracing library: adapters for
-// OpenTelemetry and OpenCensus are in the subpackages.
+// The library opens spans only through StartSpan, so a program chooses the tracing library: adapters for OpenTelemetry and OpenCensus are in the
+// subpackages.
 //
-// The surprise: a span also carries a logger. Fields added to a span are also added to the logger of the
-// returned context, with or without a tracer.
+// The surprise: a span also carries a logger. Fields added to a span are also added to the logger of the returned context, even without a tracer.
 package trace
 
 import (
@@ -26,7 +25,7 @@ type Tracer interface {
 	StartSpan(ctx context.Context, name string) (context.Context, Span)
 }
 
-// Span is a piece of work with a beginning, an end and an outcome.
+// Span is an operation with a start, an end and an outcome.
 type Span interface {
 	// End closes the span.
 	End()
@@ -47,8 +46,7 @@ func WithTracer(ctx context.Context, t Tracer) context.Context {
 	return context.WithValue(ctx, contextKey{}, t)
 }
 
-// StartSpan opens a span with the tracer in ctx, else with T. The returned
-// context carries the span and, when the span has one, its logger.
+// StartSpan opens a span with the tracer in ctx, or else with T. The returned context carries the span and, when the span has one, its logger.
 func StartSpan(ctx context.Context, name string) (context.Context, Span) {
 	t, ok := ctx.Value(contextKey{}).(Tracer)
 	if !ok || t == nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// debugVerbosity is the least klog verbosity with debug lines.
+// debugVerbosity is the minimum klog verbosity for debug lines.
 const debugVerbosity = 4
 
 // errorKey is the name of the field of WithError.
@@ -87,8 +87,7 @@ func (a *adapter) WithError(err error) log.Logger {
 	return a.WithField(errorKey, err)
 }
 
-// WithCallDepth returns a logger that takes the source position of its lines n frames further up, for a logger
-// that wraps this one.
+// WithCallDepth returns a logger that reports source positions n frames further up the stack, for a logger that wraps this one.
 func (a *adapter) WithCallDepth(n int) log.Logger {
 	return &adapter{fields: a.fields, depth: a.depth + n}
 }

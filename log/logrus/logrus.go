@@ -14,8 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// adapter embeds the entry rather than calling it: otherwise logrus would report a method of ours as the caller
-// of every line.
+// adapter embeds the entry instead of calling it, because logrus would otherwise report a method of adapter as the caller of every line.
 type adapter struct{ *logrus.Entry }
 
 // FromLogrus returns a logger that writes through entry, with its fields.

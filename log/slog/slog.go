@@ -28,13 +28,13 @@ const LevelFatal = slog.Level(12)
 // errorKey is the name of the attribute of WithError, as in klog.
 const errorKey = "err"
 
-// adapter is the logger of a chain of fields. Most adapters log nothing, so a field costs one small object, and
-// the first line makes the handler with all fields.
+// adapter is a logger with a chain of fields. Most adapters log nothing, so a field only allocates one small object, and the first line makes the
+// handler with all fields.
 type adapter struct {
 	base *slog.Logger
 	skip int // frames between the caller and runtime.Callers
 
-	parent *adapter // the fields before this one; nil: none, not even this one
+	parent *adapter // the fields before this one; nil: this adapter has no field
 	key    string
 	value  any
 
@@ -104,7 +104,7 @@ func (a *adapter) WithError(err error) log.Logger {
 	return a.WithField(errorKey, err)
 }
 
-// WithCallDepth returns a logger with source positions n frames further up, for a logger around this one.
+// WithCallDepth returns a logger that reports source positions n frames further up the stack, for a logger that wraps this one.
 func (a *adapter) WithCallDepth(n int) log.Logger {
 	return &adapter{base: a.base, skip: a.skip + n, parent: a.parent, key: a.key, value: a.value}
 }
@@ -129,6 +129,6 @@ func (a *adapter) printLinef(level slog.Level, format string, args []any) {
 
 func (a *adapter) write(level slog.Level, pc uintptr, message string) {
 	record := slog.NewRecord(time.Now(), level, message, pc)
-	// The error of a failed write has nowhere else to go.
+	// The error of a failed write cannot be reported.
 	_ = a.fieldHandler().Handle(context.Background(), record)
 }

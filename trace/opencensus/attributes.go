@@ -19,8 +19,8 @@ func spanAttributes(fields log.Fields) []octrace.Attribute {
 	return attrs
 }
 
-// spanAttribute keeps numbers and booleans as such. Everything else, and a number outside of int64, is printed as in
-// a log line.
+// spanAttribute returns an attribute. Numbers and booleans keep their type. Everything else, and a number outside of int64, is printed as in a log
+// line.
 func spanAttribute(key string, value any) octrace.Attribute {
 	switch value.(type) {
 	case error, fmt.Stringer:

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package opencensus lets this library trace through OpenCensus, for programs still using it. New programs use
-// package opentelemetry.
+// Package opencensus lets this library trace through OpenCensus, for programs still using it. New programs use package opentelemetry.
 //
-// Log lines within a span are annotations of the span too, with the attribute "level" and the fields of the
-// logger. The logger of a span has the field "method", the name of the span.
+// Log lines within a span are also annotations of the span, with the attribute "level" and the fields of the logger. The logger of a span has the
+// field "method", the name of the span.
 //
 // The surprise: no other package of this module imports OpenCensus. Its authors no longer maintain it.
 package opencensus
@@ -36,7 +35,7 @@ type span struct {
 
 func (s *span) End() { s.oc.End() }
 
-// SetStatus records the outcome with the code for the kind of err.
+// SetStatus records the status code for the kind of err.
 func (s *span) SetStatus(err error) {
 	switch {
 	case err == nil:
@@ -50,14 +49,14 @@ func (s *span) SetStatus(err error) {
 	}
 }
 
-// backend is the span as the logger sees it.
+// backend implements spanlog.Backend.
 type backend struct{ *octrace.Span }
 
 func (b backend) Recording() bool { return b.IsRecordingEvents() }
 
 func (b backend) SetFields(fields log.Fields) { b.AddAttributes(spanAttributes(fields)...) }
 
-// Annotate puts the level last, so that a field of the same name cannot hide it.
+// Annotate records a line. It adds the level last, so that a field of the same name cannot hide it.
 func (b backend) Annotate(level, message string, fields log.Fields) {
 	attrs := append(spanAttributes(fields), octrace.StringAttribute("level", level))
 	b.Span.Annotate(attrs, message)

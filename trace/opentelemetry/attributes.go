@@ -19,8 +19,8 @@ func spanAttributes(fields log.Fields) []attribute.KeyValue {
 	return attrs
 }
 
-// attributeValue keeps numbers and booleans as such. Everything else, and a number that int64 cannot hold, is
-// printed as a log line would print it.
+// attributeValue returns an attribute value. Numbers and booleans keep their type. Everything else, and a number outside of int64, is printed as in a
+// log line.
 func attributeValue(value any) attribute.Value {
 	switch value.(type) {
 	case error, fmt.Stringer:

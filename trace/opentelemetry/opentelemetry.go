@@ -2,12 +2,10 @@
 
 // Package opentelemetry lets this library trace through OpenTelemetry.
 //
-// Spans go to the global tracer provider, under one tracer name: the path of this module. Log lines within a
-// span are events of the span too, with the attribute "level" and the fields of the logger. The logger of a span
-// has the field "method", the name of the span.
+// Spans go to the global tracer provider, under one tracer name: the path of this module. Log lines within a span are also events of the span, with
+// the attribute "level" and the fields of the logger. The logger of a span has the field "method", the name of the span.
 //
-// The surprise: the kind of an error is the attribute "error.type", because the status of an OpenTelemetry span
-// knows only Ok and Error.
+// The surprise: the kind of an error is the attribute "error.type", because the status of an OpenTelemetry span knows only Ok and Error.
 package opentelemetry
 
 import (
@@ -24,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace/internal/spanlog"
 )
 
-// tracerName tells backends which library made a span.
+// tracerName is the instrumentation name of the library's spans.
 const tracerName = "github.com/virtual-kubelet/virtual-kubelet"
 
 // errorTypeKey is the attribute that OpenTelemetry's conventions reserve for the class of an error.
@@ -67,7 +65,7 @@ func errorKind(err error) string {
 	}
 }
 
-// backend is the span as the logger sees it.
+// backend implements spanlog.Backend.
 type backend struct{ oteltrace.Span }
 
 func (b backend) Recording() bool { return b.IsRecording() }

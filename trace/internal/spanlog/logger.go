@@ -8,20 +8,19 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// errorKey is the name of the field of WithError in the span: that of contextual logging in Kubernetes.
+// errorKey is the name of the field of WithError in the span: the same as in contextual logging of Kubernetes.
 const errorKey = "err"
 
-// deeper is the ability of a logger to take the source position of a line
-// from further up the stack. Without it, lines would name this file.
+// deeper is implemented by loggers that can take source positions from further up the stack. Without it, lines would report this file.
 type deeper interface {
 	WithCallDepth(n int) log.Logger
 }
 
 // logger writes each line to the sink and to a span.
 type logger struct {
-	sink    log.Logger // the logger of the program, below all spans
+	sink    log.Logger // the logger of the program, outside of all spans
 	backend Backend
-	fields  log.Fields // added above sink; never changed once the logger exists
+	fields  log.Fields // fields in addition to those of sink; never changed once the logger exists
 	err     error      // of the last WithError
 	withErr bool       // WithError was called, maybe with nil
 	out     log.Logger // sink with fields and err
@@ -76,8 +75,8 @@ func (l *logger) WithError(err error) log.Logger {
 	return &next
 }
 
-// openSink starts again from the sink, so that a field set twice is written once even if the logging library keeps
-// every value. The sink chooses the name of the error's field.
+// openSink sets out to the sink with all fields. It starts from the sink, so that a field that was set twice is written once even if the logging library
+// keeps every value. The sink chooses the name of the error's field.
 func (l *logger) openSink() {
 	l.out = l.sink.WithFields(l.fields)
 	if l.withErr {

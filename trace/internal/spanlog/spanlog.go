@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spanlog ties a logger to a span: every line is also recorded in the span, with its level and fields,
-// and every field of the span is also a field of the logger.
+// Package spanlog connects a logger to a span: every line is also recorded in the span, with its level and fields, and every field of the span is
+// also a field of the logger.
 //
-// The tracing adapters share this package, so that they behave alike.
+// The tracing adapters share this package, so that they behave in the same way.
 //
-// The surprise: a line goes to the innermost span only. The logger of an inner span takes over the outer fields,
-// not the outer recording.
+// The surprise: a line goes to the innermost span only. The logger of an inner span has the fields of the outer span, but does not record lines in
+// it.
 package spanlog
 
 import (
@@ -30,7 +30,7 @@ type Backend interface {
 	SetFields(fields log.Fields)
 }
 
-// Span is the logging half of a trace.Span.
+// Span implements the logging part of a trace.Span.
 type Span struct {
 	backend Backend
 
