@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command nodeutil runs a virtual node with an HTTPS server, assembled by package nodeutil: kubectl logs and
-// exec work on its pods.
+// Command nodeutil runs a virtual node with an HTTPS server, assembled by package nodeutil: kubectl logs and exec work on its pods.
 //
-// It keeps its pods in memory, and exec answers with the given command. The surprise: -ca-file should be the
-// authority of the API server's client certificate, else the API server is refused like every other client.
+// It keeps its pods in memory, and exec prints the given command. The surprise: -ca-file should be the authority of the API server's client
+// certificate. Otherwise, the API server is refused like every other client.
 package main
 
 import (
@@ -97,8 +96,7 @@ func runNode(ctx context.Context, o options) error {
 	return n.Err()
 }
 
-// trustClientsOf accepts client certificates of the authority in a file, and reads the file again when it
-// changes.
+// trustClientsOf accepts client certificates from the authority in a file, and reloads the file when it changes.
 func trustClientsOf(caFile string) nodeutil.WebhookAuthOption {
 	return func(cfg *nodeutil.WebhookAuthConfig) error {
 		if caFile == "" {
@@ -113,7 +111,7 @@ func trustClientsOf(caFile string) nodeutil.WebhookAuthOption {
 	}
 }
 
-// newProvider returns the function that makes the provider. In this function a provider also describes its node.
+// newProvider returns the function that makes the provider. That function also describes the node.
 func newProvider(address string) nodeutil.NewProviderFunc {
 	return func(cfg nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 		size := corev1.ResourceList{

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// provider keeps pods in memory and reports each change at once. Its answers to kubectl are in requests.go.
+// provider keeps pods in memory and reports each change at once. Its responses to kubectl are in requests.go.
 type provider struct {
 	notify func(*corev1.Pod) // set before any other call
 
@@ -27,10 +27,10 @@ var (
 	_ node.PodNotifier  = (*provider)(nil)
 )
 
-// NotifyPods keeps the function that takes reports.
+// NotifyPods stores the function that receives changed pods.
 func (p *provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { p.notify = notify }
 
-// CreatePod "starts" the pod: its containers run from now on.
+// CreatePod "starts" the pod: its containers are running from now on.
 func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	now := metav1.Now()
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &now, PodIP: "192.0.2.1"}
@@ -47,7 +47,7 @@ func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// UpdatePod takes over the new labels and annotations.
+// UpdatePod stores the new labels and annotations.
 func (p *provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	p.mu.Lock()
 	known, err := p.findPod(pod)
@@ -63,7 +63,7 @@ func (p *provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// findPod returns the pod with this UID. A pod of the same name is another pod. The caller holds mu.
+// findPod returns the pod with this UID. A pod with the same name and another UID is another pod. The caller holds mu.
 func (p *provider) findPod(pod *corev1.Pod) (*corev1.Pod, error) {
 	known, ok := p.pods[pod.Namespace+"/"+pod.Name]
 	if !ok || known.UID != pod.UID {

@@ -22,7 +22,7 @@ func (p *provider) GetContainerLogs(ctx context.Context, namespace, podName, con
 	return io.NopCloser(strings.NewReader("hello from " + podName + "/" + containerName + "\n")), nil
 }
 
-// RunInContainer answers with the command, like echo.
+// RunInContainer prints the command, like echo.
 func (p *provider) RunInContainer(_ context.Context, _, _, _ string, cmd []string, attach api.AttachIO) error {
 	if out := attach.Stdout(); out != nil {
 		_, err := fmt.Fprintln(out, strings.Join(cmd, " "))

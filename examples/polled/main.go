@@ -51,8 +51,7 @@ func runNode(ctx context.Context, kubeconfig, nodeName string) error {
 	return n.Run(ctx)
 }
 
-// newProvider makes the provider and sets the capacity of its node. Without a node provider of our own, the node
-// is ready when the controllers are.
+// newProvider makes the provider and sets the capacity of its node. Without a node provider, the node is ready when the controllers are.
 func newProvider(cfg nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 	size := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("4"),

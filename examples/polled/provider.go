@@ -18,11 +18,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// errNoStreams is the answer to requests that this backend cannot do. This example has no server, so there are
-// no such requests.
+// errNoStreams is the error of requests that this backend does not support. This example has no server, so there are no such requests.
 var errNoStreams = errdefs.InvalidInput("this backend has no logs, exec or port-forward")
 
-// provider stands for a batch service: jobs are submitted, take a while to start, and must be polled.
+// provider simulates a batch service: jobs are submitted, take a while to start, and must be polled.
 type provider struct {
 	startUp time.Duration // start time of a job
 
@@ -30,7 +29,7 @@ type provider struct {
 	jobs map[string]*job // by namespace/name; guarded by mu
 }
 
-// job is a pod at the service.
+// job is a pod in the service.
 type job struct {
 	pod       *corev1.Pod
 	submitted time.Time
@@ -68,8 +67,8 @@ func (p *provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// checkJob returns an error if the service has no job of the pod. A job of the same name and another UID is another
-// pod. The caller holds mu.
+// checkJob returns an error if the service has no job of the pod. A job with the same name and another UID belongs to another pod. The caller holds
+// mu.
 func (p *provider) checkJob(pod *corev1.Pod) error {
 	if j, ok := p.jobs[pod.Namespace+"/"+pod.Name]; !ok || j.pod.UID != pod.UID {
 		return errdefs.NotFoundf("job %s/%s of the pod with the UID %s is not known", pod.Namespace, pod.Name, pod.UID)
@@ -109,7 +108,7 @@ func (p *provider) GetPods(context.Context) ([]*corev1.Pod, error) {
 	return all, nil
 }
 
-// observeJob works out how far a job is.
+// observeJob computes the current state of a job.
 func (p *provider) observeJob(j *job, now time.Time) *corev1.Pod {
 	pod := j.pod.DeepCopy()
 	started := metav1.NewTime(j.submitted.Add(p.startUp))
@@ -128,7 +127,7 @@ func (p *provider) observeJob(j *job, now time.Time) *corev1.Pod {
 	return pod
 }
 
-// containerID returns the ID of a container, which has an ID once it runs.
+// containerID returns the ID of a container, which has an ID when it is running.
 func containerID(pod *corev1.Pod, container string, running bool) string {
 	if !running {
 		return ""
