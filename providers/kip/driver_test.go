@@ -26,7 +26,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine/machinetest"
 )
 
-// rounds is the number of kills of a node.
+// rounds is the number of times that a node is killed.
 const rounds = 100
 
 // TestNoOrphans: a test kills a node at a step of its work, starts another node, and hides new machines from lists for a minute. Five minutes later, each
@@ -80,7 +80,7 @@ func TestMachinesEndWithoutANode(t *testing.T) {
 	})
 }
 
-// TestStandbyGoesToOnePod: two pods want the only standby machine. One gets it at once, and the other gets a new machine.
+// TestStandbyGoesToOnePod: two pods want the only standby machine. One pod gets it at once, and the other gets a new machine.
 func TestStandbyGoesToOnePod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config) { c.Standby = []Standby{{Type: "small", Count: 1}} })
@@ -493,8 +493,8 @@ func TestSilentMachineIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestMachinesAreKeptWhileAllAreSilent: no pod fails if no agent speaks, if the cloud does not answer, or if the silence ends in time. The same holds for
-// a node that restarts while its machines are silent.
+// TestMachinesAreKeptWhileAllAreSilent: no pod fails if no agent answers, if the cloud does not answer, or if the agents answer again in time. The
+// same holds for a node that restarts while its machines are silent.
 func TestMachinesAreKeptWhileAllAreSilent(t *testing.T) {
 	for name, fault := range map[string]func(*world, bool){
 		"the network":  func(*world, bool) {},
@@ -546,7 +546,7 @@ func TestMachinesAreKeptWhileAllAreSilent(t *testing.T) {
 	}
 }
 
-// TestMachineThatLies: the node does not believe a machine that reports another pod, and stops the machine.
+// TestMachineThatLies: the node does not trust a machine that reports another pod, and stops the machine.
 func TestMachineThatLies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -568,8 +568,8 @@ func TestMachineThatLies(t *testing.T) {
 	})
 }
 
-// TestCloudIsDark: for ten minutes, the API does not answer. Pods keep their statuses, reports of agents count, and the node does the requested actions
-// afterwards.
+// TestCloudIsDark: for ten minutes, the API does not answer. Pods keep their statuses, reports of agents are handled, and the node executes pending
+// actions afterwards.
 func TestCloudIsDark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -745,7 +745,7 @@ func TestMaxMachinesHoldsForManyStartsAtOnce(t *testing.T) {
 	})
 }
 
-// TestNewKeyDoesNotHideMachines: a node that lost its key returns an error, and does not silently take its machines for strangers.
+// TestNewKeyDoesNotHideMachines: a node that lost its key returns an error, and does not silently ignore its machines.
 func TestNewKeyDoesNotHideMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)

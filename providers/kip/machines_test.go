@@ -250,7 +250,7 @@ ec2: {region: us-east-1, endpoint: %q, subnetID: subnet-1}
 		select {
 		case <-ctx.Done():
 			t.Fatalf("instances %s are left", cloud.Running())
-		case <-time.After(200 * time.Millisecond): // a process that is no child reports nothing
+		case <-time.After(200 * time.Millisecond): // the end of a process that is not a child cannot be awaited
 		}
 	}
 	if left := processesOf(host.dir); len(left) > 0 {
@@ -373,7 +373,7 @@ func runNode(args []string) error {
 	}
 }
 
-// child is a node in a process of its own.
+// child is a node in a separate process.
 type child struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -398,7 +398,7 @@ func startChild(ctx context.Context, dir, image string, at int32, after, deleted
 	return c, c.cmd.Start()
 }
 
-// await returns when the node has printed a line. It is an error if the node ends before.
+// await returns when the node has printed a line. It is an error if the node ends earlier.
 func (c *child) await(line string) error {
 	for c.lines.Scan() {
 		if c.lines.Text() == line {
@@ -411,8 +411,8 @@ func (c *child) await(line string) error {
 // stopSteps is the step of a delete before its first one.
 const stopSteps = 4
 
-// kills are the steps of a life of a pod: 1 the start of the machine, 2 the tag with its key, 3 the join, 4 the pod is given, and after the delete 5 the pod
-// is told to stop, 6 the machine is stopped. Step 0 is a kill at any time of the start.
+// kills are the steps in the lifetime of a pod: 1 the start of the machine, 2 the tag with its key, 3 the join, 4 the pod is given, and after the
+// delete 5 the pod is told to stop, 6 the machine is stopped. Step 0 is a kill at any time of the start.
 var kills = []struct {
 	at    int32
 	after bool

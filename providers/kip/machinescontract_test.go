@@ -26,7 +26,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
 )
 
-// faulty is a cloud with faults between it and the node.
+// faulty is a cloud with injected faults.
 type faulty struct {
 	machine.Driver
 
@@ -126,7 +126,7 @@ func TestContractOnMachines(t *testing.T) {
 			return machinesBackend(ctx, env, image)
 		},
 		Container: container, Command: command, Patience: bootTime, Every: 200 * time.Millisecond, Tick: 3 * time.Second, Parallel: 2, Many: 3,
-		AllowUnproven: true, // nothing outside of a machine can kill a process in it
+		AllowUnproven: true, // no process outside of a machine can kill a process in it
 		Except: map[string]string{
 			"exec/terminal":   "a command in a machine has no terminal; TestTerminalIsRefused",
 			"settings/limits": "the machine is the limit of the pod; TestSizeOfAMachine has the size that it gets",

@@ -9,8 +9,7 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// TestMachineMakesNoSeriesOfItsOwn: names that a machine gives do not become labels of the node's metrics, except the names of the pod's
-// containers, once.
+// TestMachineMakesNoSeriesOfItsOwn: only the names of the pod's containers become labels of the node's metrics, each once.
 func TestMachineMakesNoSeriesOfItsOwn(t *testing.T) {
 	used, received := uint64(7), uint64(9)
 	said := statsv1alpha1.PodStats{

@@ -43,7 +43,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestRestartKeepsWhatWasSaid: a pod keeps its running status until the agent speaks to the new process.
+// TestRestartKeepsWhatWasSaid: a pod keeps its running status until the agent answers the new process.
 func TestRestartKeepsWhatWasSaid(t *testing.T) {
 	pod := aPod(nil, nil)
 	pod.Status = runningStatus(pod)

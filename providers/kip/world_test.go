@@ -67,9 +67,9 @@ type simulated struct {
 	heard     time.Time
 	watched   int
 	lies      types.UID // the pod that the machine falsely reports
-	silent    bool      // the machine does not answer any more
+	silent    bool      // the machine no longer answers
 	stops     []time.Duration
-	services  []cell.Services // each that the machine got
+	services  []cell.Services // all Services that the machine got
 	refuses   error           // the machine's answer to Services
 	bundle    podjob.Bundle
 }
@@ -187,7 +187,7 @@ type process struct {
 	kill   context.CancelFunc
 	ended  chan struct{}
 	told   []corev1.PodStatus
-	news   chan struct{} // holds a value after a status; nil: nobody waits
+	news   chan struct{} // holds a value after a status; nil: no caller waits
 	mu     sync.Mutex
 }
 
@@ -262,7 +262,7 @@ func (p *process) run(ctx context.Context) {
 	}()
 }
 
-// await waits for a condition, and looks again after each status.
+// await waits for a condition, and checks it again after each status.
 func (p *process) await(ctx context.Context, want func() bool) error {
 	for !want() {
 		select {
@@ -477,7 +477,7 @@ func (w *world) pod(name string, change func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// reconcile does one round of a node: it creates the pods of the cluster, and deletes pods that the cluster does not have.
+// reconcile runs one round of a node: it creates the pods of the cluster, and deletes pods that the cluster does not have.
 func (p *process) reconcile(ctx context.Context) (errs []error) {
 	for _, item := range p.w.indexer.List() {
 		pod := item.(*corev1.Pod)

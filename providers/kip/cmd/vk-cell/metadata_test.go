@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// service is a metadata service of EC2 that wants tokens, as HttpTokens: required does. Source of paths, headers and answers: "Use the Instance Metadata
-// Service" and "Spot Instance interruption notices", Amazon EC2 User Guide, 2026-11-28.
+// service is a metadata service of EC2 that requires tokens, like HttpTokens: required. Source of paths, headers and answers: "Use the Instance
+// Metadata Service" and "Spot Instance interruption notices", Amazon EC2 User Guide, 2026-11-28.
 type service struct {
-	tokens  atomic.Int32 // number of tokens ever given; only the last one is good
+	tokens  atomic.Int32 // number of issued tokens; only the last one is valid
 	page    atomic.Value // the notice, a string; "": none
 	looked  chan struct{}
 	refused chan struct{}
@@ -57,7 +57,7 @@ func notify(c chan struct{}) {
 	}
 }
 
-// await waits for a request. The watch must go on until then.
+// await waits for a request. The watch must continue until then.
 func (s *service) await(t *testing.T, request <-chan struct{}) {
 	t.Helper()
 	select {
@@ -85,7 +85,7 @@ func watch(t *testing.T) (s *service, told <-chan string, end func()) {
 	return s, notices, cancel
 }
 
-// TestSpotNoticeIsReadOnce: the agent tells the notice of EC2 once, and uses a token that it renews.
+// TestSpotNoticeIsReadOnce: the agent reports the notice of EC2 once, and renews its token.
 func TestSpotNoticeIsReadOnce(t *testing.T) {
 	s, told, _ := watch(t)
 	s.await(t, s.looked)

@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
 )
 
-// enterNetwork gives the test a network of its own, with a route to cluster IPs.
+// enterNetwork gives the test its own network namespace, with a route to cluster IPs.
 func enterNetwork(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread() // the thread ends with the test
@@ -109,7 +109,8 @@ func ask(t *testing.T, network, address string, times int) map[string]int {
 	return names
 }
 
-// dialEcho serves one connection with an echo, lets begin know the address, and connects to service. The returned function says something and wants it back.
+// dialEcho serves one connection with an echo, lets begin know the address, and connects to service. The returned function sends a text and expects
+// the same text.
 func dialEcho(t *testing.T, begin func(netip.AddrPort), service string) (net.Conn, func(string)) {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -158,7 +159,7 @@ func TestServiceLeadsToItsEndpoints(t *testing.T) {
 	sticky.Sticky = true
 	s := cell.Services{Ports: []cell.ServicePort{
 		port("10.96.0.10:80", corev1.ProtocolTCP, a, b), port("10.96.0.10:53", corev1.ProtocolUDP, a, b), sticky, port("10.96.0.12:80", corev1.ProtocolTCP),
-		port("10.96.0.13:80", corev1.ProtocolTCP, a), port("10.96.0.13:80", corev1.ProtocolTCP, b), // a double, which counts once
+		port("10.96.0.13:80", corev1.ProtocolTCP, a), port("10.96.0.13:80", corev1.ProtocolTCP, b), // a duplicate, which counts once
 	}}
 	if err := set(s); err != nil {
 		t.Fatal(err)
@@ -206,7 +207,7 @@ func TestServiceLeadsToItsEndpoints(t *testing.T) {
 	}
 }
 
-// TestManyServicesAreOneTransaction: a large cluster fits.
+// TestManyServicesAreOneTransaction: the Services of a large cluster fit into one transaction.
 func TestManyServicesAreOneTransaction(t *testing.T) {
 	enterNetwork(t)
 	var s cell.Services

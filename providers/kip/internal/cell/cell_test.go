@@ -196,7 +196,7 @@ func TestMachineIsSignedOnce(t *testing.T) {
 		t.Errorf("a machine that has not joined answers: %v", err)
 	}
 	recorded := ""
-	for range 2 { // the second time, Join has nothing to do
+	for range 2 { // the second time, Join has no work
 		if err := c.Join(t.Context(), recorded, func(_ context.Context, f string) error {
 			if recorded != "" {
 				t.Error("it is signed twice")
@@ -519,7 +519,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestSecondSenderOfAnImageEnds: after a new connection, the node may send an image again. It learns that the first sender was enough.
+// TestSecondSenderOfAnImageEnds: after a new connection, the node may send an image again. It detects that the first transfer was sufficient.
 func TestSecondSenderOfAnImageEnds(t *testing.T) {
 	a := agent(t, authority(t).UserData("m1", "", time.Hour, 0), t.TempDir())
 	synctest.Test(t, func(t *testing.T) {
@@ -547,7 +547,7 @@ func TestSecondSenderOfAnImageEnds(t *testing.T) {
 			r.SetPathValue("id", id)
 			go func() { ends <- a.receiveImage(httptest.NewRecorder(), r) }()
 		}
-		synctest.Wait() // both senders know the want
+		synctest.Wait() // both senders know the request
 		for _, to := range bodies {
 			if _, err := to.Write([]byte("{}\n")); err != nil {
 				t.Error(err)

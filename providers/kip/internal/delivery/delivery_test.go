@@ -181,7 +181,7 @@ func TestAgentIsDeliveredToOpenSSH(t *testing.T) {
 	}
 }
 
-// TestAnotherHostGetsNoAgent: a server with another host key gets nothing, and a server does not let another node in.
+// TestAnotherHostGetsNoAgent: a server with another host key gets nothing, and a server does not accept another node.
 func TestAnotherHostGetsNoAgent(t *testing.T) {
 	s := newStock(t)
 	for want, k := range map[string]Keys{"its key is": {newKey(t), s.keys.Node}, "does not let the user in": {s.keys.Host, newKey(t)}} {
@@ -194,7 +194,7 @@ func TestAnotherHostGetsNoAgent(t *testing.T) {
 	}
 }
 
-// TestCutDeliveryIsRepeated: after a cut connection, nothing runs, and the next delivery is whole.
+// TestCutDeliveryIsRepeated: after an interrupted connection, no agent runs, and the next delivery is complete.
 func TestCutDeliveryIsRepeated(t *testing.T) {
 	s := newStock(t)
 	s.cut.Store(1 << 20)

@@ -57,8 +57,8 @@ func spec(token string) machine.Spec {
 	}
 }
 
-// TestEC2StartEndsByItself: the request has everything that a later request would add too late: tags of all billed resources, the token, and termination
-// at power-off.
+// TestEC2StartEndsByItself: the request has all settings that a later request would set too late: tags of all billed resources, the token, and
+// termination at power-off.
 func TestEC2StartEndsByItself(t *testing.T) {
 	d, c := start(t, Config{SecurityGroups: []string{"sg-1"}})
 	s := spec("token-1")
@@ -197,7 +197,7 @@ func TestEC2States(t *testing.T) {
 	}
 }
 
-// TestEC2Refusals: each code tells whether an instance may exist, and the next action of the provider.
+// TestEC2Refusals: each code determines whether an instance may exist, and the next action of the provider.
 func TestEC2Refusals(t *testing.T) {
 	d, c := start(t, Config{})
 	for code, want := range map[string]machine.Refusal{

@@ -33,12 +33,12 @@ type cloud struct {
 	url          string
 	all          []*emulated
 	noCredential bool              // Keystone has no such application credential
-	tokens       int               // number of tokens ever given; only the last one is good
+	tokens       int               // number of issued tokens; only the last one is valid
 	creates      int               // number of creates with an effect
 	refuse       map[string]answer // by method and path
 	full         []string          // IDs of flavors without a host
 	page         int               // number of servers on a page; 0: all
-	silent       bool              // the answer to a create is lost
+	silent       bool              // the response to a create is lost
 	request      object            // the last create
 }
 
@@ -264,7 +264,7 @@ func (c *cloud) listFlavors(w http.ResponseWriter, marker string) {
 	reply(w, http.StatusOK, out)
 }
 
-// identity is as much of Keystone's version 3 as a login with a password needs.
+// identity implements the part of Keystone's version 3 that a login with a password needs.
 func (c *cloud) identity(w http.ResponseWriter, r *http.Request) {
 	version := object{"id": "v3.14", "status": "stable", "links": []object{{"rel": "self", "href": c.url + "/identity/v3/"}}}
 	switch strings.TrimSuffix(r.URL.Path, "/") {
@@ -346,7 +346,7 @@ func spec(token string) machine.Spec {
 	}
 }
 
-// TestNovaStartHasEverything: the create has everything that a later request would add too late, within Nova's schema.
+// TestNovaStartHasEverything: the create request has all settings that a later request would set too late, within Nova's schema.
 func TestNovaStartHasEverything(t *testing.T) {
 	d, c := start(t, Config{SecurityGroups: []string{"agents"}, AvailabilityZone: "az1", ConfigDrive: true})
 	s := spec("vk-token-1")
@@ -556,7 +556,7 @@ func TestNovaStates(t *testing.T) {
 	}
 }
 
-// TestNovaRefusals: each answer tells whether a server may exist, and the next action of the provider. The error has no secret of the request.
+// TestNovaRefusals: each response determines whether a server may exist, and the next action of the provider. The error has no secret of the request.
 func TestNovaRefusals(t *testing.T) {
 	d, c := start(t, Config{})
 	for _, r := range []struct {
