@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// heldPod is the agent of an instance, for its pod.
+// heldPod runs the agent of an instance for its pod.
 type heldPod struct {
 	mu       sync.Mutex
 	stop     *podjob.Stop    // guarded by mu
@@ -70,7 +70,7 @@ func TestPodOfAnInstanceRunsAtTheRunner(t *testing.T) {
 		},
 		"by an order": {
 			func(s *simulated, h *heldPod, wake chan struct{}, _ context.CancelFunc) {
-				wake <- struct{}{} // without an order, the pod goes on
+				wake <- struct{}{} // without an order, the pod continues
 				time.Sleep(2 * stopsAfter)
 				s.note("ordered", "i-1")
 				h.mu.Lock()

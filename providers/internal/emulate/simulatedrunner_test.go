@@ -20,8 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
-// TestGroupsAreSimulated checks that a group runs after a while, ends by itself when it is told to, and is
-// removed when it is stopped. Each event is recorded once, with a report.
+// TestGroupsAreSimulated checks that a group runs after a while, ends by itself on request, and is removed when it is stopped. Each event is recorded
+// once, with a report.
 func TestGroupsAreSimulated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fleet *emulator.Fleet
@@ -85,8 +85,7 @@ func TestGroupsAreSimulated(t *testing.T) {
 	})
 }
 
-// TestJournal checks the lines for each request with its answer, for the group that it made, and for a request
-// above the quota.
+// TestJournal checks the lines for each request with its response, for the group that it made, and for a request above the quota.
 func TestJournal(t *testing.T) {
 	var text bytes.Buffer
 	j := &journal{to: &text}

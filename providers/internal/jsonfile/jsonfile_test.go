@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestFileIsWholeAndPrivate checks that a file has its content for its user alone, that a failed write leaves the old
-// content and no other file, and that a damaged file is told from a missing one without its content.
+// TestFileIsWholeAndPrivate checks that only its user can read a file, that a failed write leaves the old content and no other file, and that the
+// error of a damaged file differs from that of a missing file and does not quote the content.
 func TestFileIsWholeAndPrivate(t *testing.T) {
 	for name, write := range map[string]func(string, any) error{"Write": Write, "Show": Show} {
 		dir := t.TempDir()

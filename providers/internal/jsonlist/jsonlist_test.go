@@ -50,7 +50,7 @@ func TestEachItemIsTaken(t *testing.T) {
 	}
 }
 
-// TestCutAnswerKeepsItsCause: a time limit in the middle of an answer is no answer of another form.
+// TestCutAnswerKeepsItsCause: a timeout in the middle of a response is not reported as a wrong format.
 func TestCutAnswerKeepsItsCause(t *testing.T) {
 	cut := io.MultiReader(strings.NewReader(`{"results":[{"id":"a"}`), iotest.ErrReader(context.DeadlineExceeded))
 	if err := Read(cut, []string{"results"}, func(item) {}, nil); !errors.Is(err, context.DeadlineExceeded) {

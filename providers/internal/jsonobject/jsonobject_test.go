@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestEmptyValuesAreLeftOut checks which values are empty: not a pointer, whatever it points to.
+// TestEmptyValuesAreLeftOut checks which values are empty. Pointers are never empty.
 func TestEmptyValuesAreLeftOut(t *testing.T) {
 	data, err := json.Marshal(Object{
 		"number": 0, "text": "", "flag": false, "list": []string{}, "map": Object{}, "pointer": (*int)(nil), "nothing": nil,

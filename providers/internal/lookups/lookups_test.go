@@ -77,9 +77,8 @@ func TestOthersShareTheBudget(t *testing.T) {
 	})
 }
 
-// TestWhatMayEndIsAskedAboutFirst checks the order of requests. A recently started instance comes more often
-// than an old one, and an instance that ends by itself more often than one that does not. An instance that lists
-// report gets only requests within the budget.
+// TestWhatMayEndIsAskedAboutFirst checks the order of requests. A recently started instance is looked up more often than an old one, and an instance
+// that ends by itself more often than one that does not. An instance that lists report is only looked up within the budget.
 func TestWhatMayEndIsAskedAboutFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{"young": true, "job": true}}
@@ -110,8 +109,8 @@ func TestWhatMayEndIsAskedAboutFirst(t *testing.T) {
 	})
 }
 
-// TestWhatEndsGoesBeforeWhatDoesNot checks that a few instances that end by themselves are requested in each round,
-// however many others there are, and also after hours.
+// TestWhatEndsGoesBeforeWhatDoesNot checks that a few instances that end by themselves are requested in each round, independently of the number of
+// other instances, even after hours.
 func TestWhatEndsGoesBeforeWhatDoesNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{}}
@@ -188,7 +187,7 @@ func TestOptionalChangesStayWithinTheBudget(t *testing.T) {
 	})
 }
 
-// TestFirstRequestAboutAChangeWaits checks that the pause comes before the first request about a change.
+// TestFirstRequestAboutAChangeWaits checks that the first request about a change is after the pause.
 func TestFirstRequestAboutAChangeWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{"a": true}}
@@ -205,8 +204,8 @@ func TestFirstRequestAboutAChangeWaits(t *testing.T) {
 	})
 }
 
-// TestHasteWearsOff checks that an instance that does not reach its expected state is requested in each round,
-// and then less and less often, but at least each minute. So is an instance that is about to change.
+// TestHasteWearsOff checks that an instance that does not reach its expected state is looked up in each round, and then less often, but at least once
+// a minute. The same holds for an instance that is about to change.
 func TestHasteWearsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{"stops": true}}
@@ -226,7 +225,7 @@ func TestHasteWearsOff(t *testing.T) {
 			}
 			return a.times["waits"] - before
 		}
-		if n := after(10 * time.Second); n != 4 { // the first round comes before the end of the pause
+		if n := after(10 * time.Second); n != 4 { // the first round is before the end of the pause
 			t.Errorf("%d requests in the first 5 rounds", n)
 		}
 		after(20 * time.Minute)
@@ -239,8 +238,7 @@ func TestHasteWearsOff(t *testing.T) {
 	})
 }
 
-// TestPauseAfterACreate checks that a new instance is not requested while it starts, and not more often than once in a
-// pause afterwards.
+// TestPauseAfterACreate checks that a new instance is not looked up while it starts, and afterwards at most once per pause.
 func TestPauseAfterACreate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{}}
@@ -258,8 +256,7 @@ func TestPauseAfterACreate(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotNamedIsForgotten checks that an instance that is no longer named is forgotten, but not while
-// lists may lack it because it is new.
+// TestWhatIsNotNamedIsForgotten checks that an instance that is no longer listed is forgotten, but not while lists may lack it because it is new.
 func TestWhatIsNotNamedIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{times: map[string]int{}, settled: map[string]bool{"a": true}}

@@ -69,7 +69,7 @@ func open(t *testing.T) (*cloud, *Client) {
 	}
 }
 
-// TestLoginIsRepeatedWithPresentCredentials checks that a token that has ended costs one login, and no error.
+// TestLoginIsRepeatedWithPresentCredentials checks that an expired token causes one login, and no error.
 func TestLoginIsRepeatedWithPresentCredentials(t *testing.T) {
 	c, client := open(t)
 	var answer struct{ ID string }
@@ -85,8 +85,7 @@ func TestLoginIsRepeatedWithPresentCredentials(t *testing.T) {
 	}
 }
 
-// TestFailedLoginIsNoAnswer checks each status of Keystone. None is an answer about the things of the service, and none of
-// the requests was sent.
+// TestFailedLoginIsNoAnswer checks each status of Keystone. None counts as a response of the service, and none of the requests was sent.
 func TestFailedLoginIsNoAnswer(t *testing.T) {
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		c, client := open(t)
@@ -112,7 +111,7 @@ func TestFailedLoginIsNoAnswer(t *testing.T) {
 	}
 }
 
-// TestRefusalsHaveTheirReason checks the forms of errors of services.
+// TestRefusalsHaveTheirReason checks the formats of service errors.
 func TestRefusalsHaveTheirReason(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"errors":[{"detail":"too large","title":"Bad Request"}]}`: "400 Bad Request: too large (request r-1)",

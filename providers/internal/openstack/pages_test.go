@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestEachItemHasAllPages checks lists of both forms: with the next page in a field of its own, and among links.
+// TestEachItemHasAllPages checks both formats of lists: with the next page in a separate field, and among links.
 func TestEachItemHasAllPages(t *testing.T) {
 	type item struct{ ID string }
 	for name, c := range map[string]struct {

@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
 )
 
-// listener is a session with an output.
+// listener is an attach session with an output.
 type listener struct{ out io.Writer }
 
 func (listener) Stdin() io.Reader            { return nil }
@@ -35,7 +35,7 @@ type writer struct{ io.Writer }
 
 func (writer) Close() error { return nil }
 
-// slow takes nothing before proceed is closed.
+// slow blocks writes until proceed is closed.
 type slow struct {
 	begun, proceed chan struct{}
 	once           *sync.Once
@@ -52,7 +52,7 @@ func (s slow) Write(b []byte) (int, error) {
 	return s.got.Write(b)
 }
 
-// attached is a container with somebody attached who takes nothing until proceed is closed.
+// attached returns a container with an attached reader that does not read until proceed is closed.
 func attached(t *testing.T) (c *container, out slow, ended chan error) {
 	t.Helper()
 	r := newRuntime(t.TempDir(), "")
@@ -89,7 +89,7 @@ func TestContainerWaitsForNoViewer(t *testing.T) {
 	}
 }
 
-// TestViewerGetsTheEndOfTheOutput: what a container wrote before it ended is passed on, however late it is taken.
+// TestViewerGetsTheEndOfTheOutput: a slow reader gets all output that a container wrote before its end.
 func TestViewerGetsTheEndOfTheOutput(t *testing.T) {
 	c, out, ended := attached(t)
 	line := bytes.Repeat([]byte("y"), 1000)
@@ -106,7 +106,7 @@ func TestViewerGetsTheEndOfTheOutput(t *testing.T) {
 	}
 }
 
-// running is a container that runs, in a runtime.
+// running returns a running container and its runtime.
 func running(t *testing.T) *runtime {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -127,7 +127,7 @@ func running(t *testing.T) *runtime {
 	return r
 }
 
-// TestOutputComesBeforeTheExitCode: what a command wrote comes whole, although it is taken long after its end.
+// TestOutputComesBeforeTheExitCode: the output of a command is complete, even if it is read long after the command's end.
 func TestOutputComesBeforeTheExitCode(t *testing.T) {
 	r, out, done := running(t), newSlow(), filepath.Join(t.TempDir(), "done")
 	result := make(chan error, 1)
@@ -138,7 +138,7 @@ func TestOutputComesBeforeTheExitCode(t *testing.T) {
 	for _, err := os.Stat(done); err != nil; _, err = os.Stat(done) {
 		<-time.After(10 * time.Millisecond)
 	}
-	<-time.After(lateOutput + 500*time.Millisecond) // nothing is to happen in this time
+	<-time.After(lateOutput + 500*time.Millisecond) // nothing must happen in this time
 	close(out.proceed)
 	err := <-result
 	var exited utilexec.ExitError
@@ -147,7 +147,7 @@ func TestOutputComesBeforeTheExitCode(t *testing.T) {
 	}
 }
 
-// TestOutputOfWhatGoesOnIsNotAwaited: a command has ended when it has, whoever else has its output.
+// TestOutputOfWhatGoesOnIsNotAwaited: a command has ended when its process has ended, even if another process still holds its output.
 func TestOutputOfWhatGoesOnIsNotAwaited(t *testing.T) {
 	r, out := running(t), newSlow()
 	close(out.proceed)
@@ -156,7 +156,7 @@ func TestOutputOfWhatGoesOnIsNotAwaited(t *testing.T) {
 	}
 }
 
-// TestNoExitCodeIsInvented: an end that nobody saw has none.
+// TestNoExitCodeIsInvented: an end that was not observed has no exit code.
 func TestNoExitCodeIsInvented(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "/bin/true")
 	if err := cmd.Start(); err != nil {

@@ -24,17 +24,17 @@ func TestProgramOfAPodStaysSmall(t *testing.T) {
 	}
 	for _, p := range packages {
 		for _, heavy := range []string{"k8s.io/client-go/", "github.com/Azure/", "github.com/aws/", "github.com/gophercloud/", "github.com/virtual-kubelet/virtual-kubelet/providerkit/service"} {
-			if strings.HasPrefix(p, heavy) && p != "k8s.io/client-go/util/flowcontrol" { // which is delays, and stands on nothing
+			if strings.HasPrefix(p, heavy) && p != "k8s.io/client-go/util/flowcontrol" { // flowcontrol only has delays, and imports no heavy packages
 				t.Errorf("it imports %s", p)
 			}
 		}
 	}
 }
 
-// ofOneHost are words of a system that starts pods.
+// ofOneHost matches words that belong to one system that starts pods.
 var ofOneHost = regexp.MustCompile(`(?i)slurm|\bsrun\b|sbatch|squeue|scancel|scontrol`)
 
-// TestNoWordOfOneHost: what only one system knows is in the package of that system.
+// TestNoWordOfOneHost: code for only one system belongs in the package of that system.
 func TestNoWordOfOneHost(t *testing.T) {
 	files, _ := filepath.Glob("*.go")
 	more, _ := filepath.Glob("*/*.go")

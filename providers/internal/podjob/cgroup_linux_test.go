@@ -32,8 +32,8 @@ func TestLimitsOfAContainerAsFiles(t *testing.T) {
 	}
 }
 
-// TestOOMKilledContainerSaysSo: the container has the reason OOMKilled if the kernel killed one of its processes because memory was used up, and not
-// if its program ended with the same code for another reason.
+// TestOOMKilledContainerSaysSo: the container has the reason OOMKilled if the kernel killed one of its processes for lack of memory, but not if its
+// program ended with the same code for another reason.
 func TestOOMKilledContainerSaysSo(t *testing.T) {
 	for events, want := range map[string]string{"low 0\noom 3\noom_kill 1\noom_group_kill 1\n": "OOMKilled", "low 0\noom 3\noom_kill 0\n": "Error", "": "Error"} {
 		dir := t.TempDir()
@@ -50,7 +50,7 @@ func TestOOMKilledContainerSaysSo(t *testing.T) {
 	}
 }
 
-// TestMissingControllersAreNamed: a machine says which limits it cannot keep.
+// TestMissingControllersAreNamed: a machine reports which limits it cannot enforce.
 func TestMissingControllersAreNamed(t *testing.T) {
 	root := t.TempDir()
 	if got := MissingControllers(root); !slices.Equal(got, []string{"cpu", "memory", "pids"}) {

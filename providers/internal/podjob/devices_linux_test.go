@@ -23,7 +23,7 @@ import (
 
 const gpu = "vendor.example/gpu"
 
-// someGPUs is a CDI specification of a machine with two devices. The second one has its own name there, so that it can be hidden.
+// someGPUs is a CDI specification of a machine with two devices. The second device has its own node, so that it can be hidden.
 const someGPUs = `cdiVersion: 0.8.0
 kind: vendor.example/gpu
 containerEdits:
@@ -59,7 +59,7 @@ func machineWithGPUs(t *testing.T, spec string) string {
 	}
 	for name, text := range map[string]string{
 		"other.json": `{"cdiVersion": "9.9.9", "kind": "vendor.example/nic", "unknown": true}`, "gpu.yaml": strings.ReplaceAll(spec, "DIR", dir), "driver/lib": "the driver\n",
-		// What it is told to finish is in the configuration of the bundle of its input.
+		// The hook gets the bundle in its input; the configuration of the bundle has the root.
 		"hook": `bundle=$(sed 's/.*"bundle":"\([^"]*\)".*/\1/'); root=$(sed 's/.*"path":"\([^"]*\)".*/\1/' "$bundle/config.json"); echo hooked >"$root/etc/hooked"`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -69,7 +69,7 @@ func machineWithGPUs(t *testing.T, spec string) string {
 	return dir
 }
 
-// asking returns a pod whose containers ask for GPUs: init containers first, the sidecar after a minus.
+// asking returns a pod whose containers request GPUs: init containers first, the sidecar after a minus.
 func asking(init []int, containers ...int) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u"}}
 	container := func(n int) corev1.Container {
@@ -90,7 +90,7 @@ func asking(init []int, containers ...int) *corev1.Pod {
 	return pod
 }
 
-// TestPodsShareNoDevice: a device is claimed by one pod of a machine, whatever its names are, until the pod has ended.
+// TestPodsShareNoDevice: a device, independently of its names, is claimed by one pod of a machine until the pod has ended.
 func TestPodsShareNoDevice(t *testing.T) {
 	dirs := []string{machineWithGPUs(t, someGPUs)}
 	claim := func(pod *corev1.Pod, want string) *devices {
@@ -122,7 +122,7 @@ func TestPodsShareNoDevice(t *testing.T) {
 	claim(asking([]int{-1, 1}, 1), "init-a=0 init-b=1 a=1 ").release()
 }
 
-// TestClaimsOfOthersAreRefused: a user of the machine makes the directory of the claims first, as his own, open for all, or as a link.
+// TestClaimsOfOthersAreRefused: another user of the machine has made the directory of the claims, as their own, writable for everybody, or as a link.
 func TestClaimsOfOthersAreRefused(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("a directory is given to another user: run it as root")
@@ -148,7 +148,7 @@ func TestClaimsOfOthersAreRefused(t *testing.T) {
 	}
 }
 
-// TestSpecificationsRefused: a machine whose devices a container cannot have says what it lacks.
+// TestSpecificationsRefused: if a container cannot have the devices of a machine, the error has the reason.
 func TestSpecificationsRefused(t *testing.T) {
 	for spec, want := range map[string]string{
 		"": "no CDI specification of this machine has such devices: make one in ",
@@ -165,7 +165,7 @@ func TestSpecificationsRefused(t *testing.T) {
 	}
 }
 
-// TestJobGivesDevices: a container of a job has its devices, with their variables, and not those of other pods.
+// TestJobGivesDevices: a container of a job has its devices with their variables, but no devices of other pods.
 func TestJobGivesDevices(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("containers have namespaces of their own: run it as root")
@@ -196,7 +196,7 @@ func TestJobGivesDevices(t *testing.T) {
 	}
 }
 
-// unpacked is a store with one image.
+// unpacked is an image store with one image.
 type unpacked struct {
 	imageStore
 	dir string
@@ -206,7 +206,7 @@ func (u unpacked) find(context.Context, string) (*Image, error) { return &Image{
 
 func (u unpacked) unpack(context.Context, string) (string, error) { return u.dir, nil }
 
-// TestImageGetsDriver: a container of an image has its devices, the driver of the machine, and what the hooks of the driver make.
+// TestImageGetsDriver: a container of an image has its devices, the driver of the machine, and the files that the driver's hooks make.
 func TestImageGetsDriver(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("containers have namespaces of their own: run it as root")

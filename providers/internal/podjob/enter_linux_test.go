@@ -13,11 +13,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
 )
 
-// initialized is a package that the runtime of Go says it has initialized.
+// initialized matches a package that the Go runtime reports as initialized.
 var initialized = regexp.MustCompile(`(?m)^init (\S+) @`)
 
-// TestContainersBeginEarly: a process of a container does not wait until all packages of this program are initialized, which takes longer than all
-// else that it does.
+// TestContainersBeginEarly: a process of a container does not wait for the initialization of all packages of this program, which takes longer than
+// the rest of its work.
 func TestContainersBeginEarly(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -35,7 +35,7 @@ func TestContainersBeginEarly(t *testing.T) {
 		defer readyR.Close()
 		cmd := exec.CommandContext(t.Context(), self, enter.Marker, mode)
 		cmd.Env, cmd.ExtraFiles = []string{"GODEBUG=inittrace=1"}, []*os.File{specR, readyW}
-		_ = specW.Close() // there is no entry, so it ends with a complaint
+		_ = specW.Close() // without an entry, the process ends with an error
 		out, _ := cmd.CombinedOutput()
 		_, _ = specR.Close(), readyW.Close()
 		words, err := io.ReadAll(readyR)
@@ -54,7 +54,7 @@ func TestContainersBeginEarly(t *testing.T) {
 	early := initialized.FindAllStringSubmatch(text, -1)
 	for _, found := range early {
 		path := found[1]
-		if path == "k8s.io/apimachinery/pkg/util/rand" { // it needs so little that it may come first, and does with the race detector
+		if path == "k8s.io/apimachinery/pkg/util/rand" { // this package has so few imports that it may come first, and does with the race detector
 			continue
 		}
 		if strings.HasPrefix(path, "k8s.io/") || strings.HasPrefix(path, "google.golang.org/protobuf/types/") {

@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob/enter"
 )
 
-// TestCommandThatHangsIsKilled: a command ends with its time, although it is begun by a program that waits for it.
+// TestCommandThatHangsIsKilled: a command is killed at its timeout, although its parent is a program that waits for it.
 func TestCommandThatHangsIsKilled(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("containers have namespaces of their own: run it as root")
@@ -42,7 +42,7 @@ func TestCommandThatHangsIsKilled(t *testing.T) {
 	}
 }
 
-// TestFilesOfOthersAreHidden: a container has an empty directory in the place of the one with the files of pods, and volumes can be in it.
+// TestFilesOfOthersAreHidden: a container sees an empty directory instead of the directory with the files of pods, and volumes can be mounted in it.
 func TestFilesOfOthersAreHidden(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("containers have namespaces of their own: run it as root")
@@ -69,8 +69,8 @@ func TestFilesOfOthersAreHidden(t *testing.T) {
 	}
 }
 
-// TestConfinedContainerIsNotRootOfItsMachine: root in it can mount nothing, make no device, and see neither memory nor
-// traffic of the machine; it has its own files.
+// TestConfinedContainerIsNotRootOfItsMachine: root in the container cannot mount, make devices, or read the memory or traffic of the machine. It can
+// access its own files.
 func TestConfinedContainerIsNotRootOfItsMachine(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("containers have namespaces of their own: run it as root")

@@ -28,12 +28,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
 )
 
-// memory is a host whose files are in memory.
+// memory is a host with its files in memory.
 type memory struct {
 	mu     sync.Mutex
 	bundle Bundle   // guarded by mu
-	said   []Status // guarded by mu: each that was written
-	away   error    // guarded by mu: why nothing can be read or written
+	said   []Status // guarded by mu: all written statuses
+	away   error    // guarded by mu: the error of all reads and writes
 }
 
 func (m *memory) Claim(context.Context) error { return nil }
@@ -55,7 +55,7 @@ func (m *memory) WriteStatus(_ context.Context, s Status) error {
 
 func (m *memory) StopOrder(context.Context) (*Stop, error) { return nil, nil }
 
-// last is the status that was written last.
+// last returns the last written status.
 func (m *memory) last() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,7 +71,8 @@ func (m *memory) setAway(err error) {
 	m.mu.Unlock()
 }
 
-// TestContainersEndWithTheSignalOfTheJob: a pod whose containers end by the signal to their job before the supervisor has taken its own has not ended by itself.
+// TestContainersEndWithTheSignalOfTheJob: if the containers of a pod end by the job's signal before the supervisor handles its own signal, the pod
+// did not end by itself.
 func TestContainersEndWithTheSignalOfTheJob(t *testing.T) {
 	dir := t.TempDir()
 	pods, err := podruntime.New(podruntime.Config{
@@ -103,7 +104,7 @@ func TestContainersEndWithTheSignalOfTheJob(t *testing.T) {
 	}
 }
 
-// TestEndWaitsForTheSignalOfTheJob: a pod that ended may have its supervisor's signal a moment later.
+// TestEndWaitsForTheSignalOfTheJob: the supervisor's signal may arrive a moment after the end of the pod.
 func TestEndWaitsForTheSignalOfTheJob(t *testing.T) {
 	for after, want := range map[time.Duration]os.Signal{signalSpread - 1: syscall.SIGTERM, signalSpread + 1: nil} {
 		synctest.Test(t, func(t *testing.T) {
@@ -187,7 +188,7 @@ func TestBundleAnswers(t *testing.T) {
 	}
 	b.address = "192.0.2.1"
 	host.bundle = Bundle{Tokens: map[string]Token{"/0": {Token: "new"}}}
-	for range 2 { // the second time as it was, as nothing can be read
+	for range 2 { // the second time with the earlier objects, because reads fail
 		if got, err := b.Token(ctx, nil, &corev1.ServiceAccountTokenProjection{}); err != nil || got.Token != "new" {
 			t.Errorf("token %q, %v, want the renewed one", got.Token, err)
 		}
@@ -201,7 +202,8 @@ func TestBundleAnswers(t *testing.T) {
 	}
 }
 
-// TestEnvironmentHasOneOfEach: a container has what its host keeps and what names devices, once, and no more of the machine than its files are.
+// TestEnvironmentHasOneOfEach: a container has the variables that its host keeps and the variables of devices, each once, and no other variables of
+// the machine.
 func TestEnvironmentHasOneOfEach(t *testing.T) {
 	for name, value := range map[string]string{"BATCH_ID": "7", "AWS_SECRET": "no", "CUDA_VISIBLE_DEVICES": "0", "TMPDIR": "/scratch", "HOMEBREW": "no"} {
 		t.Setenv(name, value)

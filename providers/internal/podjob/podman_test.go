@@ -72,7 +72,7 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// TestPodmanKeepsNothingInTheJob: its state is shared by jobs, and credentials are in a file for the user alone.
+// TestPodmanKeepsNothingInTheJob: jobs share its state, and credentials are in a file that only the user can read.
 func TestPodmanKeepsNothingInTheJob(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "/dev/shm/vk-job-1")
 	if env := podmanCommand(t.Context(), "info").Env; len(env) == 0 || slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, "XDG_RUNTIME_DIR=") }) {

@@ -12,7 +12,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 )
 
-// TestStreamEndsWithTheResult: the side of the node has the output and the exit code of a command, and knows an end without a result.
+// TestStreamEndsWithTheResult: the node gets the output and the exit code of a command, and detects an end without a result.
 func TestStreamEndsWithTheResult(t *testing.T) {
 	for name, result := range map[string]*Result{"failed": {Exit: 3, Error: "exit 3"}, "refused": {Error: "no such container"}, "succeeded": {}, "cut": nil} {
 		var answer, out, complaint, asked bytes.Buffer

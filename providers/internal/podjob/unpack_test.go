@@ -16,7 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// reached is what sends nothing, and counts.
+// reached is a transport that counts requests and sends none.
 type reached []string
 
 func (a *reached) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -25,7 +25,7 @@ func (a *reached) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// TestPullsAreEncrypted: by http nothing is asked but a registry of this machine.
+// TestPullsAreEncrypted: plain HTTP is only used for a registry on this machine.
 func TestPullsAreEncrypted(t *testing.T) {
 	for url, want := range map[string]bool{
 		"https://10.0.0.1/v2/": true, "https://registry.example/v2/": true, "http://127.0.0.1:5000/v2/": true, "http://localhost:5000/v2/": true, "http://[::1]:5000/v2/": true,
@@ -44,7 +44,7 @@ func TestPullsAreEncrypted(t *testing.T) {
 	}
 }
 
-// TestPrivateRegistryNeedsHTTPS: a registry whose name makes the library try http is not asked that way, with or without a login.
+// TestPrivateRegistryNeedsHTTPS: a registry for which the library tries HTTP gets no HTTP request, with or without a login.
 func TestPrivateRegistryNeedsHTTPS(t *testing.T) {
 	asked := make(chan string, 16)
 	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -54,7 +54,7 @@ func TestPrivateRegistryNeedsHTTPS(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}))
 	defer proxy.Close()
-	t.Setenv("HTTP_PROXY", proxy.URL) // what goes by http to another machine comes here
+	t.Setenv("HTTP_PROXY", proxy.URL) // receives HTTP requests to other machines
 	t.Setenv("HTTPS_PROXY", proxy.URL)
 	_, err := newUnpacker(t.TempDir(), nil).PullImage(t.Context(), &runtimeapi.ImageSpec{Image: "registry.local/app:1"}, &runtimeapi.AuthConfig{Username: "u", Password: "p"}, nil)
 	if err == nil || !strings.Contains(err.Error(), "want https") {
@@ -67,7 +67,7 @@ func TestPrivateRegistryNeedsHTTPS(t *testing.T) {
 	}
 }
 
-// TestPullHasTheUsualHeap: what a pull makes does not stay, and the supervisor of a pod that waits for its image has begun.
+// TestPullHasTheUsualHeap: a pull runs with the default garbage collection, also after a host started with a larger heap.
 func TestPullHasTheUsualHeap(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	server := httptest.NewServer(http.NotFoundHandler())
@@ -80,7 +80,7 @@ func TestPullHasTheUsualHeap(t *testing.T) {
 	}
 }
 
-// TestPullThatWaitsEnds: who waits for the pull of another image does not wait longer than asked to.
+// TestPullThatWaitsEnds: a pull that waits for another pull ends with its context.
 func TestPullThatWaitsEnds(t *testing.T) {
 	begun, end := make(chan struct{}, 8), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

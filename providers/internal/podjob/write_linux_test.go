@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestStatusIsWrittenWhenItIsNew: the node asks more often for a while after each new status.
+// TestStatusIsWrittenWhenItIsNew: unchanged statuses are not written, because the node polls more often after each new status.
 func TestStatusIsWrittenWhenItIsNew(t *testing.T) {
 	host := &memory{}
 	s := &supervisor{config: Config{Host: host}, status: Status{Job: "7"}}
@@ -32,7 +32,7 @@ func TestStatusIsWrittenWhenItIsNew(t *testing.T) {
 	}
 }
 
-// TestFailedWriteEndsNoPod: while the host takes nothing the pod runs on, and how it ended is written once that works again.
+// TestFailedWriteEndsNoPod: while the host fails, the pod continues, and its end is written when the host works again.
 func TestFailedWriteEndsNoPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := &memory{away: errAway}
@@ -65,7 +65,7 @@ func TestFailedWriteEndsNoPod(t *testing.T) {
 
 var errAway = errors.New("away")
 
-// TestLastWriteIsNotTriedForEver: a job does not stay for a pod that has ended.
+// TestLastWriteIsNotTriedForEver: a job ends at some time even if the last status cannot be written.
 func TestLastWriteIsNotTriedForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &supervisor{config: Config{Host: &memory{away: errAway}, LookEvery: defaultLookEvery}, changed: make(chan struct{}, 1)}
@@ -81,7 +81,7 @@ func TestLastWriteIsNotTriedForEver(t *testing.T) {
 	})
 }
 
-// TestLogIsOpenedAgain: what a container writes is kept again once there is room for it.
+// TestLogIsOpenedAgain: output of a container is logged again when there is disk space.
 func TestLogIsOpenedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c", "0.log")
 	l, err := openLog(path)
@@ -109,7 +109,7 @@ func TestLogIsOpenedAgain(t *testing.T) {
 	}
 }
 
-// TestRotatedLogsGoWithTheirRun: the older files of a run whose log was removed go when the next run begins.
+// TestRotatedLogsGoWithTheirRun: the rotated files of a run whose log was removed are removed when the next run begins.
 func TestRotatedLogsGoWithTheirRun(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"0.log.1", "0.log.4", "1.log", "1.log.1", "1.log.2"} {

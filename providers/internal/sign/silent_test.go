@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestSilentIAMStallsNobody has an IAM service that accepts connections and sends nothing. Requests go on while
-// the token is valid. A request that waits for a token ends with its context.
+// TestSilentIAMStallsNobody has an IAM service that accepts connections and sends nothing. Requests continue while the token is valid. A request that
+// waits for a token ends with its context.
 func TestSilentIAMStallsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &iam{now: time.Now(), good: map[string]bool{}}
@@ -61,7 +61,7 @@ func TestSilentIAMStallsNobody(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
 				if patience < time.Minute {
-					time.Sleep(time.Millisecond) // the first request asks for a token
+					time.Sleep(time.Millisecond) // the first request requests a token
 				}
 				_, err := tokens.Token(ctx, "")
 				if !errors.Is(err, context.DeadlineExceeded) {

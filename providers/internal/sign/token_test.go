@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// iam is an IAM service whose tokens live for an hour, and a service that accepts these tokens.
+// iam is an IAM service whose tokens are valid for an hour, and a service that accepts these tokens.
 type iam struct {
 	mu     sync.Mutex
 	now    time.Time

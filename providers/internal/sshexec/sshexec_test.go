@@ -227,8 +227,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestShellsGetTheWordsAsTheyAre checks that no word is syntax for a shell, and that the first word is the name
-// of a program.
+// TestShellsGetTheWordsAsTheyAre checks that a shell interprets no word, and that the first word is the name of a program.
 func TestShellsGetTheWordsAsTheyAre(t *testing.T) {
 	dir := t.TempDir()
 	programs := []string{"A=b", "if", "time", "%1", "{", "!", "~", "=ls", "#x", "plain"}
@@ -274,7 +273,7 @@ func TestTerminalHasTheSizesOfTheCaller(t *testing.T) {
 	}
 }
 
-// TestEndOfTheContextEndsTheCommand checks that a command, which would go on by itself, ends with its context.
+// TestEndOfTheContextEndsTheCommand checks that a command that would continue ends with its context.
 func TestEndOfTheContextEndsTheCommand(t *testing.T) {
 	c, client := dial(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -288,7 +287,7 @@ func TestEndOfTheContextEndsTheCommand(t *testing.T) {
 	}
 }
 
-// TestServersAreChecked checks servers in the form of a configuration.
+// TestServersAreChecked checks servers in configurations.
 func TestServersAreChecked(t *testing.T) {
 	good := Server{"ssh.example.com:22", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ"}
 	if err := good.Check(); err != nil || !good.IsSet() || (Server{}).IsSet() {

@@ -13,7 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// TestNoErrorHasTheAddress checks addresses that are refused before a connection, and servers that refuse.
+// TestNoErrorHasTheAddress checks addresses that are refused before a connection, and servers that refuse sessions.
 func TestNoErrorHasTheAddress(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestLogWithoutNewlines: what has no newline is given in pieces as it comes, and the reader keeps little of it.
+// TestLogWithoutNewlines: output without newlines is returned in pieces, and the reader buffers little of it.
 func TestLogWithoutNewlines(t *testing.T) {
 	part := strings.Repeat("x", 16<<10)
 	var l Lines

@@ -20,12 +20,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/podjob"
 )
 
-// blobs is a container with only what Sweep and Write need.
+// blobs is a container with only the requests that Sweep and Write need.
 type blobs struct {
 	mu     sync.Mutex
 	names  map[string]bool // guarded by mu
-	listed func()          // is called after the names of the answer are known
-	delete func()          // is called before a delete
+	listed func()          // called after the names of a list are determined
+	delete func()          // called before a delete
 }
 
 func (b *blobs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -81,7 +81,7 @@ func (b *blobs) left() (names []string) {
 func TestSweepHeedsWritesAndLeavesDuringItsRequests(t *testing.T) {
 	for name, c := range map[string]struct {
 		listed        func(p *Pods, write func())
-		first, second int // the blobs after both sweeps
+		first, second int // blobs after the first and the second sweep
 	}{
 		"nothing":                 {nil, 0, 0},
 		"a write during the list": {func(_ *Pods, write func()) { write() }, 1, 1},
@@ -139,7 +139,7 @@ func TestSweepHeedsWritesAndLeavesDuringItsRequests(t *testing.T) {
 	}
 }
 
-// TestReleasedPodHasGracePeriod: a pod whose bundle is gone has its own grace period as long as its claim is there, and none when all of it is gone.
+// TestReleasedPodHasGracePeriod: a pod whose bundle is gone has its grace period while its claim exists, and none after all its blobs are gone.
 func TestReleasedPodHasGracePeriod(t *testing.T) {
 	for claim, want := range map[int]int64{http.StatusOK: 61, http.StatusNotFound: 0} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
