@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestCheckAndNodeRefuseInTheSameWords: a node makes the pods that check lets pass, and refuses the others as check does.
+// TestCheckAndNodeRefuseInTheSameWords: a node accepts the pods that check accepts, and refuses other pods with the same message.
 func TestCheckAndNodeRefuseInTheSameWords(t *testing.T) {
 	t.Parallel()
 	s := newStill()

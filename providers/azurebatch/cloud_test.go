@@ -28,7 +28,7 @@ const (
 	poolIdentity                   = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/pods"
 )
 
-// cloud is an emulator of Azure Batch whose machines are directories of this one.
+// cloud is an emulator of Azure Batch whose machines are directories of this machine.
 type cloud struct {
 	*emulated.Server
 	front     *emulator.Front
@@ -37,12 +37,12 @@ type cloud struct {
 	close     func() // after ctx has ended
 }
 
-// aPool is one that can run pods.
+// aPool returns a pool that can run pods.
 func aPool() emulated.Pool {
 	return emulated.Pool{ID: "pods", VMSize: "Standard_D4s_v5", Slots: 16, SSH: true, Identity: poolIdentity}
 }
 
-// large has the programs that machines take, and thisProgram is the one that tasks run: that of the test.
+// large has the programs that machines need, and thisProgram is the program that tasks run: the test's own program.
 var large, thisProgram = sync.OnceValue(func() string {
 	dir, err := os.MkdirTemp("", "batch-large-")
 	if err != nil {
@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// testCloud starts one until the test ends. A nil runner runs processes.
+// testCloud starts a cloud that runs until the test ends. A nil runner runs processes.
 func testCloud(t *testing.T, pool emulated.Pool, nodes int, runner emulated.Runner) *cloud {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -75,9 +75,9 @@ func testCloud(t *testing.T, pool emulated.Pool, nodes int, runner emulated.Runn
 	return c
 }
 
-// startCloud starts one that runs nothing any more when ctx ends.
+// startCloud starts a cloud that runs until ctx ends.
 func startCloud(ctx context.Context, pool emulated.Pool, nodes int, runner emulated.Runner) (*cloud, error) {
-	dir, err := os.MkdirTemp("", "batch-") // its sockets have short paths
+	dir, err := os.MkdirTemp("", "batch-") // the paths of its sockets must be short
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func startCloud(ctx context.Context, pool emulated.Pool, nodes int, runner emula
 	return c, os.WriteFile(c.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600)
 }
 
-// config is one for this cloud.
+// config returns a configuration for this cloud.
 func (c *cloud) config(cluster string) Config {
 	return Config{
 		Endpoint: c.url, Pool: "pods", ClusterName: cluster, Containers: programs, SSH: SSH{Enabled: true},
@@ -109,7 +109,7 @@ func (c *cloud) config(cluster string) Config {
 	}
 }
 
-// quick is as fast as tests want it.
+// quick returns a fast pace for tests.
 func quick() pace {
 	return pace{busy: 50 * time.Millisecond, rest: 100 * time.Millisecond, list: 200 * time.Millisecond, look: 100 * time.Millisecond, sweep: 200 * time.Millisecond, pool: 5 * time.Minute, seen: time.Second}
 }

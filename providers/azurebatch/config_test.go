@@ -33,7 +33,7 @@ func loaded(t *testing.T, text string) (Config, error) {
 	return c.complete()
 }
 
-// TestConfig: the defaults, and every mistake with its field.
+// TestConfig checks the defaults, and that each mistake is reported with its field.
 func TestConfig(t *testing.T) {
 	c, err := loaded(t, goodConfig)
 	if err != nil || c.Endpoint != "https://batch1.westeurope.batch.azure.com" || c.Containers != "unpack" || c.runtimeName() != "unpack" || c.Cloud.Authority != "https://login.microsoftonline.com" {

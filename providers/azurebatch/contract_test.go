@@ -23,7 +23,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
 )
 
-// TestContract runs the contract of providers on an emulator of Azure Batch, whose tasks are the real program.
+// TestContract runs the provider contract on an emulator of Azure Batch whose tasks run the real program.
 func TestContract(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("tasks run as root: run the test as root, as CI does")
@@ -44,7 +44,7 @@ func TestContract(t *testing.T) {
 	providertest.Run(t, h)
 }
 
-// backend is Batch for one check.
+// backend returns a cloud for one check.
 func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
 	c, err := startCloud(ctx, aPool(), 4, nil)
 	if err != nil {
@@ -85,7 +85,7 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 			var said podjob.Status
 			for _, name := range c.Store.Names("vk-") {
 				if strings.HasSuffix(name, "/status/"+string(pod.UID)) && json.Unmarshal(c.Store.Data(name), &said) == nil && said.Ended {
-					return 0, nil // the task is about to end, and nothing runs in it
+					return 0, nil // the task is about to end, and no process runs in it
 				}
 			}
 			if state, _ := c.State(taskID(pod.UID)); state == "" { // its blobs may be removed before its process ends

@@ -25,7 +25,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestDoctor: what the command doctor says of each mistake names what to do.
+// TestDoctor: for each mistake, the command doctor reports what to do.
 func TestDoctor(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -71,7 +71,8 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestLoginThatFailsIsNoAnswerAboutPods: Microsoft Entra answers 404 for a tenant that was deleted, and a proxy answers 404 in its place. No pod and no blob is gone.
+// TestLoginThatFailsIsNoAnswerAboutPods: Microsoft Entra responds with 404 for a deleted tenant, and a proxy may respond with 404, too. No pod or
+// blob counts as gone.
 func TestLoginThatFailsIsNoAnswerAboutPods(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`{"error":"invalid_tenant","error_description":"AADSTS90002: Tenant 'tenant-1' not found. Trace ID: 1"}`, `<html>not found</html>`} {
@@ -95,7 +96,7 @@ func TestLoginThatFailsIsNoAnswerAboutPods(t *testing.T) {
 	}
 }
 
-// TestContainerPoolRefused: on a pool with a containerConfiguration neither the node starts, nor a pod is made.
+// TestContainerPoolRefused: on a pool with a containerConfiguration, the node does not start, and no pod is created.
 func TestContainerPoolRefused(t *testing.T) {
 	t.Parallel()
 	pool := aPool()

@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// home is a cluster with one node, as a provider sees it, and an account of its own.
+// home is a cluster with one node, as a provider sees it, and its own Batch account.
 type home struct {
 	*remotetest.Home
 	cloud  *cloud
@@ -34,7 +34,7 @@ func newHome(t *testing.T, pool emulated.Pool, nodes int, runner emulated.Runner
 	t.Helper()
 	c := testCloud(t, pool, nodes, runner)
 	h := &home{remotetest.NewHome(t, "vk-0"), c, c.config("home"), quick()}
-	if runner != nil { // nothing executes the program, and that of the test is large
+	if runner != nil { // no machine executes the program, and the program of the test is large
 		h.config.Program = filepath.Join(t.TempDir(), "program")
 		if err := os.WriteFile(h.config.Program, []byte("a program"), 0o600); err != nil {
 			t.Fatal(err)
@@ -43,7 +43,7 @@ func newHome(t *testing.T, pool emulated.Pool, nodes int, runner emulated.Runner
 	return h
 }
 
-// open makes a provider, which does not run.
+// open makes a provider without running it.
 func (h *home) open() *driver {
 	h.Helper()
 	config, err := h.config.complete()
@@ -64,7 +64,7 @@ func (h *home) start() (d *driver, stop func()) {
 	return d, h.Run(d.kit)
 }
 
-// shell is a pod whose container runs a script on a machine of the pool. The test is skipped where tasks cannot run as root.
+// shell returns a pod whose container runs a script on a machine of the pool. It skips the test if tasks cannot run as root.
 func (h *home) shell(name, script string) *corev1.Pod {
 	h.Helper()
 	if os.Geteuid() != 0 {
@@ -76,7 +76,7 @@ func (h *home) shell(name, script string) *corev1.Pod {
 	return pod
 }
 
-// untilFailed returns the pod once it has failed.
+// untilFailed waits until the pod has failed, and returns the pod.
 func (h *home) untilFailed(d *driver, pod *corev1.Pod) (got *corev1.Pod) {
 	h.Helper()
 	h.Until("pod "+pod.Name+" has failed", func() (bool, string) {
@@ -89,7 +89,7 @@ func (h *home) untilFailed(d *driver, pod *corev1.Pod) (got *corev1.Pod) {
 	return got
 }
 
-// outside is a file that containers write, as their /tmp is their own.
+// outside returns a file that containers can write. Each container has its own /tmp.
 func outside(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "batch-") //nolint:usetesting // as above
@@ -100,7 +100,7 @@ func outside(t *testing.T) string {
 	return filepath.Join(dir, "runs")
 }
 
-// still is a Runner whose tasks write that they run, and stay. It counts the runs of each pod.
+// still is a Runner whose tasks report that they run, and never end. It counts the runs of each pod.
 type still struct {
 	mu   sync.Mutex
 	runs map[string]int // guarded by mu; by the IDs of tasks

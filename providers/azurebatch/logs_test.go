@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestLogsAfterNodeGone: what a container wrote can be read when its machine is gone.
+// TestLogsAfterNodeGone: the log of a container can be read after its machine is gone.
 func TestLogsAfterNodeGone(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, aPool(), 1, nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 )
 
-// TestTask: a task as it is sent.
+// TestTask checks the content of a task.
 func TestTask(t *testing.T) {
 	d := &driver{owner: identity.Owner{Cluster: "home", Node: "vk-0"}, job: "vk-job"}
 	d.config.Storage = Storage{"https://s.example/pods", "/id"}
@@ -37,7 +37,7 @@ func TestTask(t *testing.T) {
 	}
 }
 
-// TestSlots: a pod takes as many slots of a machine as its greater share, and no pod has more than a machine.
+// TestSlots: a pod takes slots of a machine for its larger share, and no pod takes more than a machine.
 func TestSlots(t *testing.T) {
 	m := &machines{pool: "pods", vmSize: "Standard_D4s_v5", each: size{4000, 16 << 30}, slotsEach: 16}
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ func TestGPUs(t *testing.T) {
 	}
 }
 
-// TestSizes: what machines have by the names of their sizes, and what the configuration says above it.
+// TestSizes checks the resources of machine sizes, and that the configuration overrides them.
 func TestSizes(t *testing.T) {
 	for name, want := range map[string]size{
 		"Standard_D4s_v5": {4000, 16 << 30}, "STANDARD_D96ads_V5": {96000, 384 << 30}, "standard_e48_v3": {48000, 384 << 30}, "Standard_F72s_v2": {72000, 144 << 30},
@@ -92,7 +92,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestTasksOfOthersAreNotPods: a task of another cluster, of another node or of somebody else is none of a pod here.
+// TestTasksOfOthersAreNotPods: a task of another cluster, node or client is not a pod of this node.
 func TestTasksOfOthersAreNotPods(t *testing.T) {
 	o := identity.Owner{Cluster: "home", Node: "vk-0"}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u-1"}}
@@ -118,7 +118,7 @@ func TestTasksOfOthersAreNotPods(t *testing.T) {
 	}
 }
 
-// TestRefuse: what no task can have is refused with its path.
+// TestRefuse: settings that tasks do not support are refused with their path.
 func TestRefuse(t *testing.T) {
 	for path, change := range map[string]func(p *corev1.Pod, c *corev1.Container){
 		"metadata.uid": func(p *corev1.Pod, _ *corev1.Container) { p.UID = "a/b" },

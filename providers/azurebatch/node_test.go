@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestPoolThatGrows: the node offers what all machines of the pool have, and more when there are more.
+// TestPoolThatGrows: the node has the resources of all machines in the pool, and more resources when the pool grows.
 func TestPoolThatGrows(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, aPool(), 2, newStill())

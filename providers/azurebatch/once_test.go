@@ -24,7 +24,8 @@ import (
 
 func statusBlob(job string, uid types.UID) string { return podblobs.StatusName(job, uid) }
 
-// TestRequeuedTaskDoesNotRunTwice: Batch runs the task of a pod again whose machine is lost, and the pod has failed instead, with the reason.
+// TestRequeuedTaskDoesNotRunTwice: if Batch reruns the task of a pod after its machine was lost, the pod does not run again, but fails with the
+// reason.
 func TestRequeuedTaskDoesNotRunTwice(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose   func(h *home, id string) error
@@ -72,7 +73,7 @@ func TestRequeuedTaskDoesNotRunTwice(t *testing.T) {
 	}
 }
 
-// TestTaskThatIsRequeuedBeforeItBeganRuns: what no run of the task has taken is not lost.
+// TestTaskThatIsRequeuedBeforeItBeganRuns: a task that no run has claimed is not lost.
 func TestTaskThatIsRequeuedBeforeItBeganRuns(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, aPool(), 0, nil)
@@ -90,7 +91,7 @@ func TestTaskThatIsRequeuedBeforeItBeganRuns(t *testing.T) {
 	h.UntilRuns(d.kit, pod)
 }
 
-// TestPodWithoutCDIFails: a pod ends with the reason on a machine whose CDI specifications lack the devices that it asks for.
+// TestPodWithoutCDIFails: a pod fails with the reason if the CDI specifications of its machine lack the requested devices.
 func TestPodWithoutCDIFails(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, aPool(), 1, nil)
@@ -104,7 +105,7 @@ func TestPodWithoutCDIFails(t *testing.T) {
 	}
 }
 
-// late is a Runner whose first run of a task is lost before the pod begins.
+// late is a Runner whose first run of a task is lost before the pod starts.
 type late struct{ *still }
 
 // Run implements emulated.Runner.
@@ -122,7 +123,7 @@ func (l late) Run(ctx context.Context, start emulated.Start) (int, error) {
 	return l.still.Run(ctx, start)
 }
 
-// TestTaskThatIsRequeuedWhileItIsPreparedRuns: a machine that is lost before the pod has begun there does not end the pod.
+// TestTaskThatIsRequeuedWhileItIsPreparedRuns: the loss of a machine before the pod has started there does not end the pod.
 func TestTaskThatIsRequeuedWhileItIsPreparedRuns(t *testing.T) {
 	t.Parallel()
 	runner := late{newStill()}
@@ -157,8 +158,8 @@ func TestTaskThatIsRequeuedWhileItIsPreparedRuns(t *testing.T) {
 	}
 }
 
-// TestKillBetweenCreateAndAnswerMakesNoDouble: 100 times a process ends while it creates a pod, before or after Batch has the task, and the next one
-// creates the pod again.
+// TestKillBetweenCreateAndAnswerMakesNoDouble: 100 times, a process ends while it creates a pod, before or after Batch has the task, and the next
+// process creates the pod again.
 func TestKillBetweenCreateAndAnswerMakesNoDouble(t *testing.T) {
 	t.Parallel()
 	s := newStill()
@@ -187,7 +188,7 @@ func TestKillBetweenCreateAndAnswerMakesNoDouble(t *testing.T) {
 		}
 		kill()
 		mend()
-		if i%2 == 0 { // the process is another one
+		if i%2 == 0 { // the process is a new one
 			stop()
 			d, stop = h.start()
 		}
@@ -214,7 +215,7 @@ func TestKillBetweenCreateAndAnswerMakesNoDouble(t *testing.T) {
 	}
 }
 
-// TestBlobsOfPodsAreRemoved: those of a pod that is gone, and those that an earlier process left, but none of a pod that may yet get its task.
+// TestBlobsOfPodsAreRemoved: blobs of gone pods and of earlier processes are removed, but not blobs of a pod that may still get its task.
 func TestBlobsOfPodsAreRemoved(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, aPool(), 1, nil)
@@ -239,7 +240,7 @@ func TestBlobsOfPodsAreRemoved(t *testing.T) {
 	}
 }
 
-// TestRenewalKeepsOrderToStop: files of a pod that are written while the pod is deleted do not take back the order to stop.
+// TestRenewalKeepsOrderToStop: a renewal of a pod's files during its deletion does not cancel the stop order.
 func TestRenewalKeepsOrderToStop(t *testing.T) {
 	t.Parallel()
 	s := newStill()

@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestRequestsOfLife: a pod takes three requests of its own; the orders to stop and the removal of blobs are requests for many pods.
+// TestRequestsOfLife: a pod needs three requests of its own. Stop orders and removals of blobs are requests for many pods.
 func TestRequestsOfLife(t *testing.T) {
 	t.Parallel()
 	const pods = 30
@@ -29,7 +29,7 @@ func TestRequestsOfLife(t *testing.T) {
 	pool.Slots = pods
 	h := newHome(t, pool, 1, s)
 	s.put = h.cloud.Store.PutWith
-	h.pace.look = 3 * time.Second // all pods are to stop within a second
+	h.pace.look = 3 * time.Second // all pods must stop within a second
 	d, _ := h.start()
 	var all []*corev1.Pod
 	for i := range pods {
@@ -62,7 +62,7 @@ func TestRequestsOfLife(t *testing.T) {
 	})
 	counts, sum := map[string]int{}, 0
 	for _, r := range h.cloud.front.Requests() {
-		if !strings.HasPrefix(r.Operation, "List") { // one for each span of time
+		if !strings.HasPrefix(r.Operation, "List") { // one for each interval
 			counts[r.Operation]++
 			sum++
 		}
@@ -74,7 +74,8 @@ func TestRequestsOfLife(t *testing.T) {
 	}
 }
 
-// TestRequestsAtRest: while nothing changes, one list of blobs tells the statuses of all pods. The lists of tasks are rarer, and nothing else is asked.
+// TestRequestsAtRest: while nothing changes, one list of blobs has the statuses of all pods. Lists of tasks are rarer, and there are no other
+// requests.
 func TestRequestsAtRest(t *testing.T) {
 	t.Parallel()
 	const pods = 20
@@ -104,13 +105,13 @@ func TestRequestsAtRest(t *testing.T) {
 			others[r.Operation]++
 		}
 	}
-	tasks := others["ListTasks"] // of 3 pages; one is due when all pods of an earlier process must have appeared
+	tasks := others["ListTasks"] // 3 pages; one list is due when lists show all pods of an earlier process
 	if delete(others, "ListTasks"); tasks > 6 || len(others) > 0 {
 		t.Errorf("beside %d lists of statuses there were %d pages of lists of tasks and %v, want 6 pages", lists, tasks, others)
 	}
 }
 
-// TestStopGivesGracePeriod: the order to stop gives a pod the grace period of its spec, or another one, and is one request for many pods in the first case.
+// TestStopGivesGracePeriod: a stop order has the grace period of the pod's spec or another one. In the first case, it is one request for many pods.
 func TestStopGivesGracePeriod(t *testing.T) {
 	for name, c := range map[string]struct{ own, asked int64 }{"its own": {61, 61}, "another one": {1, 62}} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 const canary = "canary-8d1f"
 
-// TestNoSecretInTask: what a pod has from Secrets and as tokens is in its blob, and in nothing that goes to Batch; its containers have it.
+// TestNoSecretInTask: values from Secrets and tokens are in the blob of the pod and in its containers, but not in requests to Batch.
 func TestNoSecretInTask(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, aPool(), 1, nil)
@@ -50,7 +50,7 @@ func TestNoSecretInTask(t *testing.T) {
 			}
 		case r.Operation == "PutBlob" && secret && strings.Contains(r.URL, pod.Name) == false:
 			blobs++
-		case secret && r.Operation != "AppendBlock": // the container has said it itself
+		case secret && r.Operation != "AppendBlock": // the container itself has printed it
 			t.Errorf("%s %s has a secret", r.Operation, r.URL)
 		}
 	}

@@ -43,7 +43,7 @@ func TestWrongHostKey(t *testing.T) {
 	}
 }
 
-// TestUserOfMachine: one user is made for a machine, which is made anew when the machine does not know it, and has the key of the process that came last.
+// TestUserOfMachine: a machine gets one user. The user is created again if the machine has lost it, and has the key of the latest process.
 func TestUserOfMachine(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, aPool(), 1, nil)
@@ -75,7 +75,7 @@ func TestUserOfMachine(t *testing.T) {
 	}
 }
 
-// TestStreamsRefusedWithoutSSH: where the configuration has no SSH, no user is made, and the error says why.
+// TestStreamsRefusedWithoutSSH: without SSH in the configuration, no user is created, and the error has the reason.
 func TestStreamsRefusedWithoutSSH(t *testing.T) {
 	t.Parallel()
 	s := newStill()

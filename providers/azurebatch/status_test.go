@@ -27,7 +27,7 @@ func failed(code string, exit *int32) azbatch.TaskExecutionInfo {
 	}
 }
 
-// saysRunning is what a task said whose container runs, and saysEnded one whose container ended.
+// saysRunning returns the status of a task whose container is running, and saysEnded the status of a task whose container has ended.
 func saysRunning() *podjob.Status {
 	return &podjob.Status{Host: "n", Pod: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
 		{Name: "a", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
@@ -38,7 +38,7 @@ func saysEnded(cause string) *podjob.Status {
 	return &podjob.Status{Ended: true, Cause: cause, Pod: corev1.PodStatus{Phase: corev1.PodSucceeded}}
 }
 
-// TestEveryState: what a pod is by each state of its task, with and without what the task wrote.
+// TestEveryState checks the pod status for each state of its task, with and without a status of the task.
 func TestEveryState(t *testing.T) {
 	none := azbatch.TaskExecutionInfo{}
 	for name, c := range map[string]struct {
@@ -84,7 +84,7 @@ func TestEveryState(t *testing.T) {
 	}
 }
 
-// TestEveryFailureCode: each code of a failed task is a pod that has failed, with what to do.
+// TestEveryFailureCode: for each code of a failed task, the pod fails with a remedy.
 func TestEveryFailureCode(t *testing.T) {
 	for code, f := range failures {
 		s := statusOf(onePod(), instance{task: aTask(azbatch.TaskStateCompleted, failed(code, nil))})
@@ -94,7 +94,7 @@ func TestEveryFailureCode(t *testing.T) {
 	}
 }
 
-// TestEveryStateOfMachines: the message of a pod that waits names each state in which a machine is.
+// TestEveryStateOfMachines: the message of a waiting pod has each state of the machines.
 func TestEveryStateOfMachines(t *testing.T) {
 	one := func() *int32 { return new(int32(1)) }
 	text := countsText([]azbatch.PoolNodeCounts{{Dedicated: &azbatch.NodeCounts{
