@@ -38,7 +38,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// emulated is Zun with containers that are goroutines.
+// emulated is Zun whose containers are goroutines.
 type emulated struct {
 	*zun.Server
 	front *emulator.Front
@@ -66,7 +66,7 @@ func newCloud(ctx context.Context) *emulated {
 func startCloud(ctx context.Context) *emulated {
 	e := newCloud(ctx)
 	e.web = httptest.NewUnstartedServer(e.front)
-	e.web.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that tests break
+	e.web.Config.ErrorLog = log.New(io.Discard, "", 0) // errors of connections that tests break
 	e.web.StartTLS()
 	return e
 }
@@ -76,7 +76,7 @@ func (e *emulated) close() {
 	e.web.Close()
 }
 
-// secrets reads the files of groups, whose names begin with that of their group.
+// secrets reads the files of groups. The name of a file begins with the name of its group.
 type secrets struct{ objects *emulator.Objects }
 
 func (s secrets) List(labels.Selector) ([]*corev1.Secret, error)     { return nil, nil }
@@ -87,7 +87,7 @@ func (s secrets) Get(name string) (*corev1.Secret, error) {
 	return s.objects.Secret(context.Background(), pod, name)
 }
 
-// shelled has containers with what stands for a shell, unless they are bare.
+// shelled simulates a shell in containers, unless they are bare.
 type shelled struct {
 	*inprocess.Provider
 	bare *atomic.Bool
@@ -110,7 +110,7 @@ func (s *shelled) RunInContainer(ctx context.Context, namespace, pod, container 
 	return shelltest.Run(cmd, attach, run)
 }
 
-// config is one for this cloud.
+// config returns a configuration for this cloud.
 func (e *emulated) config() Config {
 	base := "http://zun.test"
 	if e.web != nil {
@@ -124,7 +124,7 @@ func (e *emulated) config() Config {
 	}
 }
 
-// transport is what requests go through: in a bubble without a network.
+// transport returns the transport of requests. In a bubble, it uses no network.
 func (e *emulated) transport() http.RoundTripper {
 	if e.web == nil {
 		return remotetest.Direct{Handler: e.front}
@@ -137,7 +137,7 @@ func (e *emulated) transport() http.RoundTripper {
 	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 16}
 }
 
-// instances is how many containers of a pod run.
+// instances returns the number of running containers of a pod.
 func (e *emulated) instances(pod *corev1.Pod) (n int) {
 	_, runs := e.Containers(identity.TagUID, string(pod.UID))
 	for _, id := range runs {
@@ -146,7 +146,7 @@ func (e *emulated) instances(pod *corev1.Pod) (n int) {
 	return n
 }
 
-// container is the ID of the container of a pod, and that of its run.
+// container returns the ID of the container of a pod, and the ID of its run.
 func (e *emulated) container(pod *corev1.Pod) (id, run string, err error) {
 	ids, runs := e.Containers(identity.TagUID, string(pod.UID))
 	if len(ids) != 1 || len(runs) == 0 {
@@ -155,7 +155,7 @@ func (e *emulated) container(pod *corev1.Pod) (id, run string, err error) {
 	return ids[0], runs[len(runs)-1], nil
 }
 
-// backend is a cloud for one check.
+// backend returns a cloud for one check.
 func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
 	e := startCloud(ctx)
 	e.front.Forget()
@@ -204,7 +204,7 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 	}, nil
 }
 
-// home is a cluster with one node, as a provider sees it, and a cloud of its own.
+// home is a cluster with one node, as a provider sees it, and its own cloud.
 type home struct {
 	*remotetest.Home
 	cloud  *emulated
@@ -212,7 +212,7 @@ type home struct {
 	logins credentials
 }
 
-// credentials are those that each pod with a pull secret has.
+// credentials are the registry credentials of each pod with a pull secret.
 type credentials []node.RegistryCredential
 
 // PullCredentials implements node.PullCredentials.
@@ -220,7 +220,7 @@ func (l credentials) PullCredentials(context.Context, *corev1.Pod) ([]node.Regis
 	return l, nil
 }
 
-// newHome returns one whose cloud has a server.
+// newHome returns a home whose cloud has a server.
 func newHome(t *testing.T) *home {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -236,7 +236,7 @@ type opened struct {
 	driver *driver
 }
 
-// open makes a provider, which does not run.
+// open makes a provider without running it.
 func (h *home) open() (p opened) {
 	h.Helper()
 	c, err := h.config.complete()

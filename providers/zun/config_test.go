@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/zun"
 )
 
-// TestOldProviderStarts: the variables and the file of openstack-zun, whose names these are, with the name of the cluster beside them.
+// TestOldProviderStarts checks the variables and the file of openstack-zun, together with the name of the cluster.
 func TestOldProviderStarts(t *testing.T) {
 	for name, value := range map[string]string{
 		"OS_AUTH_URL": "https://keystone.example.com/v3", "OS_USERNAME": "u", "OS_PASSWORD": "p", "OS_DOMAIN_ID": "default", "OS_PROJECT_NAME": "project", "OS_REGION_NAME": "RegionOne",
@@ -44,7 +44,7 @@ func TestOldProviderStarts(t *testing.T) {
 	}
 }
 
-// scopeOf returns the scope of tokens in the words of Keystone.
+// scopeOf returns the scope of tokens in the format of Keystone.
 func scopeOf(t *testing.T, c Config) string {
 	t.Helper()
 	login, err := c.readLogin(t.Context())
@@ -62,7 +62,7 @@ func scopeOf(t *testing.T, c Config) string {
 	return string(text)
 }
 
-// TestProjectOfAUser: a project is known by its ID, or by its name in a domain, which is that of the user without another one.
+// TestProjectOfAUser: a project is selected by its ID, or by its name in a domain, which defaults to the domain of the user.
 func TestProjectOfAUser(t *testing.T) {
 	for want, i := range map[string]Identity{
 		`{"project":{"id":"p-1"}}`:                                      {ProjectID: "p-1", ProjectName: "project", ProjectDomainName: "other"},
@@ -80,7 +80,7 @@ func TestProjectOfAUser(t *testing.T) {
 	}
 }
 
-// TestDoctor: the command doctor names what to look at for each mistake.
+// TestDoctor: for each mistake, the command doctor reports what to check.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestContract runs the contract of providers on the emulator, whose containers are goroutines.
+// TestContract runs the provider contract on the emulator, whose containers are goroutines.
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Harness{
 		Backend: backend,
@@ -28,7 +28,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// exceptions are the checks of what a container sees of its machine, and of what Zun does not have.
+// exceptions returns the excluded checks: they depend on the container's machine, or on features that Zun lacks.
 func exceptions() map[string]string {
 	except := map[string]string{}
 	for reason, names := range map[string][]string{
@@ -47,7 +47,7 @@ func exceptions() map[string]string {
 	return except
 }
 
-// unproven are features whose fields are passed on as they are.
+// unproven returns features whose fields are passed to Zun unchanged.
 func unproven() map[capability.Feature]string {
 	const field = "Zun gets the field as it is, by the tests of the mapping; the containers of this test are goroutines, without what it acts on"
 	return map[capability.Feature]string{

@@ -36,7 +36,7 @@ func waits(pod *corev1.Pod) string {
 	return ""
 }
 
-// untilWaits waits until the container of a pod waits for this reason.
+// untilWaits waits until the container of a pod waits with this reason.
 func (h *home) untilWaits(p opened, pod *corev1.Pod, reason string) (is *corev1.Pod) {
 	h.Helper()
 	h.Until("it waits for "+reason, func() (bool, string) {
@@ -70,12 +70,12 @@ func TestCrashLoopIsDeleted(t *testing.T) {
 	})
 }
 
-// TestContainerThatStopsAlreadyIsRemoved: a container that was stopped before its pod was deleted is removed when it has stopped.
+// TestContainerThatStopsAlreadyIsRemoved: a container that was stopped before its pod was deleted is removed after it has stopped.
 func TestContainerThatStopsAlreadyIsRemoved(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *home) {
 		p, stop := h.start()
 		defer stop()
-		time.Sleep(time.Second) // what is made from now on is of no earlier process
+		time.Sleep(time.Second) // objects from now on do not belong to an earlier process
 		pod := h.Pod("default", "web", program.Program{Stay: program.Forever, Deaf: true})
 		h.Create(p, pod)
 		h.UntilRuns(p, pod)
@@ -99,7 +99,7 @@ func TestContainerThatStopsAlreadyIsRemoved(t *testing.T) {
 	})
 }
 
-// caller is who runs a command.
+// caller is the caller of a command.
 type caller struct {
 	in  io.Reader
 	out bytes.Buffer
@@ -115,7 +115,7 @@ func (c *caller) Stderr() io.WriteCloser      { return nil }
 func (c *caller) TTY() bool                   { return false }
 func (c *caller) Resize() <-chan api.TermSize { return nil }
 
-// TestExecLimit: Zun waits for a command for some seconds, and a session does not. Without a shell in the image, the limit is told.
+// TestExecLimit: Zun limits the time of a command, but not of a session. Without a shell in the image, the error has the limit.
 func TestExecLimit(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -159,13 +159,13 @@ func inBubble(t *testing.T, f func(t *testing.T, h *home)) {
 	})
 }
 
-// TestListLag: lists of Zun say for a minute that a container runs which has ended. The requests for single containers tell earlier, and are no
-// more than the configuration allows.
+// TestListLag: lists of Zun show an ended container as running for up to a minute. Requests for single containers detect the end earlier, within the
+// configured rate.
 func TestListLag(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *home) {
 		p, stop := h.start()
 		defer stop()
-		time.Sleep(time.Second) // what is made from now on is of no earlier process
+		time.Sleep(time.Second) // objects from now on do not belong to an earlier process
 		var pods []*corev1.Pod
 		for i := range 20 {
 			pod := h.Pod("default", fmt.Sprint("web-", i), stays())
@@ -192,7 +192,7 @@ func TestListLag(t *testing.T) {
 		if err != nil || got.Status.Phase != corev1.PodFailed {
 			t.Errorf("after 26 s: %v, %v", err, brief(got.Status))
 		}
-		young := h.Pod("default", "young", stays()) // has its turn before those that have run for long
+		young := h.Pod("default", "young", stays()) // is due before containers that have been running for long
 		young.Spec.RestartPolicy = corev1.RestartPolicyNever
 		h.Create(p, young)
 		time.Sleep(20 * time.Second)
@@ -209,8 +209,9 @@ func TestListLag(t *testing.T) {
 	})
 }
 
-// TestRequestsOfALife: a pod costs a create, a stop, a read of its exit code and a delete. Without lists, nothing else is asked about a pod that starts or
-// stops. Looks at running containers, and the exit codes of deleted pods that always run, stay within the budget. So do lists within their rate.
+// TestRequestsOfALife: a pod needs a create, a stop, a read of its exit code and a delete. Except for lists, there are no other requests while a pod
+// starts or stops. Reads of running containers, and of the exit codes of deleted pods with the restart policy Always, stay within the budget, and
+// lists within their rate.
 func TestRequestsOfALife(t *testing.T) {
 	for policy, want := range map[corev1.RestartPolicy]struct {
 		exits int     // reads of exit codes beyond the budget, for each pod
@@ -220,7 +221,7 @@ func TestRequestsOfALife(t *testing.T) {
 			inBubble(t, func(t *testing.T, h *home) {
 				p, stop := h.start()
 				defer stop()
-				time.Sleep(time.Second) // what is made from now on is of no earlier process
+				time.Sleep(time.Second) // objects from now on do not belong to an earlier process
 				count := func(operations ...string) int { return len(h.cloud.front.Requests(operations...)) }
 				const n, every = 400, 75 * time.Millisecond
 				begun, all, looked, listed := time.Now(), count(), count("GetContainer"), count("ListContainers")
@@ -257,7 +258,7 @@ func TestRequestsOfALife(t *testing.T) {
 	}
 }
 
-// operations are the numbers of requests by their operations.
+// operations returns the number of requests of each operation.
 func operations(h *home) map[string]int {
 	all := map[string]int{}
 	for _, r := range h.cloud.front.Requests() {
@@ -266,12 +267,12 @@ func operations(h *home) map[string]int {
 	return all
 }
 
-// TestRequestsAtRest: for ten minutes nothing changes, and there are lists and looks within the budget, and nothing else.
+// TestRequestsAtRest: while nothing changes for ten minutes, there are only lists, and reads within the budget.
 func TestRequestsAtRest(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *home) {
 		p, stop := h.start()
 		defer stop()
-		time.Sleep(time.Second) // what is made from now on is of no earlier process
+		time.Sleep(time.Second) // objects from now on do not belong to an earlier process
 		for i := range 100 {
 			h.Create(p, h.Pod("default", fmt.Sprint("web-", i), stays()))
 		}
@@ -284,12 +285,12 @@ func TestRequestsAtRest(t *testing.T) {
 	})
 }
 
-// TestFailedDeletionIsRepeated: Zun takes a deletion and fails later. The container is then in a list with its error, without a pod.
+// TestFailedDeletionIsRepeated: Zun accepts a deletion and fails later. The container is then listed with its error, without a pod.
 func TestFailedDeletionIsRepeated(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *home) {
 		p, stop := h.start()
 		defer stop()
-		time.Sleep(time.Second) // what is made from now on is of no earlier process
+		time.Sleep(time.Second) // objects from now on do not belong to an earlier process
 		pod := h.Pod("default", "web", stays())
 		h.Create(p, pod)
 		h.UntilRuns(p, pod)
@@ -309,7 +310,7 @@ func TestFailedDeletionIsRepeated(t *testing.T) {
 	})
 }
 
-// TestKillBetweenCreateAndAnswer: a process that is killed then, a hundred times, makes no second container, and its next one finds the first.
+// TestKillBetweenCreateAndAnswer: a process is killed at that point a hundred times. The next process finds the container, and makes no second one.
 func TestKillBetweenCreateAndAnswer(t *testing.T) {
 	t.Parallel()
 	for round := range 100 {
@@ -333,7 +334,7 @@ func killBetweenCreateAndAnswer(t *testing.T, h *home, round int) {
 		fault.Lose = true
 	case 1: // it never comes
 		fault.Hang = true
-	default: // it comes when nobody waits for it any more
+	default: // the container may appear when no caller waits for it any longer
 		fault.Answer = func(_ http.ResponseWriter, r *http.Request) {
 			again := r.Clone(context.WithoutCancel(r.Context()))
 			time.AfterFunc(late/2, func() { h.cloud.Server.ServeHTTP(httptest.NewRecorder(), again) })
@@ -342,7 +343,7 @@ func killBetweenCreateAndAnswer(t *testing.T, h *home, round int) {
 	}
 	h.cloud.front.Break(fault)
 	ctx, kill := context.WithTimeout(t.Context(), time.Second)
-	_ = p.CreatePod(ctx, pod) // nobody hears what it says
+	_ = p.CreatePod(ctx, pod) // the process is killed, so its result is ignored
 	kill()
 	stop()
 	p, stop = h.start()
@@ -357,7 +358,7 @@ func killBetweenCreateAndAnswer(t *testing.T, h *home, round int) {
 		}
 		time.Sleep(time.Second)
 	}
-	for range 400 { // a second one would be removed after some seconds
+	for range 400 { // a second container would be removed after some seconds
 		time.Sleep(100 * time.Millisecond)
 		if ids, _ := h.cloud.Containers(identity.TagUID, string(pod.UID)); len(ids) != 1 {
 			t.Fatalf("the pod has the containers %v", ids)
@@ -365,7 +366,7 @@ func killBetweenCreateAndAnswer(t *testing.T, h *home, round int) {
 	}
 }
 
-// TestCapsule runs two containers in one, on a cloud that can.
+// TestCapsule runs two containers in one capsule, on a cloud that supports capsules.
 func TestCapsule(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -388,7 +389,7 @@ func TestCapsule(t *testing.T) {
 	h.UntilGone(p, pod)
 }
 
-// TestTokenThatEndsIsReplaced: Zun says 401 then, and the request is made again with another token, with the password as it is by then.
+// TestTokenThatEndsIsReplaced: Zun responds with 401, and the request is repeated with a new token, for the current password.
 func TestTokenThatEndsIsReplaced(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -405,7 +406,7 @@ func TestTokenThatEndsIsReplaced(t *testing.T) {
 	}
 }
 
-// TestLoginThatFailsIsNoAnswerAboutContainers: Keystone has no application credential any more that was deleted, and says 404. The containers are still there.
+// TestLoginThatFailsIsNoAnswerAboutContainers: Keystone responds with 404 for a deleted application credential. The containers still exist.
 func TestLoginThatFailsIsNoAnswerAboutContainers(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -419,13 +420,13 @@ func TestLoginThatFailsIsNoAnswerAboutContainers(t *testing.T) {
 	}
 }
 
-// TestRegistryIsRemovedWithThePod: the login of pods is a registry of Zun, which is there as long as a container names it. A registry that an earlier process
-// has left is removed, and the registry of another cluster is not.
+// TestRegistryIsRemovedWithThePod: the login of pods is a registry of Zun, which exists as long as a container refers to it. A registry of an earlier
+// process is removed, but not a registry of another cluster.
 func TestRegistryIsRemovedWithThePod(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *home) {
 		h.logins = credentials{{Registry: "registry.example.com", Username: "u", Password: "p"}}
 		p, stop := h.start()
-		time.Sleep(time.Second) // what is made from now on is of no earlier process
+		time.Sleep(time.Second) // objects from now on do not belong to an earlier process
 		pod, left := h.Pod("default", "web", stays()), h.Pod("default", "left", stays())
 		for _, one := range []*corev1.Pod{pod, left} {
 			one.Spec.Containers[0].Image, one.Spec.ImagePullSecrets = "registry.example.com/program:1", []corev1.LocalObjectReference{{Name: "s"}}
@@ -451,7 +452,7 @@ func TestRegistryIsRemovedWithThePod(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.cloud.Lose(id) // with nobody there to remove its registry
+		h.cloud.Lose(id) // without a process that removes its registry
 		if err := h.cloud.cloud.Lose(types.UID(run)); err != nil {
 			t.Fatal(err)
 		}
@@ -486,7 +487,8 @@ func TestSweepKeepsRegistryOfCreate(t *testing.T) {
 	})
 }
 
-// TestSweepWaitsForCreatesOfEarlierProcess: a create of an earlier process may still be under way at Zun, and the container then names the registry.
+// TestSweepWaitsForCreatesOfEarlierProcess: a create of an earlier process may still be in progress at Zun, and its container then refers to the
+// registry.
 func TestSweepWaitsForCreatesOfEarlierProcess(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *home) {
 		h.config.earlierWithin = time.Minute
@@ -510,14 +512,14 @@ func TestSweepWaitsForCreatesOfEarlierProcess(t *testing.T) {
 	})
 }
 
-// TestRegistryIsKeptAfterUnansweredCreate: Zun may still make the container of a create without an answer, and the container then names the registry. If
-// the pod is gone and lists must show the container by now, the registry is removed.
+// TestRegistryIsKeptAfterUnansweredCreate: Zun may still make the container of a create without an answer, and the container then refers to the
+// registry. The registry is removed after the pod is gone and lists would show the container.
 func TestRegistryIsKeptAfterUnansweredCreate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *home) {
 		h.logins = credentials{{Registry: "registry.example.com", Username: "u", Password: "p"}}
 		p, stop := h.start()
 		defer stop()
-		time.Sleep(time.Second) // what is made from now on is of no earlier process
+		time.Sleep(time.Second) // objects from now on do not belong to an earlier process
 		h.cloud.front.Break(emulator.Fault{Operations: []string{"CreateContainer"}, Times: 1, Hang: true})
 		pod := h.Pod("default", "web", stays())
 		pod.Spec.Containers[0].Image, pod.Spec.ImagePullSecrets = "registry.example.com/program:1", []corev1.LocalObjectReference{{Name: "s"}}

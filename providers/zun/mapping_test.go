@@ -38,7 +38,7 @@ func testPod(containers ...corev1.Container) *corev1.Pod {
 	}
 }
 
-// inputs are those of a pod whose environment is resolved.
+// inputs returns the inputs for a pod whose environment is resolved.
 func inputs(pod *corev1.Pod) *service.Inputs {
 	m := testMapping()
 	in := &service.Inputs{Pod: pod, Name: m.owner.Name(identity.Of(pod)), Tags: m.owner.Tags(identity.Of(pod)), Containers: map[string]*corev1.Container{}, Files: map[string][]podspec.File{}}
@@ -48,7 +48,7 @@ func inputs(pod *corev1.Pod) *service.Inputs {
 	return in
 }
 
-// fits returns a body as JSON, which Zun's own schema takes.
+// fits returns a body as JSON, after it has validated the body with Zun's own schema.
 func fits(t *testing.T, operation string, body any) string {
 	t.Helper()
 	data, err := json.Marshal(body)
@@ -98,8 +98,8 @@ func TestContainerHasAllOfThePod(t *testing.T) {
 	}
 }
 
-// TestCommandWithoutArgs: Zun fills entrypoint and command from the image, each where it is empty. Kubernetes takes no arguments of the image for a
-// command of the pod.
+// TestCommandWithoutArgs: Zun fills an empty entrypoint or command from the image. Kubernetes ignores the arguments of the image if the pod has a
+// command.
 func TestCommandWithoutArgs(t *testing.T) {
 	image := zun.Image{Entrypoint: []string{"of-image"}, Command: []string{"argument-of-image"}}
 	for name, c := range map[string]struct{ command, args, want []string }{
@@ -137,14 +137,14 @@ func refused(t *testing.T, pod *corev1.Pod, path string) {
 	}
 }
 
-// TestDigestRefused: Zun drops it, and would run another image.
+// TestDigestRefused: Zun drops the digest, and would run another image.
 func TestDigestRefused(t *testing.T) {
 	pod := testPod(corev1.Container{})
 	pod.Spec.Containers[0].Image = "img@sha256:" + strings.Repeat("0", 64)
 	refused(t, pod, "spec.containers[0].image")
 }
 
-// TestJobInCapsuleRefused: Zun never tells that a container of a capsule has ended.
+// TestJobInCapsuleRefused: Zun never reports the end of a capsule's container.
 func TestJobInCapsuleRefused(t *testing.T) {
 	for _, policy := range []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure} {
 		pod := testPod(corev1.Container{}, corev1.Container{})

@@ -28,7 +28,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// keystone is OpenStack Keystone of Debian, on loopback with a database of its own.
+// keystone is OpenStack Keystone of Debian, on the loopback address, with its own database.
 type keystone struct {
 	url string // without /v3
 	dir string
@@ -56,7 +56,7 @@ func startKeystone(t *testing.T) keystone {
 		t.Fatal(err)
 	}
 	manage("db_sync")
-	if _, err := run(t, nil, "python3", "-c", "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('PRAGMA journal_mode=WAL')", path("db")); err != nil { // else readers keep writers out
+	if _, err := run(t, nil, "python3", "-c", "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('PRAGMA journal_mode=WAL')", path("db")); err != nil { // otherwise, readers block writers
 		t.Fatal(err)
 	}
 	manage("fernet_setup", "--keystone-user", fmt.Sprint(os.Getuid()), "--keystone-group", fmt.Sprint(os.Getgid()))
@@ -86,7 +86,7 @@ func startKeystone(t *testing.T) keystone {
 	return k
 }
 
-// user is the environment of the clients of OpenStack.
+// user returns the environment of OpenStack clients.
 func (k keystone) user(name, password, project string) []string {
 	return []string{
 		"OS_AUTH_URL=" + k.url + "/v3", "OS_IDENTITY_API_VERSION=3", "OS_REGION_NAME=RegionOne", "OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_NAME=Default",
@@ -94,7 +94,7 @@ func (k keystone) user(name, password, project string) []string {
 	}
 }
 
-// token asks Keystone about a token, or ends the token. It returns the status of the answer.
+// token validates or revokes a token at Keystone, and returns the status of the response.
 func (k keystone) token(method, token string) int {
 	r, err := http.NewRequest(method, k.url+"/v3/auth/tokens", nil)
 	if err != nil {
@@ -123,7 +123,7 @@ func run(t *testing.T, env []string, name string, args ...string) (string, error
 	return out.String(), nil
 }
 
-// peers are the emulator, the provider, Keystone and the clients of others.
+// peers are the emulator, the provider, Keystone and clients of other vendors.
 type peers struct {
 	*home
 	keystone keystone
@@ -131,7 +131,7 @@ type peers struct {
 	provider opened   // runs
 }
 
-// startPeers runs all of them with a project, and with a provider that logs in with an application credential.
+// startPeers starts all peers with a project, and a provider that logs in with an application credential.
 func startPeers(t *testing.T) *peers {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -161,13 +161,13 @@ func startPeers(t *testing.T) *peers {
 	return p
 }
 
-// token is the token of the last list.
+// token returns the token of the last list.
 func (p *peers) token() string {
 	lists := p.cloud.front.Requests("ListContainers")
 	return lists[len(lists)-1].Header.Get("X-Auth-Token")
 }
 
-// lists has a provider of its own log in, and make a list.
+// lists makes a new provider log in and list containers.
 func (p *peers) lists(who Identity, cloudsFile, region string) error {
 	c := p.config
 	c.Identity, c.Region, c.CloudsFile = who, region, cloudsFile
@@ -202,7 +202,7 @@ func (p *peers) cloudsFile() string {
 	return path
 }
 
-// zun runs the client of Zun. Its answer must contain each of wants.
+// zun runs the client of Zun. Its output must contain all of wants.
 func (p *peers) zun(wants []string, args ...string) error {
 	return p.client(p.user, "zun", wants, args...)
 }
@@ -217,7 +217,8 @@ func (p *peers) client(env []string, name string, wants []string, args ...string
 	return err
 }
 
-// refused runs the client of Zun, and wants each of wants in its answer. The client of some requests reports no failure by its exit code.
+// refused runs the client of Zun for a request that must fail. Its output must contain all of wants, because the exit code of some commands shows no
+// failure.
 func (p *peers) refused(wants []string, args ...string) error {
 	out, err := run(p.T, p.user, "zun", args...)
 	if text := out + fmt.Sprint(err); slices.ContainsFunc(wants, func(want string) bool { return !strings.Contains(text, want) }) {
@@ -235,7 +236,7 @@ func (p *peers) untilShown(name, want string) error {
 	return nil
 }
 
-// TestPeers drives the emulator by Zun's own client, with tokens of the real Keystone, beside the provider. `make zun-peers` takes the table.
+// TestPeers runs Zun's own client and the provider on the emulator, with tokens of the real Keystone. `make zun-peers` writes the table.
 func TestPeers(t *testing.T) {
 	if os.Getenv("VK_ZUN_PEERS") == "" {
 		t.Skip("it needs Keystone and the clients of OpenStack of Debian: make zun-peers")

@@ -13,7 +13,7 @@ import (
 
 var now = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 
-// brief is a status in few words.
+// brief formats a status as a short text.
 func brief(s corev1.PodStatus) string {
 	text := string(s.Phase)
 	if s.Reason != "" {
@@ -32,19 +32,19 @@ func brief(s corev1.PodStatus) string {
 	return text
 }
 
-// ran is the status of a pod that was told to run.
+// ran is the status of a pod that was reported as running.
 var ran = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
 	Name: "a", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-time.Hour))}},
 }}}
 
-// TestEveryState has each state of Zun, with what it leaves open, and those that nobody knows.
+// TestEveryState checks each state of Zun with incomplete data, and unknown states.
 func TestEveryState(t *testing.T) {
 	old := now.Add(-time.Hour).Format(time.DateTime)
 	for name, c := range map[string]struct {
 		is    container
 		live  bool
 		want  string // after nothing
-		after string // after the pod was told to run
+		after string // the expected status after the pod was reported as running
 		ended bool
 	}{
 		"new":                       {is: container{Status: "Creating", CreatedAt: now.Format(time.DateTime)}, want: "Pending waits ContainerCreating", after: "Pending waits ContainerCreating"},
@@ -89,7 +89,7 @@ func TestEveryState(t *testing.T) {
 	}
 }
 
-// TestEveryStateOfCapsules: their containers never end, as far as Zun tells.
+// TestEveryStateOfCapsules: Zun never reports the end of a capsule's containers.
 func TestEveryStateOfCapsules(t *testing.T) {
 	for state, want := range map[string]string{
 		"Creating": "Pending waits ContainerCreating waits ContainerCreating", "Running": "Running runs since 12:00:00 ready true runs since 12:00:00 ready true",
