@@ -24,7 +24,7 @@ func wellFormed() Config {
 	}
 }
 
-// TestNoDefaultHost: a secret goes to no host that nobody has named. The service is closed, and its names may be somebody else's.
+// TestNoDefaultHost: a secret only goes to configured hosts. The service has closed, and its domain may have another owner.
 func TestNoDefaultHost(t *testing.T) {
 	c := wellFormed()
 	c.Endpoint = ""
@@ -40,7 +40,7 @@ func TestNoDefaultHost(t *testing.T) {
 	if _, err := c.complete(); err == nil || !strings.Contains(err.Error(), "console: ") {
 		t.Errorf("a console without a key: %v", err)
 	}
-	for _, name := range []string{"SP_STACK_ID", "SP_CLIENT_ID", "SP_CLIENT_SECRET", "SP_CITY_CODE"} { // all that the old provider needed
+	for _, name := range []string{"SP_STACK_ID", "SP_CLIENT_ID", "SP_CLIENT_SECRET", "SP_CITY_CODE"} { // all settings that the old provider needed
 		t.Setenv(name, "abc")
 	}
 	t.Setenv("SP_API_HOST", "")
@@ -93,7 +93,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestVariablesOfTheOldProvider are read.
+// TestVariablesOfTheOldProvider checks that the variables of the old provider are read.
 func TestVariablesOfTheOldProvider(t *testing.T) {
 	for name, value := range map[string]string{"SP_STACK_ID": "s", "SP_CLIENT_ID": "c", "SP_CLIENT_SECRET": "x", "SP_API_HOST": "api.example.com", "SP_CITY_CODE": "ord"} {
 		t.Setenv(name, value)
@@ -109,7 +109,7 @@ func TestVariablesOfTheOldProvider(t *testing.T) {
 	}
 }
 
-// TestNoRedirects: an answer that leads elsewhere does not take the secret along.
+// TestNoRedirects: a redirect does not forward the secret.
 func TestNoRedirects(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

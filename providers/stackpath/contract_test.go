@@ -13,13 +13,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestContract runs the contract of providers on the emulator, whose containers are goroutines.
+// TestContract runs the provider contract on the emulator, whose containers are goroutines.
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Harness{
 		Backend: backend,
 		Container: func(pod *corev1.Pod, c *corev1.Container, p program.Program) error {
 			c.Image, c.Args = "program", p.Args()
-			pod.Spec.TerminationGracePeriodSeconds = new(int64(3)) // a workload has the time that it was created with
+			pod.Spec.TerminationGracePeriodSeconds = new(int64(3)) // the grace period of a workload is fixed at its creation
 			return nil
 		},
 		Command:  func(p program.Program) ([]string, error) { return append([]string{"program"}, p.Args()...), nil },
@@ -29,7 +29,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// exceptions are the checks of what a container sees of its machine, and of what StackPath does not have.
+// exceptions returns the excluded checks: they depend on the container's machine, or on features that StackPath lacks.
 func exceptions() map[string]string {
 	except := map[string]string{}
 	for _, name := range []string{
@@ -52,7 +52,7 @@ func exceptions() map[string]string {
 	return except
 }
 
-// unproven are features whose fields are passed on as they are. What they do is StackPath's.
+// unproven returns features whose fields are passed to StackPath unchanged. Their effect depends on StackPath.
 func unproven() map[capability.Feature]string {
 	all := map[capability.Feature]string{
 		capability.InitContainers:      "the checks of the contract have pods that end, or several of them; TestInitContainerRunsFirst has one",

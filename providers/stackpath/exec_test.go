@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestWrongHostKey: a console with another key is told nothing, and the error says which key it has. Doctor finds it too.
+// TestWrongHostKey: nothing is sent to a console with another key, and the error has that key. The command doctor also reports it.
 func TestWrongHostKey(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -56,7 +56,7 @@ func TestWrongHostKey(t *testing.T) {
 	}
 }
 
-// TestNoConsoleNoExec: without a console there is no way to the containers, and the workload is not opened to one.
+// TestNoConsoleNoExec: without a console, exec is refused, and the workload does not allow console connections.
 func TestNoConsoleNoExec(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -29,8 +29,8 @@ func faultOf(operation string, answer http.HandlerFunc) emulator.Fault {
 	return emulator.Fault{Operations: []string{operation}, Answer: answer}
 }
 
-// TestKilledBetweenCreateAndAnswer: the process ends after the service has made a workload and before the answer comes, in each of 100 rounds. Whoever
-// comes next finds the workload, and makes no other one.
+// TestKilledBetweenCreateAndAnswer: in each of 100 rounds, the process ends after the service has made a workload and before the response arrives.
+// The next process finds the workload, and does not make another one.
 func TestKilledBetweenCreateAndAnswer(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -79,7 +79,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// TestTokens: one is used until it is about to end, and one that ends within two seconds is replaced as often as that.
+// TestTokens: a token is used until it is about to expire. A token that is valid for two seconds is replaced that often.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -106,7 +106,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestErrorsHaveKinds: what a refusal means for a pod, by the code and the details of the description.
+// TestErrorsHaveKinds checks the kind of each refusal, by code and details.
 func TestErrorsHaveKinds(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -143,7 +143,7 @@ func TestErrorsHaveKinds(t *testing.T) {
 	}
 }
 
-// TestDoctor: what the command doctor says of each mistake names what to do.
+// TestDoctor: for each mistake, the command doctor reports what to do.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -174,7 +174,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestLoginThatFailsIsNoAnswerAboutPods: the client is not known for a while, in the words of a workload that is not there. No pod is lost.
+// TestLoginThatFailsIsNoAnswerAboutPods: for some time, the client is unknown, with the error of a missing workload. No pod is lost.
 func TestLoginThatFailsIsNoAnswerAboutPods(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -200,7 +200,7 @@ func TestLoginThatFailsIsNoAnswerAboutPods(t *testing.T) {
 	h.UntilRuns(p, pod)
 }
 
-// TestListThatIsCutIsAnError: pages that go nowhere, or an answer that is none, lose no pods.
+// TestListThatIsCutIsAnError: broken pages and truncated responses lose no pods.
 func TestListThatIsCutIsAnError(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -216,7 +216,7 @@ func TestListThatIsCutIsAnError(t *testing.T) {
 	}
 }
 
-// cutAt is a transport with answers that fail after their first bytes. Logins succeed.
+// cutAt is a transport whose responses fail after their first bytes. Logins succeed.
 type cutAt struct{ err error }
 
 // RoundTrip implements http.RoundTripper.
@@ -228,7 +228,7 @@ func (c cutAt) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(body), Request: r}, nil
 }
 
-// TestCutAnswerKeepsItsCause: a time limit in the middle of an answer is no answer of another form.
+// TestCutAnswerKeepsItsCause: a timeout in the middle of a response is not reported as a wrong format.
 func TestCutAnswerKeepsItsCause(t *testing.T) {
 	c := newClient(Config{Endpoint: "https://stackpath.test", ClientID: "client-1", ClientSecret: config.Literal(clientSecret)}, cutAt{context.DeadlineExceeded})
 	var answer struct{ Workload workload }
@@ -237,7 +237,7 @@ func TestCutAnswerKeepsItsCause(t *testing.T) {
 	}
 }
 
-// TestOneInstanceOfMany: while the service moves an instance there are two, and the pod is the one that is to stay.
+// TestOneInstanceOfMany: while the service moves an instance, there are two instances, and the remaining one is the pod.
 func TestOneInstanceOfMany(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, results, want string }{
@@ -258,7 +258,7 @@ func TestOneInstanceOfMany(t *testing.T) {
 	}
 }
 
-// TestSlugOfAWorkloadThatGoes: a pod that was lost is made again when its workload is gone, and not taken to be that one.
+// TestSlugOfAWorkloadThatGoes: a lost pod is created again after its workload is gone, and does not adopt the workload that is being deleted.
 func TestSlugOfAWorkloadThatGoes(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -284,12 +284,12 @@ func TestSlugOfAWorkloadThatGoes(t *testing.T) {
 	}
 }
 
-// TestInitContainerRunsFirst: the containers of the pod begin when it has ended, and it is told with its exit code.
+// TestInitContainerRunsFirst: the containers of the pod start after the init container has ended, and its exit code is reported.
 func TestInitContainerRunsFirst(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	p, _ := h.start()
-	p.UsePodObjects(&emulator.Objects{}) // which has init containers
+	p.UsePodObjects(&emulator.Objects{}) // needed for init containers
 	pod := h.Pod("default", "web", stays())
 	does := program.Program{Print: []string{"prepared"}, Stay: 200 * time.Millisecond}
 	pod.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "program", Args: does.Args()}}
@@ -301,8 +301,8 @@ func TestInitContainerRunsFirst(t *testing.T) {
 	}
 }
 
-// TestWorkloadIsShownWhileItIsDeleted: the emulator answers a question about a workload while another request deletes it. The race detector sees a
-// workload that is read without its lock.
+// TestWorkloadIsShownWhileItIsDeleted: the emulator reads a workload while another request deletes it. The race detector finds reads without the
+// lock.
 func TestWorkloadIsShownWhileItIsDeleted(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

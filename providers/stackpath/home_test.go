@@ -17,7 +17,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// home is a cluster with one node, as a provider sees it, and a region of its own.
+// home is a cluster with one node, as a provider sees it, and its own region.
 type home struct {
 	*remotetest.Home
 	region *emulated
@@ -45,7 +45,7 @@ type opened struct {
 	driver *driver
 }
 
-// open makes a provider, which does not run.
+// open makes a provider without running it.
 func (h *home) open() opened {
 	h.Helper()
 	config, err := h.config.complete()

@@ -37,7 +37,7 @@ func testPod(c corev1.Container, spec corev1.PodSpec) *corev1.Pod {
 	}}, Spec: spec}
 }
 
-// request is what is sent for a pod whose containers are resolved as change says.
+// request returns the request for a pod whose containers are resolved by change.
 func request(t *testing.T, m mapping, pod *corev1.Pod, change func(*service.Inputs)) (map[string]any, error) {
 	t.Helper()
 	of := identity.Of(pod)
@@ -63,7 +63,7 @@ func request(t *testing.T, m mapping, pod *corev1.Pod, change func(*service.Inpu
 	return out.Workload, nil
 }
 
-// TestAPodBecomesAWorkload compares all that is sent.
+// TestAPodBecomesAWorkload compares the whole request.
 func TestAPodBecomesAWorkload(t *testing.T) {
 	fromSecret := func(name string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}
@@ -127,7 +127,7 @@ func TestAPodBecomesAWorkload(t *testing.T) {
 	}
 }
 
-// TestPortsAreClosed to the internet unless the configuration opens them.
+// TestPortsAreClosed checks that ports are closed to the internet unless the configuration opens them.
 func TestPortsAreClosed(t *testing.T) {
 	pod := testPod(corev1.Container{Ports: []corev1.ContainerPort{{ContainerPort: 80}}}, corev1.PodSpec{})
 	m := testMapping()
@@ -141,7 +141,7 @@ func TestPortsAreClosed(t *testing.T) {
 	}
 }
 
-// TestSizes has the bounds of the table: a container gets what it asks for, and never less.
+// TestSizes checks the bounds of the table: a container gets at least the requested resources.
 func TestSizes(t *testing.T) {
 	for _, c := range []struct{ cpu, memory, want string }{
 		{"0", "0", "1 2Gi"}, {"1", "2Gi", "1 2Gi"}, {"1001m", "1Gi", "2 4Gi"}, {"1", "2049Mi", "2 4Gi"}, {"1", "5Gi", "2 8Gi"}, {"2", "9Gi", "4 16Gi"}, {"5", "1Gi", "8 32Gi"},
@@ -163,7 +163,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestRestartPolicyNeverIsRefused: the service starts containers again, whatever they ended with, so what is to end never would.
+// TestRestartPolicyNeverIsRefused: the service restarts all ended containers, so a pod that must end never would.
 func TestRestartPolicyNeverIsRefused(t *testing.T) {
 	for _, policy := range []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure, corev1.RestartPolicyAlways} {
 		pod := testPod(corev1.Container{}, corev1.PodSpec{RestartPolicy: policy})
@@ -190,7 +190,7 @@ func TestRestartPolicyNeverIsRefused(t *testing.T) {
 	}
 }
 
-// TestRefusals: what a workload cannot have is refused with its field.
+// TestRefusals: settings that workloads do not support are refused with their field.
 func TestRefusals(t *testing.T) {
 	exec := corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"x"}}}
 	for path, pod := range map[string]*corev1.Pod{
@@ -214,7 +214,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestCheckAndNodeRefuseInTheSameWords: a node makes the pods that check lets pass, and refuses the others as check does.
+// TestCheckAndNodeRefuseInTheSameWords: a node accepts the pods that check accepts, and refuses other pods with the same message.
 func TestCheckAndNodeRefuseInTheSameWords(t *testing.T) {
 	h := newHome(t)
 	p, _ := h.start()

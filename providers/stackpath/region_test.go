@@ -29,12 +29,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
-// lag is how late lists of the emulator are.
+// lag is the delay of the emulator's lists.
 const lag = 200 * time.Millisecond
 
 const clientSecret = "the-client-secret"
 
-// emulated is StackPath with containers that are goroutines.
+// emulated is StackPath whose containers are goroutines.
 type emulated struct {
 	*stackpath.Server
 	front   *emulator.Front
@@ -51,7 +51,7 @@ func newRegion(ctx context.Context) *emulated {
 	e.Server = &stackpath.Server{
 		Stack: "stack-1", ClientID: "client-1", ClientSecret: clientSecret, Cities: []string{"ORD", "AMS"}, MostItems: 3, Fleet: emulator.NewFleet(runner, &emulator.Objects{}, lag),
 	}
-	e.Fleet.Linger = 5 * time.Second // how a container ended is seen on a machine that is slow, too
+	e.Fleet.Linger = 5 * time.Second // a slow machine must also see how a container ended
 	runner.NotifyPods(ctx, e.Report)
 	go func() { _ = runner.RunInBackground(ctx) }()
 	e.front = emulator.NewFront(stackpath.Operation, e.Server)
@@ -62,7 +62,7 @@ func newRegion(ctx context.Context) *emulated {
 func startRegion(ctx context.Context) (*emulated, error) {
 	e := newRegion(ctx)
 	e.web = httptest.NewUnstartedServer(e.front)
-	e.web.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that tests break
+	e.web.Config.ErrorLog = log.New(io.Discard, "", 0) // errors of connections that tests break
 	e.web.StartTLS()
 	e.console = stackpath.NewConsole(e.Server)
 	var err error
@@ -79,7 +79,7 @@ func (e *emulated) close() {
 	e.web.Close()
 }
 
-// config is one for this region.
+// config returns a configuration for this region.
 func (e *emulated) config(cluster string) Config {
 	return Config{
 		Endpoint: e.web.URL, StackID: e.Stack, ClientID: e.ClientID, ClientSecret: config.Literal(clientSecret), ClusterName: cluster, CityCode: "ord",
@@ -89,14 +89,14 @@ func (e *emulated) config(cluster string) Config {
 	}
 }
 
-// transport is what requests go through, with the authority of the emulator.
+// transport returns the transport of requests, with the authority of the emulator.
 func (e *emulated) transport() *http.Transport {
 	roots := x509.NewCertPool()
 	roots.AddCert(e.web.Certificate())
 	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 16}
 }
 
-// one is the ID of the workload of a pod.
+// one returns the ID of the workload of a pod.
 func (e *emulated) one(pod *corev1.Pod) (string, error) {
 	ids := e.Workloads(identity.TagUID, string(pod.UID))
 	if len(ids) != 1 {
@@ -105,7 +105,7 @@ func (e *emulated) one(pod *corev1.Pod) (string, error) {
 	return ids[0], nil
 }
 
-// backend is a region for one check.
+// backend returns a region for one check.
 func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
 	e, err := startRegion(ctx)
 	if err != nil {

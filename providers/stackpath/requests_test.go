@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// operations are the numbers of requests by their operations.
+// operations returns the number of requests of each operation.
 func operations(h *home) map[string]int {
 	all := map[string]int{}
 	for _, r := range h.region.front.Requests() {
@@ -19,8 +19,8 @@ func operations(h *home) map[string]int {
 	return all
 }
 
-// TestRequestsOfALife: a pod costs a create, a look at its instance when the container should run, and a delete. All other looks stay within the budget, and
-// lists within their rate.
+// TestRequestsOfALife: a pod needs a create, a lookup of its instance when the container should be running, and a delete. All other lookups stay
+// within the budget, and lists within their rate.
 func TestRequestsOfALife(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *home) {
 		p, stop := h.start()
@@ -50,7 +50,7 @@ func TestRequestsOfALife(t *testing.T) {
 	})
 }
 
-// TestFirstLookWaitsForTheStart: a container needs seconds to start, so a look before that is in vain.
+// TestFirstLookWaitsForTheStart: a container needs seconds to start, so an earlier lookup is useless.
 func TestFirstLookWaitsForTheStart(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *home) {
 		p, stop := h.start()
@@ -68,7 +68,7 @@ func TestFirstLookWaitsForTheStart(t *testing.T) {
 	})
 }
 
-// TestRequestsAtRest: for ten minutes nothing changes, and there are lists, and looks within the budget.
+// TestRequestsAtRest: while nothing changes for ten minutes, there are only lists, and lookups within the budget.
 func TestRequestsAtRest(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *home) {
 		p, stop := h.start()

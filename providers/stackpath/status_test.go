@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// statusOf is what an instance, after others that were told before, makes of a pod that is always restarted.
+// statusOf returns the status of a pod with the restart policy Always after a sequence of instances.
 func statusOf(t *testing.T, workloadText string, instances ...string) corev1.PodStatus {
 	t.Helper()
 	pod := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{Name: "a", Image: "i"}}}}
@@ -31,7 +31,7 @@ func statusOf(t *testing.T, workloadText string, instances ...string) corev1.Pod
 	return pod.Status
 }
 
-// tell writes a status of one container in a line.
+// tell formats a status of one container as a line.
 func tell(s corev1.PodStatus) string {
 	c := s.ContainerStatuses[0]
 	text := string(s.Phase) + " " + s.Reason + " "
@@ -54,7 +54,7 @@ func tell(s corev1.PodStatus) string {
 
 const active = `{"id":"w","status":"ACTIVE","metadata":{"createdAt":"2026-01-01T00:00:00Z","deleteRequestedAt":null}}`
 
-// TestStates has every phase of an instance and every state of a container, and some that nobody knows.
+// TestStates checks every phase of an instance and every state of a container, and unknown ones.
 func TestStates(t *testing.T) {
 	const (
 		none   = `[]`
@@ -108,7 +108,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestStatesOfWorkloads has every status of a workload, without an instance and with one.
+// TestStatesOfWorkloads checks every status of a workload, with and without an instance.
 func TestStatesOfWorkloads(t *testing.T) {
 	const runs = `{"id":"i","phase":"RUNNING","containerStatuses":[{"name":"a","ready":true,"running":{}}]}`
 	const ended = `{"id":"i","phase":"DELETING","containerStatuses":[{"name":"a","terminated":{"exitCode":143}}]}`
@@ -145,7 +145,7 @@ func TestStatesOfWorkloads(t *testing.T) {
 	}
 }
 
-// TestRunsBeforeAreRemembered: the service tells one run of a container.
+// TestRunsBeforeAreRemembered: the service reports only one run of a container.
 func TestRunsBeforeAreRemembered(t *testing.T) {
 	one := func(text string) string {
 		return `{"id":"i","phase":"RUNNING","containerStatuses":[{"name":"a",` + text + `}]}`
@@ -156,7 +156,7 @@ func TestRunsBeforeAreRemembered(t *testing.T) {
 	}
 }
 
-// TestTerminationMessagesAreTold beside the reason and the times of the service.
+// TestTerminationMessagesAreTold checks that termination messages are reported with the reason and the times of the service.
 func TestTerminationMessagesAreTold(t *testing.T) {
 	s := statusOf(t, active, `{"id":"i","phase":"RUNNING","containerStatuses":[{"name":"a","terminated":{"exitCode":3,"reason":"Error","message":"that is why","startedAt":"2026-01-01T00:00:01Z","finishedAt":"2026-01-01T00:00:02.5Z"}}]}`)
 	got := s.ContainerStatuses[0].State.Terminated
@@ -165,7 +165,7 @@ func TestTerminationMessagesAreTold(t *testing.T) {
 	}
 }
 
-// TestSettled: what is not as it should be is asked about in haste.
+// TestSettled checks which instances are looked up often because they are not in their expected state.
 func TestSettled(t *testing.T) {
 	for text, want := range map[string]bool{
 		`null`:                false,
