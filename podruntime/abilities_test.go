@@ -7,8 +7,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// These are the interfaces that a node requires of a provider. Only tests import package nodeutil here, so that
-// a program without an API server does not contain it.
+// Interfaces that a node requires of a provider. Only tests import package nodeutil, so that a program without an API server does not contain it.
 var (
 	_ nodeutil.Provider        = (*Runtime)(nil)
 	_ node.PodNotifier         = (*Runtime)(nil)

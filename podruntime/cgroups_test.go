@@ -71,7 +71,7 @@ func TestPodHasACgroupAsLongAsItLives(t *testing.T) {
 		if told := w.eventsOf("PidsLimitReached"); len(told) != 1 {
 			t.Errorf("after a restart: got events %v, want no new one", told)
 		}
-		if err := os.Remove(events); err != nil { // the kernel's files go with a group; these would keep it
+		if err := os.Remove(events); err != nil { // the kernel removes its files with the group, but these files would keep it
 			t.Fatal(err)
 		}
 		left := filepath.Join(filepath.Dir(group[0]), "podgone")

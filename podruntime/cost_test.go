@@ -19,7 +19,7 @@ func TestStartSaysNoMoreThanThereIsToSay(t *testing.T) {
 		w.mu.Lock()
 		reports := w.reports[pod.UID]
 		w.mu.Unlock()
-		if len(reports) > 3 { // it waits for its sandbox, it has one, it runs
+		if len(reports) > 3 { // reports: waiting for the sandbox, sandbox ready, container running
 			t.Errorf("got %d reports, want 3 at most: %+v", len(reports), reports)
 		}
 		if got := w.eventsOf("MissingClusterDNS"); len(got) != 1 {

@@ -12,12 +12,11 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
 )
 
-// TestPodsThatAreDeletedAtOnceEndTogether: pods that are deleted at the same time end in parallel, however slow
-// the runtime is.
+// TestPodsThatAreDeletedAtOnceEndTogether: pods that are deleted at the same time end in parallel, even if the runtime is slow.
 func TestPodsThatAreDeletedAtOnceEndTogether(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		const grace = 10
-		w.Script(fakecri.ByName("deaf"), fakecri.Life{IgnoresStop: true}) // each stop takes all of the grace period
+		w.Script(fakecri.ByName("deaf"), fakecri.Life{IgnoresStop: true}) // each stop uses the whole grace period
 		var pods []*corev1.Pod
 		for i := range 50 {
 			pod := podOf("web-"+strconv.Itoa(i), "deaf")

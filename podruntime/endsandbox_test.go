@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
 )
 
-// enderRuntime is a runtime that wants to know which sandboxes end.
+// enderRuntime is a runtime that implements SandboxEnder.
 type enderRuntime struct {
 	cri.RuntimeService
 	mu   sync.Mutex
@@ -42,8 +42,8 @@ func (e *enderRuntime) StopContainer(ctx context.Context, id string, timeout int
 	return e.RuntimeService.StopContainer(ctx, id, timeout)
 }
 
-// TestRuntimeIsToldThatAPodEnds: the runtime learns the end of a sandbox before the first container of the pod
-// is stopped. A stop for a restart does not end the sandbox.
+// TestRuntimeIsToldThatAPodEnds: EndSandbox is called before the first container of the pod is stopped. A stop for a restart does not end the
+// sandbox.
 func TestRuntimeIsToldThatAPodEnds(t *testing.T) {
 	var sick atomic.Bool
 	config := fakecri.Config{Exec: func(context.Context, fakecri.Container, []string) fakecri.Answer {

@@ -32,14 +32,14 @@ type world struct {
 	*fakecri.Runtime
 	t       *testing.T
 	root    string
-	runtime *Runtime // of the process that runs now
+	runtime *Runtime // of the current process
 	kill    func()   // ends that process
 
 	mu      sync.Mutex
 	reports map[types.UID][]corev1.PodStatus // guarded by mu
 	events  []string                         // guarded by mu
 	logged  []string                         // guarded by mu: warnings
-	secrets int                              // guarded by mu: how often the Secret was read
+	secrets int                              // guarded by mu: the number of reads of the Secret
 	space   image.Disk                       // guarded by mu: of images
 	// evictionHard is the setting of the next process, and measure changes the measurements of the machine.
 	evictionHard map[string]string
@@ -61,7 +61,7 @@ func inWorld(t *testing.T, config fakecri.Config, test func(*testing.T, *world))
 		w := &world{Runtime: fakecri.New(config), t: t, root: root, reports: map[types.UID][]corev1.PodStatus{}, space: image.Disk{Capacity: 100 << 30, Available: 50 << 30}}
 		w.AddImage(fakecri.Image{Name: "app", Size: 7})
 		w.start()
-		defer func() { w.kill() }() // also of a test that has failed
+		defer func() { w.kill() }() // also if the test has failed
 		test(t, w)
 	})
 }
@@ -159,7 +159,7 @@ func (w *world) last(uid types.UID) *corev1.PodStatus {
 	return nil
 }
 
-// await waits until is returns true for the reported status, for an hour at most.
+// await waits until is returns true for the reported status, for at most an hour.
 func (w *world) await(pod *corev1.Pod, what string, is func(*corev1.PodStatus) bool) *corev1.PodStatus {
 	w.t.Helper()
 	for end := time.Now().Add(time.Hour); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
@@ -235,7 +235,7 @@ func (r recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, ki
 
 var _ record.EventRecorder = recorder{}
 
-// objects answers in place of the API server.
+// objects replaces the API server.
 type objects struct{ w *world }
 
 func (objects) ConfigMap(_ context.Context, _ *corev1.Pod, name string) (*corev1.ConfigMap, error) {

@@ -63,7 +63,7 @@ func (w *world) awaitLogged(texts ...string) {
 	w.t.Fatalf("got warnings %q, want one with %q", logged, texts)
 }
 
-// TestPodThatCannotBeReadIsListed: GetPods does not wait for an unreadable pod, and does not leave it out.
+// TestPodThatCannotBeReadIsListed: GetPods does not wait for an unreadable pod, and does not omit it.
 func TestPodThatCannotBeReadIsListed(t *testing.T) {
 	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
 		pod := podOf("web", "main")
@@ -104,7 +104,7 @@ func TestContainersThatAreLostAreNotProbedAnyMore(t *testing.T) {
 		w.awaitRunning(pod)
 		time.Sleep(1500 * time.Millisecond) // between two lists
 		lost, _ := w.Find("web", "main")
-		for _, s := range w.Sandboxes() { // another program removes everything of the pod, between two lists
+		for _, s := range w.Sandboxes() { // another program removes all objects of the pod between two lists
 			client := w.Client()
 			if err := errors.Join(client.StopPodSandbox(t.Context(), s.ID), client.RemovePodSandbox(t.Context(), s.ID)); err != nil {
 				t.Fatal(err)
@@ -196,7 +196,7 @@ func TestPodThatNobodyKnowsIsFoundInAListThatIsAsTheLastOne(t *testing.T) {
 		w.awaitRunning(pod)
 		time.Sleep(3 * time.Second)
 		lost := w.runtime.workers.findWorker(pod.UID)
-		w.runtime.workers.dropWorker(lost) // as if it had found that nothing was left, right before this came
+		w.runtime.workers.dropWorker(lost) // as if the worker had ended just before
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		if now := w.runtime.workers.findWorker(pod.UID); now == nil || now == lost {

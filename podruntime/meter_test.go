@@ -61,7 +61,7 @@ func (m *measuring) walk(ctx context.Context, _ *corev1.Pod) (map[string]volumes
 	return map[string]volumes.Use{"e": use}, nil
 }
 
-// want requests the figures of a pod, checks them, and returns the time that the request took.
+// want requests the figures of a pod, checks them, and returns the duration of the request.
 func (m *measuring) want(pod *corev1.Pod, bytes int64, err error) time.Duration {
 	m.t.Helper()
 	begin := time.Now()
@@ -86,7 +86,7 @@ func TestWhoAsksForUsageDoesNotWaitForAWalk(t *testing.T) {
 		m.want(pod, 7, nil)
 		m.finds.Store(9)
 		time.Sleep(10 * time.Minute)
-		if took := m.want(pod, 7, nil); took > usagePatience { // old, and a new walk begins
+		if took := m.want(pod, 7, nil); took > usagePatience { // old figures; a new walk begins
 			t.Errorf("one who asked when it was time waited %v", took)
 		}
 		if took := m.want(pod, 7, nil); took != 0 {
@@ -115,7 +115,7 @@ func TestPodThatTakesLongToMeasureKeepsNobodyWaiting(t *testing.T) {
 		if n := m.walks.Load(); n != 1 {
 			t.Errorf("got %d walks, want 1: it took a minute, so it rests", n)
 		}
-		m.finds.Store(3) // less than was known: there may be more
+		m.finds.Store(3) // less than before: there may be more
 		time.Sleep(meterRest * meterTime)
 		m.want(pod, 5, nil)
 		time.Sleep(meterTime + time.Second)

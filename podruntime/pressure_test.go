@@ -34,7 +34,7 @@ type machine struct {
 	unused bool // guarded by mu
 	// filler is a pod that keeps the disk full as long as it has a container.
 	filler string // guarded by mu
-	// sample is the last measurement. As the real measurement does, it stays for a while.
+	// sample is the last measurement. Like a real measurement, it is cached for a while.
 	sample *statsv1alpha1.NodeStats // guarded by mu
 	taken  time.Time                // guarded by mu
 }
@@ -80,7 +80,7 @@ func (w *world) underPressure() *machine {
 	return m
 }
 
-// set changes the free resources, and waits until the evictor has looked.
+// set changes the free resources, and waits until the evictor has checked.
 func (m *machine) set(change func()) {
 	m.mu.Lock()
 	change()
@@ -233,8 +233,7 @@ func TestNoPodIsEvictedWhereImagesWereEnough(t *testing.T) {
 	})
 }
 
-// TestFullDiskIsSeenWhileImagesCannotGo: a removal of an image that hangs does not keep a pod from being
-// evicted.
+// TestFullDiskIsSeenWhileImagesCannotGo: a hanging removal of an image does not prevent an eviction.
 func TestFullDiskIsSeenWhileImagesCannotGo(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		w.AddImage(fakecri.Image{Name: "unused", Size: 1})
@@ -253,8 +252,8 @@ func TestFullDiskIsSeenWhileImagesCannotGo(t *testing.T) {
 	})
 }
 
-// TestWhoListensLateHearsOfPressure: a listener that comes late gets the present conditions, because the node is
-// registered after the pods from before a restart are known.
+// TestWhoListensLateHearsOfPressure: a listener that registers late gets the current conditions, because the node is registered after the pods from
+// before a restart are known.
 func TestWhoListensLateHearsOfPressure(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		m := w.underPressure()
@@ -312,8 +311,7 @@ func TestEvictionWaitsForTheLastOne(t *testing.T) {
 	})
 }
 
-// TestPodThatRunsIsNotRefusedAfterARestart: pressure does not refuse a pod that already runs; only an eviction
-// ends it.
+// TestPodThatRunsIsNotRefusedAfterARestart: pressure does not refuse a running pod; only an eviction ends it.
 func TestPodThatRunsIsNotRefusedAfterARestart(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		w.underPressure()
@@ -379,8 +377,7 @@ func TestNoPodIsEvictedBeforeTheSpecsOfOthersAreKnown(t *testing.T) {
 	}
 }
 
-// TestAPodThatWaitsForRoomIsNotEvicted: a pod that waits for disk space has nothing to give back. Its status
-// gives the reason of its wait.
+// TestAPodThatWaitsForRoomIsNotEvicted: a pod that waits for disk space uses no resources. Its status has the reason for the wait.
 func TestAPodThatWaitsForRoomIsNotEvicted(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		m := w.underPressure()

@@ -13,8 +13,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
 )
 
-// TestOneProcessUsesTheDirectory: a second process does nothing while the first one lives, and its Ping returns
-// the reason. When the first process has ended, the second one has its pods.
+// TestOneProcessUsesTheDirectory: a second process does nothing while the first one is running, and its Ping returns the reason. After the end of the
+// first process, the second one manages its pods.
 func TestOneProcessUsesTheDirectory(t *testing.T) {
 	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
 		pod := podOf("p", "main")

@@ -29,7 +29,7 @@ func TestSandboxIsToldItsVolumes(t *testing.T) {
 			}
 			w.create(pod)
 			w.awaitRunning(pod)
-			defer func() { // its mounts are removed with it
+			defer func() { // the mounts are removed with the pod
 				w.delete(pod, 1)
 				w.awaitGone(pod)
 			}()

@@ -35,7 +35,7 @@ func (w *world) secretsLeft() (found []string) {
 		w.t.Fatal(err)
 	}
 	for _, dir := range append(dirs, w.root) {
-		// Files that disappear meanwhile, and files of other users, do not belong to this test.
+		// Files that disappear during the walk, and files of other users, do not belong to this test.
 		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || !e.Type().IsRegular() {
 				return nil
@@ -52,7 +52,7 @@ func (w *world) secretsLeft() (found []string) {
 // TestSecurityD3SecretsGoWithThePod: 5 s after the end of a pod, nothing of its Secret is on the machine, even
 // if the process is killed while the pod ends.
 func TestSecurityD3SecretsGoWithThePod(t *testing.T) {
-	t.Setenv("XDG_RUNTIME_DIR", "") // volumes are then where secretsLeft looks
+	t.Setenv("XDG_RUNTIME_DIR", "") // volumes are then in directories that secretsLeft searches
 	for name, test := range map[string]func(w *world, pod *corev1.Pod){
 		"deleted": func(w *world, pod *corev1.Pod) {
 			w.delete(pod, 1)

@@ -39,8 +39,7 @@ func TestNoMoreProbesAtOnceThanAllowed(t *testing.T) {
 	})
 }
 
-// TestProbeThatCannotBeMadeIsTriedAsOftenAsConfigured: Tries limits the consecutive tries of a probe that cannot
-// be run.
+// TestProbeThatCannotBeMadeIsTriedAsOftenAsConfigured: Tries limits the consecutive attempts of a probe that cannot run.
 func TestProbeThatCannotBeMadeIsTriedAsOftenAsConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

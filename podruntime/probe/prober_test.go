@@ -72,12 +72,12 @@ func TestLivenessFails(t *testing.T) {
 			t.Errorf("grace %v, want that of the probe, 7", r.Grace)
 		}
 		w.after(2 * time.Minute)
-		w.wantRuns("10s live", "20s live", "30s live") // no more: it is to be killed
+		w.wantRuns("10s live", "20s live", "30s live") // no more, because the container must be killed
 		if !slices.Equal(w.events, slices.Repeat([]string{"app Warning Unhealthy Liveness probe failed: said"}, 3)) {
 			t.Errorf("events %q", w.events)
 		}
 
-		// The probes of another run of the container begin anew.
+		// The probes of another instance of the container start from the beginning.
 		w.p.Ensure(running("b", liveness(execProbe("live"))))
 		w.want("b", "started=true ready=true failed=")
 		w.want("a", "started=true ready=true failed=Liveness")
@@ -93,7 +93,7 @@ func TestStartupGatesTheOthers(t *testing.T) {
 		w.want("a", "started=false ready=false failed=")
 		w.answers("start", nil)
 		w.after(15 * time.Second)
-		w.want("a", "started=true ready=true failed=") // readiness is asked at once
+		w.want("a", "started=true ready=true failed=") // the readiness probe runs at once
 		w.after(22 * time.Second)
 		w.wantRuns("5s start", "10s start", "15s start", "15s ready", "18s live", "21s live")
 	})
@@ -192,7 +192,7 @@ func TestSlowProbe(t *testing.T) {
 	})
 }
 
-// TestProbeAfterALongOne: runs that were missed during a long probe are not made up for.
+// TestProbeAfterALongOne: runs that were missed during a long probe are skipped.
 func TestProbeAfterALongOne(t *testing.T) {
 	inBubble(t, func(w *world) {
 		first := true

@@ -50,7 +50,7 @@ func TestTCP(t *testing.T) {
 	}
 }
 
-// noMachine is a network whose pods do not reach the host.
+// noMachine is a network in which pods cannot reach the host.
 type noMachine struct{}
 
 func (noMachine) HasPod(netip.Addr) bool { return false }

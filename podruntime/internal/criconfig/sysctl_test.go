@@ -24,7 +24,7 @@ func TestSysctlsOfOthersAreForbidden(t *testing.T) {
 		name string
 		rule Sysctls
 		spec func(*corev1.PodSpec)
-		want string // a part of the error; "" is no error
+		want string // a part of the error; "" means no error
 	}{
 		{"net.ipv4.tcp_syncookies", Sysctls{}, nil, ""},
 		{"net/ipv4/tcp_syncookies", Sysctls{}, nil, ""},

@@ -62,7 +62,7 @@ func (f *follower) got() (string, error) {
 	return f.text.String(), f.err
 }
 
-// soon waits until the follower has looked at the file.
+// soon waits until the follower has checked the file.
 func soon() {
 	time.Sleep(3 * followEvery)
 	synctest.Wait()
@@ -110,7 +110,7 @@ func TestFollowReadsAllAfterTheEnd(t *testing.T) {
 		d := logDir(t, nil)
 		r := newRuntime(t, d)
 		stream, err := d.Read(t.Context(), livePath, api.ContainerLogOpts{Follow: true}, func() bool {
-			r.lines(1) // between the look at the file and that at the container
+			r.lines(1) // between the check of the file and the check of the container
 			return r.n < 3
 		})
 		if err != nil {
@@ -141,9 +141,9 @@ func TestFollowSurvivesRotation(t *testing.T) {
 				t.Error(err)
 			}
 			r.lines(5)
-			time.Sleep(time.Second) // a rotation per second at most
+			time.Sleep(time.Second) // at most one rotation per second
 		}
-		// Two rotations happen between two looks.
+		// Two rotations happen between two checks.
 		pause := func() { time.Sleep(followEvery / 4) }
 		soon()
 		for _, ending := range []string{".20990101-000001", ".20990101-000002"} {
@@ -151,7 +151,7 @@ func TestFollowSurvivesRotation(t *testing.T) {
 			if err := os.Rename(r.path, r.path+ending); err != nil {
 				t.Fatal(err)
 			}
-			r.lines(2) // the runtime goes on writing until it reopens the log
+			r.lines(2) // the runtime keeps writing until it reopens the log
 			if err := r.reopen(t.Context(), "a"); err != nil {
 				t.Fatal(err)
 			}
@@ -166,7 +166,7 @@ func TestFollowSurvivesRotation(t *testing.T) {
 	})
 }
 
-// The new file is there a little before the runtime writes to it.
+// The new file exists a moment before the runtime writes to it.
 func TestFollowReadsTheOldFileOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := logDir(t, nil)

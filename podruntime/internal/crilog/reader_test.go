@@ -79,7 +79,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// A stamp has nine digits, however many the runtime wrote, and keeps its zone.
+// A timestamp has nine digits, independently of the runtime's format, and keeps its time zone.
 func TestStamps(t *testing.T) {
 	d := logDir(t, map[string]string{livePath: "2026-01-01T01:00:00.5+01:00 stdout P a\n" + at(0, "stderr F b") + at(1, "stdout F c")})
 	want := "2026-01-01T01:00:00.500000000+01:00 a\n2026-01-01T00:00:00.000000000Z b\n2026-01-01T00:00:01.000000000Z c\n"

@@ -54,8 +54,8 @@ func (w *tenants) restart() {
 	w.Puller = p
 }
 
-// ensure requests the image for a pod with the password, or for a pod without credentials if password is "". It
-// also reports whether the runtime was told to pull.
+// ensure requests the image for a pod with the password, or for a pod without credentials if password is "". It also reports whether the runtime
+// pulled.
 func (w *tenants) ensure(image, password string, policy corev1.PullPolicy) (reason string, asked bool) {
 	w.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID("uid-" + password + string(policy) + image)}}
@@ -219,8 +219,7 @@ func TestSecurityI6NoCredentialIsOnDisk(t *testing.T) {
 	}
 }
 
-// TestPasswordsThatChangeDoNotAddUp: registries issue tokens for a few hours, so only the newest credentials are
-// remembered.
+// TestPasswordsThatChangeDoNotAddUp: registries issue tokens for a few hours, so only the newest credentials are kept.
 func TestPasswordsThatChangeDoNotAddUp(t *testing.T) {
 	w := newTenants(t)
 	for n := range 3 * maxCredentials {

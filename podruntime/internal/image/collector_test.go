@@ -75,7 +75,7 @@ func (d *disk) add(names ...string) {
 	}
 }
 
-// use sets the images in use, and waits until the Collector has looked again.
+// use sets the images in use, and waits until the Collector has checked again.
 func (d *disk) use(names ...string) {
 	synctest.Wait()
 	d.set(func() {
@@ -144,7 +144,7 @@ func TestImagesThatAreUsedPinnedOrNewStay(t *testing.T) {
 		if diff := cmp.Diff(want, d.events); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
-		d.use("used") // the new one is old, and it has failed twice
+		d.use("used") // the new image is old, and the collection has failed twice
 		d.use("used")
 		if got := d.left(t); got != "pinned used" || len(d.events) < 2 || !strings.HasPrefix(d.events[2], "ImageGCFailed Failed to garbage collect") {
 			t.Errorf("got %s and events %q, want pinned and used, and an event ImageGCFailed", got, d.events)
@@ -178,7 +178,7 @@ func TestImageThatCannotBeRemovedKeepsNoOther(t *testing.T) {
 		d.add("a", "b")
 		d.use()
 		d.Fail("RemoveImage", 1, errors.New("it is used after all"))
-		d.set(func() { d.space.Available = 150 }) // 85 % are used, 50 are to be freed
+		d.set(func() { d.space.Available = 150 }) // 85 % are used, 50 bytes must be freed
 		d.use()
 		if got := d.left(t); len(strings.Fields(got)) != 1 {
 			t.Errorf("got %s, want one of two", got)

@@ -30,8 +30,8 @@ func request(uid types.UID, image string) Request {
 	return Request{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}}, Container: "c", Image: image, Policy: corev1.PullAlways}
 }
 
-// TestRegistryThatHangsStopsOnlyItsOwnImages: a registry that hangs has the maximum number of pulls under way,
-// and more of them wait. Images of other registries are pulled.
+// TestRegistryThatHangsStopsOnlyItsOwnImages: a registry that hangs has the maximum number of pulls in progress, and more pulls wait. Images of other
+// registries are pulled.
 func TestRegistryThatHangsStopsOnlyItsOwnImages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runtime := fakecri.New(fakecri.Config{})

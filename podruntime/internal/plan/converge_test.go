@@ -89,7 +89,7 @@ func drawEdits(rt *rapid.T, i int) []func(*corev1.Container) {
 func drawLives(rt *rapid.T, pod *corev1.Pod, name string) []life {
 	lives := append(rapid.SliceOfN(rapid.Custom(drawLife), 0, 4).Draw(rt, "lives of "+name), life{})
 	if slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name && !plan.Sidecar(&c) }) {
-		for i := range lives { // it has no hooks, and ends
+		for i := range lives { // the last life has no hooks, and ends
 			lives[i].hook, lives[i].hookNo, lives[i].runs = 0, false, max(time.Second, lives[i].runs)
 		}
 	}
@@ -126,7 +126,7 @@ func disturb(rt *rapid.T, s *sim) {
 	case what == 3:
 		s.pod.Spec.Containers[0].Image += "x"
 	case what == 4:
-		s.ops = nil // the worker dies with all that it was doing
+		s.ops = nil // the worker is killed with all actions in progress
 		s.mem = plan.Memory{StartTime: epoch, Probes: s.mem.Probes}
 	case what == 5 && len(s.list) > 0:
 		if c := &s.list[len(s.list)-1]; c.State == plan.Running {
@@ -155,7 +155,7 @@ func judgePlan(rt *rapid.T, s *sim, p plan.Plan) {
 		if slices.ContainsFunc(s.list, func(c plan.Container) bool {
 			return c.SandboxID == a.SandboxID && strings.HasPrefix(c.Name, "m")
 		}) {
-			continue // init containers were done when that one was started
+			continue // init containers were done when the other container was started
 		}
 		for _, c := range s.pod.Spec.InitContainers {
 			list := plan.Look(s.pod, s.seen(), &s.mem, s.now).Instances(c.Name)
@@ -180,10 +180,10 @@ func judgeStatus(rt *rapid.T, s *sim, counts map[string]int32) {
 	}
 }
 
-// forgot reports whether the worker does not know (again) that the pod has ended.
+// forgot reports whether the worker does not know, for example after a restart, that the pod has ended.
 func (s *sim) forgot() bool { return !s.mem.Finished() }
 
-// judgeRest checks a pod that was not disturbed for an hour.
+// judgeRest checks a pod that was undisturbed for an hour.
 func judgeRest(rt *rapid.T, s *sim) {
 	if s.mem.Finished() {
 		if slices.ContainsFunc(s.list, func(c plan.Container) bool { return c.State == plan.Running }) {

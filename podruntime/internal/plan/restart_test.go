@@ -144,8 +144,7 @@ func TestRestartOfAllContainersBeginsWithTheInitContainers(t *testing.T) {
 		7s Start b-1`)
 }
 
-// TestRestartOfAllContainersReplacesWhatWasAboutToStart: a container whose start was under way when another
-// container ended is replaced, too.
+// TestRestartOfAllContainersReplacesWhatWasAboutToStart: a container whose start was in progress when another container ended is also replaced.
 func TestRestartOfAllContainersReplacesWhatWasAboutToStart(t *testing.T) {
 	all := rule(corev1.ContainerRestartRuleActionRestartAllContainers, corev1.ContainerRestartRuleOnExitCodesOpIn, 7)
 	s := newSim(t, newPod(corev1.RestartPolicyNever, initOne("i"), mainOne("a", own(corev1.ContainerRestartPolicyNever), all), mainOne("b")))
@@ -170,8 +169,8 @@ func TestRestartOfAllContainersReplacesWhatWasAboutToStart(t *testing.T) {
 		5s Start b-1`)
 }
 
-// TestRestartOfAllContainersReplacesWhatOvertookASidecar: only sidecars come before the containers. A container
-// whose start was under way is replaced here, too.
+// TestRestartOfAllContainersReplacesWhatOvertookASidecar: only sidecars start before the containers. A container whose start was in progress is also
+// replaced.
 func TestRestartOfAllContainersReplacesWhatOvertookASidecar(t *testing.T) {
 	all := rule(corev1.ContainerRestartRuleActionRestartAllContainers, corev1.ContainerRestartRuleOnExitCodesOpIn, 7)
 	s := newSim(t, newPod(corev1.RestartPolicyNever, sidecar("s"), mainOne("a", own(corev1.ContainerRestartPolicyNever), all), mainOne("b")))

@@ -16,16 +16,16 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// life describes the life of an instance of a container.
+// life describes the behaviour of an instance of a container.
 type life struct {
 	pull   time.Duration // until it runs
-	reason string        // why it cannot be started, if it cannot
-	hook   time.Duration // how long its postStart hook takes
+	reason string        // the reason of a failed start; "": the start succeeds
+	hook   time.Duration // duration of the postStart hook
 	hookNo bool          // the hook fails
 	runs   time.Duration // until it exits by itself; 0: for ever
 	code   int32
-	stops  time.Duration // how long it takes to end when it is asked to; longer than the grace period: it is killed
-	pre    time.Duration // how long its preStop hook takes
+	stops  time.Duration // duration of a stop; if it exceeds the grace period, the instance is killed
+	pre    time.Duration // duration of the preStop hook
 }
 
 // op is an action in progress.
@@ -51,14 +51,14 @@ type sim struct {
 	boxes  []plan.Sandbox
 	list   []plan.Container
 	ops    []op
-	lives  map[string][]life // by container, one per attempt; the last one for all that follow
+	lives  map[string][]life // by container, one per attempt; the last one applies to all later attempts
 	exits  map[string]time.Time
 	made   int
 	log    []string
 	starts []string // the instances that ran
 	gone   bool
 	check  func(plan.Plan)
-	once   map[string]bool // if it is set, a start that fails fails once
+	once   map[string]bool // containers whose failing start fails only once
 }
 
 func newSim(t tb, pod *corev1.Pod) *sim {
@@ -113,7 +113,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// settle does the work that is due now, until no work is due.
+// settle does all work that is due, until no work is due.
 func (s *sim) settle() time.Time {
 	for range 1000 {
 		s.happen()
@@ -211,7 +211,7 @@ func (s *sim) begin(a plan.Action) {
 	s.perform(a)
 }
 
-// want compares the log with the lines. A line may leave out words at its end.
+// want compares the log with the lines. The last words of a line may be omitted.
 func (s *sim) want(lines string) {
 	s.t.Helper()
 	var want []string

@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
-// perform does an action, as a runtime would.
+// perform executes an action, like a runtime.
 func (s *sim) perform(a plan.Action) {
 	end := func(o plan.Outcome) func() { return func() { s.mem.End(a, o, s.now) } }
 	switch a.Kind {
@@ -49,7 +49,7 @@ func (s *sim) perform(a plan.Action) {
 	}
 }
 
-// killBox stops a sandbox and everything in it.
+// killBox stops a sandbox and all its containers.
 func (s *sim) killBox(id string) {
 	for i := range s.boxes {
 		if s.boxes[i].ID == id {

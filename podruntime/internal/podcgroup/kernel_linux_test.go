@@ -28,7 +28,7 @@ func TestKernelKeepsTheLimitsOfAPod(t *testing.T) {
 	t.Cleanup(tree.Close)
 	limits := Limits{CPUShares: 512, CPUQuota: 50_000, CPUPeriod: 100_000, Memory: 64 << 20, Pids: 6}
 	must(t, tree.Make(pod1, corev1.PodQOSBurstable, limits))
-	t.Cleanup(func() { _ = tree.Remove(pod1) }) // of a test that has failed
+	t.Cleanup(func() { _ = tree.Remove(pod1) }) // also if the test has failed
 	group := tree.Group(pod1, corev1.PodQOSBurstable)
 	if got := tree.readLimits(group); in.Controllers["memory"] != "" && (got.Memory != limits.Memory || got.CPUQuota != limits.CPUQuota) {
 		t.Errorf("the kernel has %+v, want %+v", got, limits)
@@ -39,7 +39,7 @@ func TestKernelKeepsTheLimitsOfAPod(t *testing.T) {
 	}
 	container := filepath.Join(pids, group, "container")
 	must(t, os.Mkdir(container, 0o700))
-	// The number of processes has an end, for a machine on which this test fails.
+	// The number of processes is limited, in case this test fails.
 	bomb := exec.CommandContext(t.Context(), "/bin/sh", "-c", `echo $$ >"$0/cgroup.procs" || exit 9; n=0; while [ $n -lt 30 ]; do sleep 30 & n=$((n+1)); done`, container)
 	if err := bomb.Run(); err == nil || bomb.ProcessState.ExitCode() == 9 {
 		t.Errorf("30 processes were started, or none could be: %v", err)

@@ -37,7 +37,7 @@ func TestPortForward(t *testing.T) {
 	if _, err := conn.Write([]byte("ping")); err != nil {
 		t.Fatal(err)
 	}
-	got, err := io.ReadAll(conn) // ends when the pod has closed the connection
+	got, err := io.ReadAll(conn) // ends after the pod has closed the connection
 	if want := "ping from 8080 of true"; string(got) != want || err != nil {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}

@@ -22,7 +22,7 @@ import (
 
 func TestExecJoinsStreamsAndExitCode(t *testing.T) {
 	s := newServer(t, &server{run: func(_ context.Context, p process) error {
-		typed, err := io.ReadAll(p.in) // ends only when the client's input has
+		typed, err := io.ReadAll(p.in) // ends only when the client's input has ended
 		if err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func TestHandshakeEndsWithItsContext(t *testing.T) {
 	go func() { result <- New(r.Client()).Exec(ctx, id, []string{"x"}, &client{out: &sink{}}) }()
 	conn := within(t, accepted, "connection")
 	defer conn.Close()
-	if _, err := conn.Read(make([]byte, 1)); err != nil { // the request has been sent: the client waits for an answer
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // the request was sent, and the client waits for a response
 		t.Fatal(err)
 	}
 	leave()

@@ -96,8 +96,7 @@ func TestAClaimIsItsPersistentVolume(t *testing.T) {
 	}
 }
 
-// TestAPersistentVolumeOutlivesAnOutageAndThePod: the volume of a claim is read once and remembered. Its data
-// stay when the pod is removed.
+// TestAPersistentVolumeOutlivesAnOutageAndThePod: the volume of a claim is read once and recorded. Its data stay when the pod is removed.
 func TestAPersistentVolumeOutlivesAnOutageAndThePod(t *testing.T) {
 	w, b, dir := newLocal(t)
 	pod := podOf("u", claimVolume("v"))
@@ -117,7 +116,7 @@ func TestAPersistentVolumeOutlivesAnOutageAndThePod(t *testing.T) {
 	if mounts, err := next.Mounts(t.Context(), pod, &pod.Spec.Containers[0]); err != nil || at(mounts[0]) != dir {
 		t.Errorf("after a restart, in an outage: %v, %v", mounts, err)
 	}
-	// An empty record, which a crash can leave, is read anew.
+	// An empty record, which a crash can leave, is read again.
 	if err := os.WriteFile(filepath.Join(w.pods, "u", claimsDir, "v"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +154,7 @@ func TestPersistentVolumesThatAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		volume *corev1.PersistentVolume
 		want   string
-		ever   bool // another try changes nothing
+		ever   bool // a retry is useless
 	}{
 		"not bound":             {nil, "PVC is not bound", false},
 		"outside":               {localVolume(outside), "spec.local.path: " + outside + " is not below a directory of the machine", true},
@@ -223,7 +222,7 @@ func TestALocalVolumeIsTheGroups(t *testing.T) {
 	for name, tt := range map[string]struct {
 		policy   *corev1.PodFSGroupChangePolicy
 		readOnly bool
-		before   int64 // the group of the directory, which is writable for it
+		before   int64 // the group of the directory, which can write to it
 		want     int64 // the group of the file in it
 	}{
 		"always":                  {before: group, want: group},

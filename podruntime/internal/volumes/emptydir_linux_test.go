@@ -68,7 +68,7 @@ func TestFSGroupOwnsVolumes(t *testing.T) {
 		filepath.Join(w.dir(pod, "s"), "d/k"): 0o440,
 	} {
 		if path == filepath.Join(w.dir(pod, "s"), "d") {
-			want |= w.mode(path).Perm() & 0o022 // by the umask of this process
+			want |= w.mode(path).Perm() & 0o022 // depends on the umask of this process
 		}
 		if got := w.mode(path); got != want || groupOf(t, path) != group {
 			t.Errorf("%s: %v of group %d, want %v of %d", path, got, groupOf(t, path), want, group)

@@ -117,7 +117,7 @@ func TestSubPaths(t *testing.T) {
 		c.VolumeMounts[0].SubPathExpr, c.VolumeMounts[1].SubPath = "logs/$(POD)", "k"
 		pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: ptr.To(int64(os.Getegid()))}
 		w.setup(pod)
-		for range 2 { // a container starts, and starts again
+		for range 2 { // a container starts, and restarts
 			got := w.mountsOf(pod)
 			if err := os.WriteFile(filepath.Join(at(got[0]), "f"), []byte("x"), 0o600); err != nil {
 				t.Fatal(err)
@@ -129,7 +129,7 @@ func TestSubPaths(t *testing.T) {
 				t.Errorf("a file of a configMap: %q", text)
 			}
 		}
-		// The directory has the mode and the group of the volume. Others would lock the volume's user out.
+		// The directory has the mode and the group of the volume. Otherwise, the volume's user would have no access.
 		if got := w.mode(w.dir(pod, "e"), "logs/web"); got != os.ModeDir|os.ModeSetgid|0o777 {
 			t.Errorf("mode %v", got)
 		}
@@ -196,8 +196,7 @@ func TestLinksWithinAVolumeAreFine(t *testing.T) {
 	})
 }
 
-// TestAChangeAfterTheCheckDoesNotMatter: the runtime mounts a path of this process, which leads to the checked
-// directory.
+// TestAChangeAfterTheCheckDoesNotMatter: the runtime mounts a path of this process, which refers to the checked directory.
 func TestAChangeAfterTheCheckDoesNotMatter(t *testing.T) {
 	w := mounting(t)
 	outside := t.TempDir()
@@ -274,9 +273,8 @@ func TestEnvFiles(t *testing.T) {
 	}
 }
 
-// TestSecurityJ9WhatContainersWriteIsFoundOnce: a container replaces a directory by a link after the check of
-// this directory. The runtime gets a place that no container can write, and a path from there that it opens
-// once. If this is not possible, the mount is refused.
+// TestSecurityJ9WhatContainersWriteIsFoundOnce: a container replaces a directory by a link after the check of this directory. The runtime gets a
+// directory that no container can write to, and a path below it that it opens once. If this is not possible, the mount is refused.
 func TestSecurityJ9WhatContainersWriteIsFoundOnce(t *testing.T) {
 	given := func(c *Config) { c.HostPaths = []string{filepath.Join(c.Root, "../given")} }
 	for name, test := range map[string]struct {
@@ -335,9 +333,8 @@ func TestSecurityJ9WhatContainersWriteIsFoundOnce(t *testing.T) {
 	}
 }
 
-// TestSecurityJ9ADirectoryThatIsGivenTwiceIsFoundInTheOuterOne: two allowed host paths lie one in the other. A
-// container with the outer directory can replace the path to the inner directory by a link; the node does not
-// follow this link.
+// TestSecurityJ9ADirectoryThatIsGivenTwiceIsFoundInTheOuterOne: one allowed host path is inside another. A container with the outer directory can
+// replace the path to the inner directory by a link; the node does not follow this link.
 func TestSecurityJ9ADirectoryThatIsGivenTwiceIsFoundInTheOuterOne(t *testing.T) {
 	both(t, func(t *testing.T, w *world) {
 		outer, inner, outside := w.cfg.HostPaths[0], w.cfg.HostPaths[1], t.TempDir()

@@ -37,8 +37,8 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// TestRemoveUnmountsNothingOfTheMachine: Remove leaves the mounts of the machine alone. In a copy of a shared
-// mount, an unmount of an inner mount would also unmount it at its source.
+// TestRemoveUnmountsNothingOfTheMachine: Remove does not change the mounts of the machine. In a copy of a shared mount, an unmount of an inner mount
+// would also unmount it at its source.
 func TestRemoveUnmountsNothingOfTheMachine(t *testing.T) {
 	for _, propagation := range []corev1.MountPropagationMode{corev1.MountPropagationNone, corev1.MountPropagationHostToContainer, corev1.MountPropagationBidirectional} {
 		t.Run(string(propagation), func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestRemoveEntersNoMount(t *testing.T) {
 	if _, err := os.Stat(file); err != nil {
 		t.Errorf("the machine lost %v", err)
 	}
-	// Without the unmount before, as for a mount that comes later, removeTree fails and the files stay.
+	// Without an earlier unmount, as for a mount that appears later, removeTree fails and the files stay.
 	must(t, os.MkdirAll(filepath.Join(w.pods, "u2/volumes/e"), 0o755))
 	at := filepath.Join(w.pods, "u2/volumes/e")
 	must(t, unix.Mount(base, at, "", unix.MS_BIND|unix.MS_REC, ""))
@@ -126,8 +126,7 @@ func TestEmptyDirMode(t *testing.T) {
 	})
 }
 
-// TestSecurityI4DeepVolumesAreRemoved: a volume is removed although its directories are nested deeper than this
-// process may have descriptors.
+// TestSecurityI4DeepVolumesAreRemoved: a volume is removed although its directories are nested deeper than the limit of open files.
 func TestSecurityI4DeepVolumesAreRemoved(t *testing.T) {
 	w := newWorld(t)
 	pod := podOf("u", emptyDir("e", "", ""))

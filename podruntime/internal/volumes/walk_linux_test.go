@@ -30,8 +30,8 @@ func makeDeep(t *testing.T, dir string, depth int) {
 	must(t, err, unix.Close(file))
 }
 
-// TestUsageOfADeepTreeIsLinear: the tree has paths longer than the kernel accepts, and more levels than
-// descriptors. The time of a walk is linear.
+// TestUsageOfADeepTreeIsLinear: the tree has paths longer than the kernel accepts, and more levels than the limit of open files. The time of a walk
+// is linear.
 func TestUsageOfADeepTreeIsLinear(t *testing.T) {
 	for depth, within := range map[int]time.Duration{2000: 3 * time.Second, 20_000: 20 * time.Second} {
 		t.Run(strconv.Itoa(depth), func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestUsageOfManyFiles(t *testing.T) {
 	if got := use["e"]; err != nil || got.Inodes != dirs*files+dirs+1 {
 		t.Errorf("got %+v, %v; want %d inodes", got, err, dirs*files+dirs+1)
 	}
-	// When its time is over, measureDir returns the figures so far.
+	// When its context ends, measureDir returns the count so far.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	got, err := measureDir(ctx, w.dir(pod, "e"))

@@ -124,7 +124,7 @@ func TestACrashAtAnyPointIsMadeGood(t *testing.T) {
 	}
 }
 
-// TestReadersSeeOneVersion reads while the volume changes: a file is whole, and the files of an opened ..data are of one version.
+// TestReadersSeeOneVersion reads while the volume changes: files are complete, and the files in an opened ..data belong to one version.
 func TestReadersSeeOneVersion(t *testing.T) {
 	const files, changes = 8, 12
 	dir := t.TempDir()
@@ -147,7 +147,7 @@ func TestReadersSeeOneVersion(t *testing.T) {
 				}
 				data, err := os.OpenRoot(filepath.Join(dir, currentLink))
 				if err != nil {
-					continue // it was moved between two steps of the way, and is there for the next
+					continue // the file was moved during the lookup, and the next lookup finds it
 				}
 				if all := readAll(data); len(all) > 0 {
 					whole.Add(1)
@@ -171,7 +171,7 @@ func TestReadersSeeOneVersion(t *testing.T) {
 	}
 }
 
-// readAll returns the texts of a version, or nothing if the version is removed meanwhile.
+// readAll returns the texts of a version, or nothing if the version is removed in the meantime.
 func readAll(data *os.Root) []string {
 	var all []string
 	err := fs.WalkDir(data.FS(), ".", func(name string, d fs.DirEntry, err error) error {
