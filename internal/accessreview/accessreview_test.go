@@ -16,7 +16,7 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 )
 
-// api answers as an API server whose authorizer learns of the pod only after the given number of questions.
+// api simulates an API server whose authorizer knows the pod only after the given number of reviews.
 func api(user string, knows int) (client *fake.Clientset, questions *int) {
 	client, questions = fake.NewClientset(), new(int)
 	client.PrependReactor("create", "selfsubjectreviews", func(clientgotesting.Action) (bool, runtime.Object, error) {

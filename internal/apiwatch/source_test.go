@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// scripted is the source of an API server that is at the given version and may be down.
+// scripted simulates an API server at the given version, which may be down.
 type scripted struct {
 	version string
 	down    func() error
@@ -105,8 +105,8 @@ func TestRefusalIsAnAnswer(t *testing.T) {
 	}
 }
 
-// TestRestoredAPIServerIsListedAnew: a restored API server has an older version, so the source lists anew. A
-// watch from a future version would be silent.
+// TestRestoredAPIServerIsListedAnew: a restored API server has an older version, so the source lists again. A watch from a future version would be
+// silent.
 func TestRestoredAPIServerIsListedAnew(t *testing.T) {
 	s := &scripted{version: "700"}
 	source := s.source()

@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// streams is an API server whose watches end after one event, or stay open and silent.
+// streams simulates an API server whose watches end after one event, or stay open without events.
 type streams struct {
 	from  []string // the versions of the watches
 	first func(*watch.FakeWatcher)
-	whole int // number of watches that break; the next one does not
+	whole int // number of watches that break; the next one does not break
 }
 
 func (s *streams) source() *Source {
@@ -79,7 +79,7 @@ func TestWatchGoesOnWhereItsStreamBroke(t *testing.T) {
 	}
 }
 
-// TestWatchEndsWhenItsVersionIsGone: the watch ends, so that the reflector lists anew.
+// TestWatchEndsWhenItsVersionIsGone: the watch ends, so that the reflector lists again.
 func TestWatchEndsWhenItsVersionIsGone(t *testing.T) {
 	gone := statusOf(apierrors.NewResourceExpired("too old"))
 	s := &streams{first: func(w *watch.FakeWatcher) { w.Error(gone) }, whole: 1}

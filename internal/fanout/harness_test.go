@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/memapi"
 )
 
-// podAPI is the pods of an API server in memory.
+// podAPI has the pods of an API server in memory.
 type podAPI struct{ *memapi.API }
 
 func newPodAPI() podAPI { return podAPI{memapi.New()} }

@@ -36,7 +36,7 @@ func follow(t *testing.T, n *Nodes, name, version string) watch.Interface {
 	return w
 }
 
-// shown returns the next event as text, "" when there is none, and "end" after the last.
+// shown returns the next event as text, "" if there is none, and "end" after the last event.
 func shown(w watch.Interface) string {
 	select {
 	case e, open := <-w.ResultChan():
@@ -69,7 +69,7 @@ func TestWatchOfOneNode(t *testing.T) {
 	_ = r.Update(node("b", "2", "10"))
 	expectNext(t, early, "MODIFIED a/1@9")
 
-	expectNext(t, follow(t, n, "a", "9"))                       // nothing that it has not seen
+	expectNext(t, follow(t, n, "a", "9"))                       // no new states
 	expectNext(t, follow(t, n, "a", "5"), "MODIFIED a/1@9")     // the missed event
 	expectNext(t, follow(t, n, "a", "words"), "MODIFIED a/1@9") // versions that cannot be compared
 
@@ -87,8 +87,7 @@ func TestWatchOfOneNode(t *testing.T) {
 	}
 }
 
-// TestNodeGoneWhileNobodyWatched: a list lacks a node that existed before. The watch of this node gets one
-// DELETED event.
+// TestNodeGoneWhileNobodyWatched: a node that existed before is missing in a list. The watch of this node gets one DELETED event.
 func TestNodeGoneWhileNobodyWatched(t *testing.T) {
 	n := NewNodes(direct{}, nil, []string{"a", "b"})
 	r := (*nodeRouter)(n)

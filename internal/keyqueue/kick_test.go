@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TestKickTakesRetriesAndNothingElse: Kick makes all retries ready, and no key that waits for a time. The test
-// mixes both kinds in many orders of the heap.
+// TestKickTakesRetriesAndNothingElse: Kick makes all retries ready, but no key that waits for a time. The test mixes both kinds in many orders of the
+// heap.
 func TestKickTakesRetriesAndNothingElse(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -69,14 +69,14 @@ func TestKickTakesRetriesAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestKickMeetsWhatIsDue: some of the kicked retries are due already, but no worker has looked yet.
+// TestKickMeetsWhatIsDue: some of the kicked retries are due already, but no worker has checked yet.
 func TestKickMeetsWhatIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(always(0))
 		for i := range 1000 {
 			it := &item{key: fmt.Sprint(i)}
 			q.items[it.key] = it
-			q.wait(it, time.Now().Add(time.Duration(i-500)*time.Second), true) // there is no worker, so no key is looked at
+			q.wait(it, time.Now().Add(time.Duration(i-500)*time.Second), true) // without a worker, no key is processed
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		q.run = &run{ctx: ctx, timer: time.NewTimer(time.Hour)}
@@ -116,7 +116,7 @@ func TestPlacesAreNeverExceeded(t *testing.T) {
 			for i := range 20 {
 				q.Add(fmt.Sprint(round, "-", i))
 			}
-			time.Sleep(time.Duration(round) * workerIdle) // idle workers end, or do not
+			time.Sleep(time.Duration(round) * workerIdle) // idle workers may or may not end
 		}
 		time.Sleep(time.Hour)
 	})

@@ -76,7 +76,7 @@ func TestQueuesShareALimit(t *testing.T) {
 		if took := j.last["alone"].Sub(began); took != keys/places*time.Second {
 			t.Errorf("the queue that shares no limit took %v for %d keys in %d places", took, keys, places)
 		}
-		// Together the queues are busy all the time, and they take turns, so even the first queue ends late.
+		// The queues are always busy and take turns, so even the first queue ends late.
 		whole := time.Duration((queues*keys+most-1)/most) * time.Second
 		first, last := whole, time.Duration(0)
 		for i := range queues {
@@ -97,8 +97,7 @@ func TestQueuesShareALimit(t *testing.T) {
 	})
 }
 
-// TestWorkThatHangsHoldsUpNobodyElse: when hanging work of one queue uses up the whole limit, the other queues
-// soon go on.
+// TestWorkThatHangsHoldsUpNobodyElse: when hanging work of one queue uses the whole limit, the other queues soon continue.
 func TestWorkThatHangsHoldsUpNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -148,7 +147,7 @@ func TestSharedPlaceThatHangsIsGivenUp(t *testing.T) {
 			}
 			if key == "hangs" {
 				Yield(ctx)
-				Yield(ctx) // again: it is no second place
+				Yield(ctx) // again: it is not a second place
 				<-hang
 			}
 			worked <- key

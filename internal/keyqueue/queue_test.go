@@ -168,7 +168,7 @@ func (*grows) Failed(_ context.Context, _ string, tries int, _ time.Time, _ erro
 }
 func (g *grows) Succeeded(string) { g.succeeded++ }
 
-// TestAddNowBeginsTheBackoffAnew: AddNow brings news, so earlier failures no longer count. Kick brings no news.
+// TestAddNowBeginsTheBackoffAnew: after AddNow, earlier failures no longer count. After Kick, they still count.
 func TestAddNowBeginsTheBackoffAnew(t *testing.T) {
 	var j journal
 	policy := &grows{}
@@ -236,7 +236,7 @@ func TestYieldLetsOthersWork(t *testing.T) {
 	work := func(ctx context.Context, key string) (int, error) {
 		if key == "hung" {
 			Yield(ctx)
-			Yield(ctx) // a second time changes nothing
+			Yield(ctx) // a second Yield changes nothing
 			<-ctx.Done()
 			return 0, nil
 		}
@@ -310,8 +310,8 @@ func BenchmarkAddAndWork(b *testing.B) {
 	}
 }
 
-// TestBacklogIsWhatWaitsForAWorker: Backlog returns the number of keys that wait for a worker, and their longest
-// wait. It counts neither keys in work nor keys that wait for a time.
+// TestBacklogIsWhatWaitsForAWorker: Backlog returns the number of keys that wait for a worker, and their longest wait. It does not count keys in
+// progress or keys that wait for a time.
 func TestBacklogIsWhatWaitsForAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New()

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sight is a look at the lease, with the expected conclusion.
+// sight is a read of the lease, with the expected result.
 type sight struct {
 	after  time.Duration // since the look before
 	lease  *coordinationv1.Lease
@@ -37,15 +37,15 @@ func givenUp(renewal int) *coordinationv1.Lease {
 	return lease
 }
 
-// awaited returns a lease with a holder, for which another process waits since its nth renewal.
+// awaited returns a lease with a holder, for which another process has waited since its nth renewal.
 func awaited(holder string, renewal int) *coordinationv1.Lease {
 	lease := heldBy(holder, renewal)
 	(&Claim{Self: ParseMark("third")}).Announce(lease)
 	return lease
 }
 
-// TestLeaseClaim has the rules by which a process decides who holds the lease, as sequences of sights. The mark
-// of this process is "me"; "dead" is a process that has provably ended.
+// TestLeaseClaim checks the rules by which a process decides who holds the lease, as sequences of sights. The mark of this process is "me"; "dead" is
+// a process that has provably ended.
 func TestLeaseClaim(t *testing.T) {
 	const s = time.Second
 	for name, tt := range map[string]struct {

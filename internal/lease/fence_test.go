@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestSteadyWorkAsksForARenewal: work asks for a renewal while it still passes the fence, and not so early that
-// busy nodes renew twice as often as others.
+// TestSteadyWorkAsksForARenewal: work requests a renewal while the fence still allows it, but not so early that busy nodes renew twice as often as
+// others.
 func TestSteadyWorkAsksForARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFence()
@@ -37,8 +37,7 @@ func TestSteadyWorkAsksForARenewal(t *testing.T) {
 	})
 }
 
-// TestARenewalIsWantedOnce: work during a renewal does not ask for another renewal. Otherwise busy nodes would
-// renew again a second later.
+// TestARenewalIsWantedOnce: work during a renewal does not request another renewal. Otherwise busy nodes would renew again a second later.
 func TestARenewalIsWantedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFence()

@@ -41,7 +41,7 @@ func TestAClaimGetsAVolumeOfTheNode(t *testing.T) {
 		if said := w.said(); said != "Normal ProvisioningSucceeded Successfully provisioned volume pvc-uid-data" {
 			t.Errorf("events %q", said)
 		}
-		// The claim is not bound yet, and another process sees it again.
+		// The claim is not bound yet, and the next process sees it again.
 		w.stop()
 		w.start()
 		if said := w.said(); said != "" || len(w.volumes()) != 1 {

@@ -24,7 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// world is an API server, the directories of a machine, and controllers one after the other.
+// world is an API server, the directories of a machine, and one controller after another.
 type world struct {
 	*testing.T
 	api    *fake.Clientset
@@ -65,7 +65,7 @@ func (w *world) start() {
 	w.settle()
 }
 
-// settle waits until all work that is due soon is done.
+// settle waits until all due work is done.
 func (w *world) settle() {
 	time.Sleep(10 * time.Second)
 	synctest.Wait()
@@ -117,7 +117,7 @@ func (w *world) said() string {
 	}
 }
 
-// claim creates a claim that the scheduler has given to the node.
+// claim creates a claim that the scheduler has assigned to the node.
 func (w *world) claim(name string, change func(*corev1.PersistentVolumeClaim)) {
 	w.Helper()
 	claim := &corev1.PersistentVolumeClaim{

@@ -22,7 +22,7 @@ import (
 
 var patchTime = metav1.NewTime(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
 
-// applyStatus applies a status patch as an API server does.
+// applyStatus applies a status patch like an API server.
 func applyStatus(t rapid.TB, server *corev1.Node, patch []byte) *corev1.Node {
 	t.Helper()
 	before, err := json.Marshal(server)
@@ -158,8 +158,7 @@ func TestUnreadableOwnershipRemovesNothing(t *testing.T) {
 	}
 }
 
-// TestOnePatchIsEnough: for any two statuses of a node, one patch leads from the first to the second. It leaves
-// the fields of other writers alone.
+// TestOnePatchIsEnough: for any two statuses of a node, one patch leads from the first to the second. It does not change the fields of other writers.
 func TestOnePatchIsEnough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first, second := drawStatus(t, "first"), drawStatus(t, "second")

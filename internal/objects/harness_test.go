@@ -18,8 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// harness is a running store in front of an API in memory. It lives in a synctest bubble, which also fails the
-// test if a goroutine is left at its end.
+// harness is a running store in front of an API in memory. It runs in a synctest bubble, which also fails the test if goroutines are left at its end.
 type harness struct {
 	*Store
 	t      *testing.T
@@ -30,7 +29,7 @@ type harness struct {
 	mu      sync.Mutex
 	changed []string // pods that OnChange was called for
 	watches int      // open
-	fail    error    // answers every get and list
+	fail    error    // error of every get and list
 }
 
 func newHarness(t *testing.T, existing ...runtime.Object) *harness {

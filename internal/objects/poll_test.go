@@ -19,10 +19,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/accessreview"
 )
 
-// answers are the answers of the API server about an identity.
+// answers are the results of access reviews for an identity.
 type answers struct{ may, fail atomic.Bool }
 
-// answering lets client answer reviews about a user.
+// answering makes client answer reviews about a user.
 func answering(client *fake.Clientset, user string, mayList bool) *answers {
 	says := &answers{}
 	says.may.Store(mayList)

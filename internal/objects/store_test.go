@@ -90,7 +90,7 @@ func TestForgetWhileSomebodyWaits(t *testing.T) {
 			value, err := h.value("mine")
 			got <- fmt.Sprint(value, err)
 		}()
-		synctest.Wait() // it waits for the watch, which Run has not started
+		synctest.Wait() // the caller waits for the watch, which Run has not started
 		h.Forget("ns", "a", "uid-a")
 		h.run()
 		defer h.end()

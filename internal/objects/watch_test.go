@@ -130,7 +130,7 @@ func TestFailureIsAnAnswerAndIsRetried(t *testing.T) {
 			}
 		}
 		h.takeChanged()
-		time.Sleep(10 * time.Minute) // the backoff grows, and has a ceiling
+		time.Sleep(10 * time.Minute) // the backoff grows up to a limit
 		h.setFail(nil)
 		time.Sleep(time.Minute)
 		if got := h.takeChanged(); !slices.Equal(got, []string{"a"}) {
@@ -142,7 +142,7 @@ func TestFailureIsAnAnswerAndIsRetried(t *testing.T) {
 			t.Errorf("%d lists in 11 minutes of failure, want a growing delay of at most a minute", lists)
 		}
 		h.setFail(errors.New("connection refused"))
-		h.wantValue("mine", "1") // the known value is served
+		h.wantValue("mine", "1") // the last known value is served
 	})
 }
 

@@ -48,7 +48,7 @@ func (c *cluster) reader() Reader {
 	}
 }
 
-// bound returns a cluster in which the claim is bound and nothing is wrong.
+// bound returns a cluster in which the claim is bound and valid.
 func bound() *cluster {
 	term := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}}}
 	return &cluster{

@@ -25,7 +25,7 @@ func TestFieldRef(t *testing.T) {
 		path string
 		pod  func(*corev1.Pod)
 		node []corev1.HostIP // the known addresses of the node
-		want string          // "<-": left to the provider
+		want string          // "<-": the provider fills it
 		bad  string          // the error names this
 	}{
 		{path: "metadata.name", want: "web-0"},
@@ -110,7 +110,7 @@ func TestResourceFieldRef(t *testing.T) {
 		resource, divisor, container string
 		limits, requests, podLimits  corev1.ResourceList
 		noNode                       bool
-		want                         string // "<-": left to the provider
+		want                         string // "<-": the provider fills it
 		bad                          bool
 	}{
 		{resource: "limits.cpu", limits: list("cpu", "1500m"), want: "2"},

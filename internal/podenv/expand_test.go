@@ -13,7 +13,7 @@ func TestExpand(t *testing.T) {
 		"$(A)":            "a",
 		"x$(A)y$(A)z":     "xayaz",
 		"$(EMPTY)":        "",
-		"$(REF)":          "$(A)", // values are not looked at again
+		"$(REF)":          "$(A)", // values are not expanded
 		"$(DOLLAR)":       "$$",
 		"$(MISSING)":      "$(MISSING)",
 		"$()":             "$()",

@@ -108,7 +108,7 @@ func podWith(c corev1.Container) *corev1.Pod {
 	}
 }
 
-// lines writes an environment as env(1) does. A variable that is left to the provider shows its source.
+// lines formats an environment like env(1). A variable that the provider fills shows its source.
 func lines(env []corev1.EnvVar) string {
 	var out strings.Builder
 	for _, v := range env {

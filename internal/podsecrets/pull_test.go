@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// vault is a namespace of Secrets, and a record of the reads.
+// vault has the Secrets of a namespace, and a record of the reads.
 type vault struct {
 	secrets map[string]*corev1.Secret
 	read    []string

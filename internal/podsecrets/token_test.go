@@ -27,7 +27,7 @@ import (
 type issuer struct {
 	asked []authenticationv1.TokenRequest
 	err   error
-	hold  chan struct{} // nil, or answers wait until it is closed
+	hold  chan struct{} // if not nil, responses wait until it is closed
 }
 
 func (i *issuer) client() *fake.Clientset {
@@ -119,8 +119,7 @@ func TestSecurityC5TokensAreBoundToThePodAndItsAudience(t *testing.T) {
 	}
 }
 
-// TestSecurityC5TokensAreRenewedInTime requests the token every minute for 48 hours, as the update of a volume
-// does.
+// TestSecurityC5TokensAreRenewedInTime requests the token every minute for 48 hours, like the update of a volume.
 func TestSecurityC5TokensAreRenewedInTime(t *testing.T) {
 	for life, use := range map[int64]time.Duration{
 		600:        8 * time.Minute,
@@ -248,15 +247,15 @@ func TestClocks(t *testing.T) {
 		if got := timePassed(begin, time.Now()); got != time.Minute {
 			t.Errorf("after a minute: %v", got)
 		}
-		slept := time.Now().Round(0).Add(time.Hour) // without a monotonic reading, as if that had stood still
+		slept := time.Now().Round(0).Add(time.Hour) // without a monotonic reading, as if the monotonic clock had stopped
 		if got := timePassed(begin, slept); got != time.Hour+time.Minute {
 			t.Errorf("after a sleep: %v", got)
 		}
 	})
 }
 
-// TestSecurityC5TokensLastAsLongAsThePodCanRun: a token that cannot be replaced lives until the deadline of the
-// pod. A longer lifetime is refused. The audience does not change.
+// TestSecurityC5TokensLastAsLongAsThePodCanRun: a token that cannot be replaced is valid until the deadline of the pod. A longer lifetime is refused.
+// The audience does not change.
 func TestSecurityC5TokensLastAsLongAsThePodCanRun(t *testing.T) {
 	seconds := func(n int64) *int64 { return &n }
 	for _, c := range []struct {

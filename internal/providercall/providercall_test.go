@@ -65,8 +65,7 @@ func TestSlowCallIsTold(t *testing.T) {
 	})
 }
 
-// TestNotFoundIsNoError: in metrics and spans, NotFound is an answer and not an error. RetryAfter has a result
-// of its own.
+// TestNotFoundIsNoError: in metrics and spans, NotFound is not an error. RetryAfter has a separate result.
 func TestNotFoundIsNoError(t *testing.T) {
 	for want, err := range map[string]error{
 		"ok":          nil,

@@ -117,8 +117,7 @@ func TestOverlappingValuesLeaveNothing(t *testing.T) {
 	}
 }
 
-// TestShortValuesAreNotLookedFor: a short value in a Secret is probably a plain setting. Neither the value nor a
-// longer form of it is redacted.
+// TestShortValuesAreNotLookedFor: a short value in a Secret is probably a plain setting. The value and its longer forms are not redacted.
 func TestShortValuesAreNotLookedFor(t *testing.T) {
 	short := known("http", "prod", "true", "8080", "1", "on", "", "seven77", "prod\n\n\n\n\n", "    on    ", `"<&>"`)
 	for _, said := range []string{

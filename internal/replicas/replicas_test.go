@@ -68,7 +68,7 @@ func TestSharesAreEvenAndStable(t *testing.T) {
 			if nodes < 100 {
 				continue
 			}
-			// With one more member, little more than its share moves.
+			// With one more member, only little more than its share moves.
 			moved := 0
 			for node, owner := range owners(Assign(all, append(names("m-", members), "m-new"))) {
 				if owners(shares)[node] != owner {
@@ -88,8 +88,8 @@ func member(name string, n int) coordinationv1.Lease {
 	return coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}, Spec: coordinationv1.LeaseSpec{RenewTime: &at, HolderIdentity: ptr.To("host")}}
 }
 
-// TestWhoIsGone: a member is gone if its lease shows no sign of life for long enough. The process looks every
-// second, except where the case has a pause.
+// TestWhoIsGone: a member is gone if its lease has not been renewed for long enough. The process reads leases every second, except for pauses in the
+// case.
 func TestWhoIsGone(t *testing.T) {
 	a1, a2, left, b := member("a", 1), member("a", 2), member("a", 1), member("b", 1)
 	left.Spec.HolderIdentity = ptr.To("")
@@ -98,7 +98,7 @@ func TestWhoIsGone(t *testing.T) {
 	}
 	none := coordinationv1.Lease{}
 	for name, tc := range map[string]struct {
-		looks []coordinationv1.Lease // the lease of a at each look; without a name there is no lease
+		looks []coordinationv1.Lease // the lease of a in each list; without a name, there is no lease
 		pause map[int]time.Duration  // before the look
 		read  coordinationv1.Lease
 		gone  bool
@@ -204,8 +204,8 @@ func TestMembersSeeEachOther(t *testing.T) {
 	})
 }
 
-// TestNobodyIsGoneWhileTheAPIServerIsSilent: during and after an outage no member counts as gone. A member holds
-// nothing from before the outage, and holds new things after its next renewal.
+// TestNobodyIsGoneWhileTheAPIServerIsSilent: during and after an outage no member counts as gone. After the outage, a member does not count as a
+// member without a gap, until its next renewal.
 func TestNobodyIsGoneWhileTheAPIServerIsSilent(t *testing.T) {
 	inGroup(t, func(t *testing.T, client *fake.Clientset, start func(string) (*Group, func())) {
 		var silent atomic.Bool
@@ -229,8 +229,7 @@ func TestNobodyIsGoneWhileTheAPIServerIsSilent(t *testing.T) {
 	})
 }
 
-// TestALeaseThatSomebodyDeletes: a lease that is deleted again and again comes back each time, and no member
-// counts as gone meanwhile.
+// TestALeaseThatSomebodyDeletes: a lease that is deleted again and again comes back each time, and no member counts as gone in the meantime.
 func TestALeaseThatSomebodyDeletes(t *testing.T) {
 	inGroup(t, func(t *testing.T, client *fake.Clientset, start func(string) (*Group, func())) {
 		a, _ := start("a")
@@ -254,7 +253,7 @@ func TestALeaseThatSomebodyDeletes(t *testing.T) {
 	})
 }
 
-// lateLeases is a client whose answers come late, as if the process had been stopped meanwhile.
+// lateLeases is a client whose responses arrive late, as if the process had been stopped in the meantime.
 type lateLeases struct{ coordclientset.LeaseInterface }
 
 func (l lateLeases) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
@@ -263,7 +262,7 @@ func (l lateLeases) Get(ctx context.Context, name string, o metav1.GetOptions) (
 	return got, err
 }
 
-// TestAnAnswerThatIsLate: a late answer counts from the time of its request, not from the time of its arrival.
+// TestAnAnswerThatIsLate: a late response counts from the time of its request, not from its arrival.
 func TestAnAnswerThatIsLate(t *testing.T) {
 	inGroup(t, func(t *testing.T, client *fake.Clientset, start func(string) (*Group, func())) {
 		a := New(lateLeases{client.CoordinationV1().Leases("kube-node-lease")}, "g", "a", "host")
@@ -297,7 +296,7 @@ func TestAnAnswerThatIsLate(t *testing.T) {
 type slowLeases struct {
 	coordclientset.LeaseInterface
 	before, after time.Duration
-	requests      *atomic.Int32 // that have not been answered
+	requests      *atomic.Int32 // number of unanswered requests
 	most          *atomic.Int32
 }
 
@@ -316,8 +315,7 @@ func (l slowLeases) Patch(ctx context.Context, name string, kind types.PatchType
 	return patched, err
 }
 
-// TestASlowAPIServer: a member stays in the group while the API server is slow, whether the requests or the
-// answers are slow.
+// TestASlowAPIServer: a member stays in the group while the API server is slow, whether requests or responses are slow.
 func TestASlowAPIServer(t *testing.T) {
 	for name, slow := range map[string]slowLeases{
 		"requests": {before: 5 * time.Second, after: time.Millisecond},

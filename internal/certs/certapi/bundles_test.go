@@ -60,8 +60,8 @@ func TestBundlesOfASigner(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotServedIsSaidAndLookedForAgain: a kind that the cluster does not serve is an error with the kind's
-// name. The next request looks again, because a cluster may be updated while the node runs.
+// TestWhatIsNotServedIsSaidAndLookedForAgain: a kind that the cluster does not serve is an error with the kind's name. The next request checks again,
+// because a cluster may be updated while the node runs.
 func TestWhatIsNotServedIsSaidAndLookedForAgain(t *testing.T) {
 	s := &server{served: map[string][]string{"v1": nil}}
 	api := s.api(t)

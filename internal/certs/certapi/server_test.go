@@ -22,7 +22,7 @@ type server struct {
 	mu     sync.Mutex
 	served map[string][]string // resources by version
 	lists  map[string]any      // items by path
-	status int                 // of every answer about a resource, if it is not 0
+	status int                 // of every response about a resource, if it is not 0
 	asked  []string
 	posted []byte
 }
@@ -69,7 +69,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerOf writes JSON. It ignores a client that has gone, because the client notices this itself.
+// answerOf writes JSON. It ignores write errors, which the client detects itself.
 func answerOf(w io.Writer, o any) { _ = json.NewEncoder(w).Encode(o) }
 
 func (s *server) api(t *testing.T) *certapi.API {

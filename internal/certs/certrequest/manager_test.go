@@ -43,8 +43,8 @@ type script struct {
 	addresses atomic.Pointer[[]corev1.NodeAddress]
 
 	mu   sync.Mutex
-	told []string // guarded by mu; since the last look
-	late []string // guarded by mu; reports that came after the certificate was obtained
+	told []string // guarded by mu; since the last check
+	late []string // guarded by mu; reports after the certificate was obtained
 }
 
 // run calls steps while a manager runs.
@@ -302,8 +302,7 @@ func TestDeletedRequestIsMadeAgain(t *testing.T) {
 	})
 }
 
-// TestRenewalThatNobodyApproves: while the renewal is not approved, the old certificate is used until its end,
-// and no certificate afterwards.
+// TestRenewalThatNobodyApproves: while the renewal is not approved, the old certificate is used until it expires, and no certificate afterwards.
 func TestRenewalThatNobodyApproves(t *testing.T) {
 	run(t, approve, func(s *script) {
 		s.pass(time.Second)

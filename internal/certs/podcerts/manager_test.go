@@ -179,8 +179,7 @@ func TestTheNextCertificateComesInTime(t *testing.T) {
 	})
 }
 
-// TestWhatIsValidIsGivenThroughSyncErrors: during an outage or after a refusal, Get returns a certificate until
-// its end, and not longer.
+// TestWhatIsValidIsGivenThroughSyncErrors: during an outage or after a refusal, Get returns a certificate until it expires, and not longer.
 func TestWhatIsValidIsGivenThroughSyncErrors(t *testing.T) {
 	for name, begin := range map[string]func(*signer){
 		"outage": func(s *signer) { s.err = errors.New("no answer") },

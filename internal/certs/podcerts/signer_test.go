@@ -24,7 +24,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certapi"
 )
 
-// signer is an API server with a signer behind it.
+// signer is an API server with a signer.
 type signer struct {
 	t        *testing.T
 	key      ed25519.PrivateKey
@@ -32,8 +32,8 @@ type signer struct {
 	asked    []certapi.Request
 	err      error         // of every call
 	life     time.Duration // of certificates
-	after    time.Duration // how long it takes to decide
-	failure  string        // Denied or Failed; "" issues
+	after    time.Duration // time until the decision
+	failure  string        // Denied or Failed; "": issued
 	stranger bool          // issues certificates for an unknown key
 	events   *record.FakeRecorder
 	told     map[string]string // keys by purpose and name
