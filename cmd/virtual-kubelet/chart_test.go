@@ -28,16 +28,16 @@ import (
 // chartExample is an example of a provider in the README of the chart.
 var chartExample = regexp.MustCompile("(?s)\n### (\\S+)\n.*?\n```yaml\n(.*?)\n```\n")
 
-// door is the part of a cloud that knows callers: it changes the token of a ServiceAccount for credentials, and refuses all that follows.
+// door is the login server of a cloud: it exchanges the token of a ServiceAccount for credentials, and refuses all other requests.
 type door struct {
 	*httptest.Server
 
 	mu      sync.Mutex
-	changed []string // guarded by mu; what was given for credentials
-	seen    []string // guarded by mu; the headers Authorization of other requests
+	changed []string // guarded by mu; tokens that were exchanged for credentials
+	seen    []string // guarded by mu; the Authorization headers of other requests
 }
 
-// openDoor starts a door that a file of authorities, which it returns, is for.
+// openDoor starts a door, and returns the file with its certificate authority.
 func openDoor(t *testing.T) (*door, string) {
 	t.Helper()
 	d := &door{}
@@ -54,7 +54,7 @@ func (d *door) answer(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	ends := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-	_ = r.ParseForm() // a body of another kind has no form
+	_ = r.ParseForm() // a body of another type has no form
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/.well-known/openid-configuration"):
 		_, _ = fmt.Fprintf(w, `{"issuer": "%[1]s/tenant-1/v2.0", "authorization_endpoint": "%[1]s/authorize", "token_endpoint": "%[1]s/token"}`, d.URL)
@@ -74,8 +74,8 @@ func (d *door) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestProvidersReadTheCredentialsOfTheChart: each example of the chart's README makes a provider that shows its service the credentials
-// that the webhook of its cloud, or a Secret, gives the pod.
+// TestProvidersReadTheCredentialsOfTheChart: with each example in the chart's README, a provider sends its service the credentials that the webhook
+// of its cloud, or a Secret, gives to the pod.
 //
 // Sources: github.com/Azure/azure-workload-identity, pkg/webhook/{consts,webhook}.go; github.com/aws/amazon-eks-pod-identity-webhook,
 // pkg/handler/handler.go; the vendor's page of ack-pod-identity-webhook (0.4.0).
@@ -90,9 +90,9 @@ func TestProvidersReadTheCredentialsOfTheChart(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		injected map[string]string // TOKEN is the path of a token, and CLOUD the URL of the cloud
-		service  []string          // variables with the URL of the cloud, for the example has that of the vendor
-		changed  string            // what is given for credentials; "" for nothing
-		shown    string            // a pattern of Authorization
+		service  []string          // variables with the URL of the cloud, because the example has the vendor's URL
+		changed  string            // the token that is exchanged for credentials; "": none
+		shown    string            // a pattern of the Authorization header
 	}{
 		"aci": {
 			injected: map[string]string{"AZURE_CLIENT_ID": "client-1", "AZURE_TENANT_ID": "tenant-1", "AZURE_FEDERATED_TOKEN_FILE": "TOKEN", "AZURE_AUTHORITY_HOST": "CLOUD/"},
@@ -140,7 +140,7 @@ func TestProvidersReadTheCredentialsOfTheChart(t *testing.T) {
 			for variable, value := range tc.injected {
 				t.Setenv(variable, strings.NewReplacer("TOKEN", write("token", "token-1"), "CLOUD", cloud.URL).Replace(value))
 			}
-			for _, e := range values.ExtraEnv { // which the webhooks leave as they are
+			for _, e := range values.ExtraEnv { // variables that the webhooks do not change
 				t.Setenv(e.Name, e.Value)
 			}
 			for _, variable := range tc.service {

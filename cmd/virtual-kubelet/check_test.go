@@ -20,17 +20,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/checkcase"
 )
 
-// checked is what the command check says with a provider.
+// checked has the expected results of the command check for a provider.
 type checked struct {
-	// none is why the provider has no Check.
+	// none is the reason why the provider has no Check.
 	none string
-	// refuses are the pods of checkcase that the declaration lets pass and the mapping refuses.
+	// refuses are the pods of checkcase that the declaration accepts and the mapping refuses.
 	refuses []string
-	// config is the configuration for mapped, an object that the mapping alone refuses, with words.
+	// config is the configuration for mapped, an object that only the mapping refuses. The error contains words.
 	config, mapped, words string
 }
 
-// checkRows are those of each provider. Whoever lets a provider run a pod that it has refused takes the pod off its row.
+// checkRows are the expected results of all providers. If a provider starts to support a refused pod, remove the pod from its row.
 var checkRows = map[string]checked{
 	"mock":   {none: "it runs nothing, and takes every pod"},
 	"plugin": {none: "the mapping is in the plugin, which is another program and need not run"},
@@ -95,7 +95,7 @@ func pod(spec string) string {
 	return "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: " + spec + "}"
 }
 
-// manyMounts is a pod with more volumes than a container of gVisor has.
+// manyMounts returns a pod with more volumes than a gVisor container may have.
 func manyMounts() string {
 	var volumes, mounts []string
 	for i := range 500 {
@@ -105,7 +105,7 @@ func manyMounts() string {
 	return pod("{containers: [{name: a, image: i, volumeMounts: [" + strings.Join(mounts, ", ") + "]}], volumes: [" + strings.Join(volumes, ", ") + "]}")
 }
 
-// TestCheckAsksTheMappingOfEveryProvider: what a node would refuse after the admission, the command check refuses without a node.
+// TestCheckAsksTheMappingOfEveryProvider: the command check refuses all pods that the mapping on a node would refuse.
 func TestCheckAsksTheMappingOfEveryProvider(t *testing.T) {
 	cases := checkcase.All()
 	for _, p := range providers() {
@@ -158,11 +158,11 @@ func TestCheckAsksTheMappingOfEveryProvider(t *testing.T) {
 	}
 }
 
-// withoutSome is what check returns of a pod that runs without something that it asks for.
+// withoutSome is in the output of check for a pod that runs without a requested feature.
 const withoutSome = "can run without"
 
-// TestRestrictedPodsRunWhereAPodIsAMachine: pods with the restricted Pod Security Standard, and those of charts, run at services whose pods are virtual machines, or the
-// refusal names the field. Every other provider refuses what it does not have, until the operator accepts that.
+// TestRestrictedPodsRunWhereAPodIsAMachine: services whose pods are virtual machines run pods of the restricted Pod Security Standard and pods of
+// charts, or the refusal names the field. All other providers refuse missing features until the operator accepts that.
 func TestRestrictedPodsRunWhereAPodIsAMachine(t *testing.T) {
 	const fsGroup, all = "spec.securityContext.fsGroup: ", "--accept-unenforced=NoNewPrivileges,Seccomp,Capabilities,FSGroup,ReadOnlyRoot,RunAsUser"
 	for provider, want := range map[string]struct{ chart, accepted string }{
@@ -204,7 +204,7 @@ func TestRestrictedPodsRunWhereAPodIsAMachine(t *testing.T) {
 	}
 }
 
-// documents are pods in YAML.
+// documents returns pods in YAML.
 func documents[T any](t *testing.T, of map[string]T) string {
 	t.Helper()
 	var out strings.Builder
@@ -218,7 +218,7 @@ func documents[T any](t *testing.T, of map[string]T) string {
 	return out.String()
 }
 
-// check returns what the command check says of each object.
+// check returns the output of the command check for each object.
 func check(t *testing.T, provider, config, objects string, flags ...string) map[string]string {
 	t.Helper()
 	args := append([]string{"check", "--provider=" + provider}, flags...)

@@ -39,8 +39,8 @@ func loads[C any](load func(string) (C, error)) func(string) ([]byte, error) {
 	}
 }
 
-// TestClusterHasOneNameInAllProviders: the key of a configuration for the identity of this Kubernetes cluster is clusterName, and the keys of before go on
-// being read, with a warning. A provider that is not in the table has no such key.
+// TestClusterHasOneNameInAllProviders: the configuration key for the identity of the Kubernetes cluster is clusterName. Earlier keys still work, with
+// a warning. A provider that is not in the table has no such key.
 func TestClusterHasOneNameInAllProviders(t *testing.T) {
 	defer func(l log.Logger) { log.L = l }(log.L)
 	type named struct {

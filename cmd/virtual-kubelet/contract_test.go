@@ -16,7 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
 )
 
-// TestContractOfMock runs the command contract as a user does, with the provider that needs no account.
+// TestContractOfMock runs the command contract like a user, with a provider that needs no account.
 func TestContractOfMock(t *testing.T) {
 	defer func(l log.Logger) { log.L = l }(log.L)
 	path := filepath.Join(t.TempDir(), "mock.yaml")

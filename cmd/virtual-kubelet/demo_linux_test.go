@@ -63,8 +63,8 @@ func makeDemoFiles(t *testing.T, folder string) {
 	}
 }
 
-// TestDemoRunsAPodAndLeavesNothing: the command starts a cluster, the backend and a node. The first pod runs, and kubectl works as the output
-// says. An interrupt ends all processes and removes all files.
+// TestDemoRunsAPodAndLeavesNothing: the command starts a cluster, the backend and a node. The first pod runs, and kubectl works as described in the
+// output. An interrupt ends all processes and removes all files.
 func TestDemoRunsAPodAndLeavesNothing(t *testing.T) {
 	for _, provider := range []string{"mock", "eci"} {
 		t.Run(provider, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestDemoRunsAPodAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// seeRunning sees that a user can see the first pod.
+// seeRunning checks that a user sees the first pod.
 func seeRunning(t *testing.T, kubeconfig string) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -137,7 +137,7 @@ func seeRunning(t *testing.T, kubeconfig string) {
 	}
 }
 
-// seeNoProcess sees that no process has a file of the folder in its command line.
+// seeNoProcess checks that no process has a file of the folder in its command line.
 func seeNoProcess(t *testing.T, folder string) {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -152,8 +152,8 @@ func seeNoProcess(t *testing.T, folder string) {
 	}
 }
 
-// TestDemoSaysWhatIsMissing: without the programs of the release, the demo says where they are, and for a provider without an emulator it asks for
-// a backend.
+// TestDemoSaysWhatIsMissing: without the programs of the release, the error says where to find them. For a provider without an emulator, the error
+// asks for a backend.
 func TestDemoSaysWhatIsMissing(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

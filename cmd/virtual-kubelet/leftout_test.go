@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestProvidersCanBeLeftOut builds nothing of a provider into a program that is to be without it.
+// TestProvidersCanBeLeftOut checks that a program without a provider contains no packages of it.
 func TestProvidersCanBeLeftOut(t *testing.T) {
 	const prefix = "github.com/virtual-kubelet/virtual-kubelet/providers/"
 	if len(providers()) == 0 {

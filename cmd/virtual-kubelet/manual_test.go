@@ -18,8 +18,8 @@ import (
 
 var manual = flag.String("manual", "", "write the manual into this `folder`: man pages, and the same as Markdown")
 
-// TestManualHasEveryCommand makes the manual of the program, a page for each command. It is made here and not by the program, because cobra's
-// documents need its templates, with which the linker keeps the methods of all types.
+// TestManualHasEveryCommand generates the manual of the program, with a page for each command. The program does not generate it, because cobra's
+// documents need templates, which make the linker keep the methods of all types.
 func TestManualHasEveryCommand(t *testing.T) {
 	dir := *manual
 	if dir == "" {
@@ -30,7 +30,7 @@ func TestManualHasEveryCommand(t *testing.T) {
 	t.Setenv("HOME", "/root") // the default of --kubeconfig
 	root := cli.Program{Name: "virtual-kubelet", Version: buildVersion, Providers: providers(), Commands: commands()}.Command()
 	root.DisableAutoGenTag = true
-	released := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) // the pages of two builds are the same
+	released := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) // the pages of two builds are identical
 	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Date: &released, Source: "Virtual Kubelet", Manual: "Virtual Kubelet"}, dir); err != nil {
 		t.Fatal(err)
 	}

@@ -16,11 +16,11 @@ import (
 
 const pagesDir = "../../docs/reports/providers"
 
-// pageMark begins every page that is made here.
+// pageMark begins every generated page.
 const pageMark = "<!-- Made by `make generate` from "
 
-// TestProviderPages compares docs/reports/providers with the declarations and results of the providers; with -update it writes
-// them. The page of a provider that is gone fails, and -update removes it.
+// TestProviderPages compares docs/reports/providers with the declarations and results of the providers; with -update it writes them. A page without a
+// provider is an error, and -update removes it.
 func TestProviderPages(t *testing.T) {
 	made := map[string]bool{}
 	for _, p := range read(t) {
@@ -49,7 +49,7 @@ func TestProviderPages(t *testing.T) {
 	}
 }
 
-// page is the page of a provider: its features, and the checks of the contract that prove them.
+// page returns the page of a provider: its features, and the contract checks that prove them.
 func (k known) page() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%sthe declaration of provider %s and docs/reports/contract. -->\n\n", pageMark, k.name)
@@ -72,7 +72,7 @@ func (k known) page() string {
 	return b.String()
 }
 
-// checks sums up the checks of a run, and names those that failed or were skipped, and the declared features that are not proven.
+// checks summarizes the checks of a run. It lists failed and skipped checks, and declared features without a proof.
 func checks(f providertest.ResultFile) string {
 	n := map[providertest.Outcome]int{}
 	why := map[providertest.Outcome]*strings.Builder{providertest.Failed: {}, providertest.Skipped: {}}
@@ -95,7 +95,7 @@ func checks(f providertest.ResultFile) string {
 	return text
 }
 
-// TestPage: who reads a page learns of every check that did not pass.
+// TestPage: a page lists every check that did not pass.
 func TestPage(t *testing.T) {
 	declared := capability.Only(capability.DNS)
 	k := known{name: "cloud", declared: &declared, results: []providertest.ResultFile{{

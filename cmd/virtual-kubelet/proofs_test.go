@@ -18,14 +18,14 @@ import (
 
 const resultsDir = "../../docs/reports/contract"
 
-// known is what is known of a provider.
+// known has the declaration and the contract results of a provider.
 type known struct {
 	name     string
-	declared *capability.Declaration // nil: it declares nothing before it runs
+	declared *capability.Declaration // nil: there is no declaration before the provider runs
 	results  []providertest.ResultFile
 }
 
-// read returns the providers of the program by name, with what was kept of the contract.
+// read returns the providers of the program by name, with their stored contract results.
 func read(t *testing.T) []known {
 	t.Helper()
 	all, err := gather(providers(), resultsDir)
@@ -69,7 +69,7 @@ func gather(from []cli.Provider, dir string) (all []known, err error) {
 	return all, nil
 }
 
-// proven are the declared features that a check saw to work.
+// proven returns the declared features that passed a check.
 func (k known) proven() map[capability.Feature]bool {
 	proven := map[capability.Feature]bool{}
 	for _, f := range k.results {
@@ -82,7 +82,7 @@ func (k known) proven() map[capability.Feature]bool {
 	return proven
 }
 
-// proofs are the rows of the table of what was proven.
+// proofs returns the rows of the table of proven features.
 func (k known) proofs() string {
 	link := fmt.Sprintf("[%s](providers/%s.md)", k.name, k.name)
 	if len(k.results) == 0 {
@@ -110,7 +110,7 @@ func (k known) proofs() string {
 	return rows.String()
 }
 
-// TestGather: a page never says more than the files of results do.
+// TestGather: a page never claims more than the result files.
 func TestGather(t *testing.T) {
 	program := []cli.Provider{{Name: "cloud", Capabilities: func(string) (capability.Declaration, error) {
 		return capability.Only(capability.DNS, capability.EmptyDir), nil

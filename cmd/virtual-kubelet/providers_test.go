@@ -41,7 +41,7 @@ func TestMockProviderReadsItsFile(t *testing.T) {
 	}
 }
 
-// TestProvidersRefuseFilesOfOthers: every provider says what it would have read.
+// TestProvidersRefuseFilesOfOthers: the error of every provider has the position and the expected apiVersion.
 func TestProvidersRefuseFilesOfOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "other.yaml")
 	if err := os.WriteFile(path, []byte("apiVersion: other.example/v1\nkind: OtherConfiguration\n"), 0o600); err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/zun"
 )
 
-// ofTools are variables that the tools of a service have today, and one that is this program's own.
+// ofTools matches variables that the tools of a service use today, and one variable of this program.
 var ofTools = regexp.MustCompile(`^(AZURE_(TENANT|CLIENT|SUBSCRIPTION|FEDERATED|AUTHORITY)_.*|AWS_REGION|ALIBABA_CLOUD_.*|NOMAD_.*|HUAWEICLOUD_SDK_.*|OS_(CLOUD|CLIENT_CONFIG_FILE|INTERFACE|CACERT|(USER|PROJECT)_DOMAIN_.*)|ACI_CLUSTER_NAME)$`)
 
 // Sources: github.com/virtual-kubelet/virtual-kubelet, providers/register (0.4); the READMEs of azure-aci, aws-fargate, alibabacloud-eci, nomad and tensile-kube.
@@ -50,13 +50,13 @@ func TestPublishedD13VariablesAreInTheReference(t *testing.T) {
 	var want []string
 	for provider, config := range map[string]any{"aci": aci.Config{}, "azurebatch": azurebatch.Config{}, "eci": eci.Config{}, "fargate": fargate.Config{}, "huaweicci": huaweicci.Config{}, "nomad": nomad.Config{}, "stackpath": stackpath.Config{}, "zun": zun.Config{}} {
 		for variable, field := range variables(reflect.TypeOf(config), "") {
-			shared := provider == "azurebatch" && strings.HasPrefix(field, "credentials.") // with aci, which has the rows
+			shared := provider == "azurebatch" && strings.HasPrefix(field, "credentials.") // shared with aci, which has the rows
 			if !shared && !ofTools.MatchString(variable) {
 				want = append(want, fmt.Sprintf("`%s` %s `%s`", variable, provider, field))
 			}
 		}
 	}
-	for suffix, resource := range map[string]string{"CPU": "cpu", "MEMORY": "memory", "POD": "pods"} { // entries of a map, which has no tags
+	for suffix, resource := range map[string]string{"CPU": "cpu", "MEMORY": "memory", "POD": "pods"} { // entries of a map, which have no tags
 		want = append(want, fmt.Sprintf("`ECI_QUOTA_%s` eci `capacity.%s`", suffix, resource))
 	}
 	var got []string
@@ -70,7 +70,7 @@ func TestPublishedD13VariablesAreInTheReference(t *testing.T) {
 	}
 }
 
-// variables returns the fields of a configuration that have a variable of another name, by it.
+// variables returns the fields of a configuration that have another variable name, by that name.
 func variables(config reflect.Type, path string) map[string]string {
 	found := map[string]string{}
 	for i := range config.NumField() {

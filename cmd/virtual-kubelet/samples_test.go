@@ -17,10 +17,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 )
 
-// startCommand matches a command of a README that starts a node, with what follows the name of the program.
+// startCommand matches a command in a README that starts a node, with the arguments.
 var startCommand = regexp.MustCompile("(?m)(?:^|[ `/])virtual-kubelet (--provider[^`\n]*)")
 
-// TestStartCommandsOfPagesStart: the settings that a provider's page starts a node with are complete, and name the provider.
+// TestStartCommandsOfPagesStart: the settings of the start commands on a provider's page are complete, and name the provider.
 func TestStartCommandsOfPagesStart(t *testing.T) {
 	for _, p := range providers() {
 		for _, found := range startCommand.FindAllStringSubmatch(p.Readme, -1) {
@@ -31,7 +31,7 @@ func TestStartCommandsOfPagesStart(t *testing.T) {
 	}
 }
 
-// TestStartCommandsOfTheDocsStart: the same for README.md and the guides.
+// TestStartCommandsOfTheDocsStart checks README.md and the guides in the same way.
 func TestStartCommandsOfTheDocsStart(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
@@ -67,7 +67,7 @@ func starts(t *testing.T, command string) []string {
 	return args
 }
 
-// TestEveryProviderHasALineAndASample: `providers` says in a line where pods run, and `providers NAME` prints a file that the provider takes for its own.
+// TestEveryProviderHasALineAndASample: `providers` prints a line about where pods run, and `providers NAME` prints a file that the provider accepts.
 func TestEveryProviderHasALineAndASample(t *testing.T) {
 	run := func(args ...string) string {
 		t.Helper()

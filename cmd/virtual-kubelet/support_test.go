@@ -64,7 +64,7 @@ func TestSupportPage(t *testing.T) {
 	compare(t, supportPage, supportHead+capability.Table(declared...)+supportProofs+proofs.String())
 }
 
-// compare sees that a page is as it should be; with -update it writes it.
+// compare checks the content of a page, or writes it with -update.
 func compare(t *testing.T, path, want string) {
 	t.Helper()
 	if *update {

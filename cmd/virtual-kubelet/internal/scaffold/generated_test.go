@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// generate runs the command as a user does, and returns the commands that it prints.
+// generate runs the command like a user, and returns the commands that it prints.
 func generate(t *testing.T, dir string, args ...string) (next []string) {
 	t.Helper()
 	root := &cobra.Command{Use: "vk"}
@@ -42,14 +42,14 @@ func shell(t *testing.T, dir, script string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as programs are built: what they use is compiled already
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as programs are built, so that the build cache has the packages
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
 var green = regexp.MustCompile(`contract: ([0-9]+) checks passed, 0 failed`)
 
-// keepsTheContract does what new-provider prints, and returns the folder of the provider.
+// keepsTheContract runs the commands that new-provider prints, and returns the folder of the provider.
 func keepsTheContract(t *testing.T, args ...string) string {
 	t.Helper()
 	for _, program := range []string{"go", "make"} {
@@ -96,7 +96,7 @@ func TestNewProviderInPython(t *testing.T) {
 	failsUntilFilled(t, dir)
 }
 
-// failsUntilFilled fills one place after the other.
+// failsUntilFilled checks that the tests fail until all FILL comments are gone, one by one.
 func failsUntilFilled(t *testing.T, dir string) {
 	t.Helper()
 	names := map[string]bool{}
@@ -122,7 +122,7 @@ func failsUntilFilled(t *testing.T, dir string) {
 	}
 }
 
-// TestCommandSaysWhatIsWrong: nothing is written, and the help shows no flags of nodes.
+// TestCommandSaysWhatIsWrong: after an error, no files are written. The help has no flags of nodes.
 func TestCommandSaysWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	for name, tt := range map[string]struct {

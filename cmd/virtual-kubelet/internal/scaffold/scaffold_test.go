@@ -146,7 +146,7 @@ func TestGoModOfARelease(t *testing.T) {
 	}
 }
 
-// TestGoModOfACloneHasItsVersions: a provider that is written beside a clone compiles no second Kubernetes.
+// TestGoModOfACloneHasItsVersions: a provider that is generated next to a clone does not compile Kubernetes again.
 func TestGoModOfACloneHasItsVersions(t *testing.T) {
 	text, err := tree(t).goMod("example.com/me/vk-foo", "")
 	if err != nil {
@@ -163,7 +163,7 @@ func TestGoModOfACloneHasItsVersions(t *testing.T) {
 	}
 }
 
-// TestExamplePodGoesThroughTheScheduler: the pod of a new provider names no node, selects the provider's node, and tolerates its taint.
+// TestExamplePodGoesThroughTheScheduler: the example pod of a new provider has no nodeName, selects the provider's node, and tolerates its taint.
 func TestExamplePodGoesThroughTheScheduler(t *testing.T) {
 	for _, language := range []string{"go", "python"} {
 		n := New{Module: "example.com/me/vk-foo", Name: "foo", Language: language, Dir: t.TempDir(), Library: tree(t)}

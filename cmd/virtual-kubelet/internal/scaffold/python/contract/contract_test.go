@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contract checks over the wire what every provider promises.
+// Package contract checks the contract of providers over the plugin protocol.
 package contract
 
 import (
@@ -25,10 +25,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// TestContract is what every provider promises.
+// TestContract runs the provider contract.
 //
-// FILL(contract): start the plugin on your service, or on an emulator of it. Where its images have a shell, providertest.Shell has the
-// Container and the Command of the harness.
+// FILL(contract): start the plugin with your service, or with an emulator. If its images have a shell, use providertest.Shell for Container and
+// Command of the harness.
 func TestContract(t *testing.T) {
 	p := start(t)
 	providertest.Run(t, providertest.Harness{
@@ -38,12 +38,12 @@ func TestContract(t *testing.T) {
 			return nil
 		},
 		Command:        func(p program.Program) ([]string, error) { return p.Args(), nil },
-		OwnStartErrors: true, // the service in memory says no reasons
+		OwnStartErrors: true, // the service in memory reports no reasons
 		Patience:       20 * time.Second, Tick: 200 * time.Millisecond, Many: 8,
 	})
 }
 
-// process is the plugin, and what is asked of its service in memory.
+// process is the plugin, with control of its service in memory.
 type process struct {
 	socket string
 
@@ -57,7 +57,7 @@ func start(t *testing.T) *process {
 	t.Helper()
 	python := os.Getenv("PYTHON")
 	if python == "" {
-		python = "/usr/bin/python3" // Debian's python3-grpcio is for this one
+		python = "/usr/bin/python3" // Debian's python3-grpcio is for this interpreter
 	}
 	if out, err := exec.CommandContext(t.Context(), python, "-c", "import grpc, google.protobuf").CombinedOutput(); err != nil {
 		t.Skipf("%s has no grpc and protobuf (%v: %s): apt-get install python3-grpcio, or name another one in PYTHON", python, err, out)
@@ -89,7 +89,7 @@ func start(t *testing.T) *process {
 	return p
 }
 
-// ask asks for a fault, or for a fact.
+// ask requests a fault or a fact from the service in memory.
 func (p *process) ask(what map[string]any) (n int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +116,7 @@ func (p *process) ask(what map[string]any) (n int, err error) {
 	return said.N, nil
 }
 
-// backend is the service as the contract sees it, with its faults.
+// backend is the service for the contract, with its faults.
 func (p *process) backend() *providertest.Backend {
 	fault := func(text string) func(bool) {
 		return func(on bool) {
@@ -124,7 +124,7 @@ func (p *process) backend() *providertest.Backend {
 			if on {
 				ask["text"] = text
 			}
-			_, _ = p.ask(ask) // the check sees what came of it
+			_, _ = p.ask(ask) // the check sees the effect
 		}
 	}
 	return &providertest.Backend{

@@ -25,21 +25,21 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cmd/virtual-kubelet/internal/scaffold/vk-skeleton/toy"
 )
 
-// TestContract is what every provider promises.
+// TestContract runs the provider contract.
 //
-// FILL(contract): open the provider on your service, or on a stand-in for it: give the package toy the routes of your service, or begin anew. Where the
-// images of the service have a shell, providertest.Shell has the Container and the Command of the harness.
+// FILL(contract): use the provider with your service, or with an emulator: give package toy the routes of your service, or write another one. If the
+// images of the service have a shell, use providertest.Shell for Container and Command of the harness.
 //
-// Except names the checks that fail because of the service, each with the reason. If you delete a method, these fail:
-//   - Logs: logs/…, environment/…, deletion/grace, deletion/early and deletion/exit-code, which read the log; logs/previous alone if the service keeps no
-//     log of the run before.
+// Except lists the checks that fail because of the service, each with the reason. If you delete a method, these checks fail:
+//   - Logs: logs/…, environment/…, deletion/grace, deletion/early and deletion/exit-code, which read the log; logs/previous alone if the service
+//     keeps no log of the run before.
 //   - Exec: exec/…. With input only at the start, or output only at the end: exec/stdin, exec/terminal, exec/cancel, exec/pod-ends.
 //   - Attach: attach/output. Forward: port-forward/both-ways. Stats: stats/summary.
 //
-// If lists lack a pod as soon as it has ended after Stop: deletion/told and deletion/exit-code. If a feature is in Unproven, such as ContainerLimits, and its
-// check fails on a stand-in: that check, settings/limits.
+// If lists lack a pod as soon as it has ended after Stop, deletion/told and deletion/exit-code fail. If a feature is in Unproven, such as
+// ContainerLimits, its check, such as settings/limits, may fail with an emulator.
 //
-// Tick is longer than the lists of the service may be late, and a run takes longer with it.
+// Tick must be longer than the delay of the service's lists. A longer Tick makes the tests slower.
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Harness{
 		Backend: backend,
@@ -54,7 +54,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// backend is the service as the contract sees it, with its faults.
+// backend is the service for the contract, with its faults.
 func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
 	service := toy.New(ctx)
 	service.Work = runProgram
@@ -95,11 +95,11 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 	}, err
 }
 
-// faults answers in the place of a service that is not well.
+// faults is a transport that simulates a failing service.
 type faults struct {
 	next   http.Handler
-	status atomic.Int32 // of every answer; 0: the service answers
-	lose   atomic.Bool  // the answer to the next create
+	status atomic.Int32 // status of all responses; 0: the service responds
+	lose   atomic.Bool  // lose the response to the next create
 }
 
 // ServeHTTP implements http.Handler.
@@ -115,12 +115,12 @@ func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.next.ServeHTTP(w, r)
 }
 
-// isCreate reports whether a request may start a pod. LoseAnswer is about the next one, so other writes do no harm.
+// isCreate reports whether a request may start a pod. LoseAnswer applies to the next such request, so other write requests do not matter.
 func isCreate(r *http.Request) bool {
 	return r.Method == http.MethodPut || r.Method == http.MethodPost || r.Method == http.MethodPatch
 }
 
-// runProgram does what the contract asks of containers and commands.
+// runProgram runs the programs that the contract needs in containers and commands.
 func runProgram(ctx context.Context, p toy.Process) int32 {
 	prog, err := program.Parse(p.Command)
 	if err != nil {
