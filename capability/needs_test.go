@@ -17,8 +17,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-// everybodys lists fields, by the name of their type. Every backend must respect these fields, or the node, the
-// scheduler or the API server handles them.
+// everybodys lists fields by the name of their type. Every backend must support these fields, or the node, the scheduler or the API server handles
+// them.
 var everybodys = map[string][]string{
 	"PodSpec": {
 		"terminationGracePeriodSeconds", "activeDeadlineSeconds", "nodeSelector", "serviceAccountName", "serviceAccount",
@@ -95,7 +95,7 @@ func fillings(kind reflect.Type, field int) []reflect.Value {
 		func(p *corev1.RecursiveReadOnlyMode, _ randfill.Continue) { *p = corev1.RecursiveReadOnlyEnabled },
 	)
 	var all []reflect.Value
-	for range 6 { // a bool is one way or the other
+	for range 6 { // a bool has only two values
 		v := reflect.New(kind).Elem()
 		filler.Fill(v.Field(field).Addr().Interface())
 		all = append(all, v)
@@ -252,8 +252,8 @@ func TestHostPortsMeantMappedOnes(t *testing.T) {
 	}
 }
 
-// TestJobsAreRefusedByTheirRestartPolicy: a backend that restarts every container refuses pods that are to end.
-// The refusal names the field. Other pods are accepted.
+// TestJobsAreRefusedByTheirRestartPolicy: a backend that restarts every container refuses pods that must end. The refusal names the field. Other pods
+// are accepted.
 func TestJobsAreRefusedByTheirRestartPolicy(t *testing.T) {
 	lacking := capability.Only().Lacks("it restarts every container", capability.RunToCompletion)
 	for policy, refused := range map[corev1.RestartPolicy]bool{"": false, corev1.RestartPolicyAlways: false, corev1.RestartPolicyOnFailure: true, corev1.RestartPolicyNever: true} {

@@ -86,7 +86,7 @@ func TestAcceptedFeaturesAreTakenOutOfThePod(t *testing.T) {
 	for _, u := range d.Unenforced(pod) {
 		asked[u.Feature] = true
 	}
-	asked[capability.HostPortMapping] = true // it has the path of HostPorts
+	asked[capability.HostPortMapping] = true // it has the same path as HostPorts
 	asked[capability.MountOptions] = true    // older versions of the API have no such field
 	for _, f := range capability.Acceptable() {
 		if !asked[f] {
@@ -108,8 +108,8 @@ func TestAcceptedFeaturesAreTakenOutOfThePod(t *testing.T) {
 	}
 }
 
-// TestAcceptedByDefault: where each pod is a virtual machine, a restricted pod is accepted. Other security
-// fields are left out only if their feature is named.
+// TestAcceptedByDefault: where each pod is a virtual machine, a restricted pod is accepted. Other security fields are only omitted if their feature
+// is listed.
 func TestAcceptedByDefault(t *testing.T) {
 	main := func(security string) string {
 		return "{spec: {containers: [{name: a, securityContext: " + security + "}]}}"
@@ -145,8 +145,8 @@ func TestAcceptedByDefault(t *testing.T) {
 	}
 }
 
-// TestOwnProfileAndPowerAreNeverAccepted: fields that add power, or name a profile of the pod's own, are
-// refused, even if their feature is accepted by name.
+// TestOwnProfileAndPowerAreNeverAccepted: fields that add privileges, or select the pod's own profile, are refused, even if their feature is
+// accepted.
 func TestOwnProfileAndPowerAreNeverAccepted(t *testing.T) {
 	d := capability.Only().Accept(capability.Features()...)
 	for _, security := range []string{
@@ -159,7 +159,7 @@ func TestOwnProfileAndPowerAreNeverAccepted(t *testing.T) {
 	}
 }
 
-// TestFieldsOfAFeatureThatIsThere: a backend may have a feature without some of the feature's fields.
+// TestFieldsOfAFeatureThatIsThere: a backend may support a feature except for some fields.
 func TestFieldsOfAFeatureThatIsThere(t *testing.T) {
 	pod := podOf(t, "{spec: {containers: [{name: a, securityContext: {runAsUser: 1, capabilities: {add: [A], drop: [B]}}}]}}")
 	d := capability.All().LacksFields("they are only added", capability.Capabilities, "capabilities.drop")

@@ -10,7 +10,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// kinds lists both kinds, so that each promise is tested for each.
+// kinds lists both kinds, so that each test runs for both.
 var kinds = []struct {
 	name  string
 	new   func(string) error
@@ -26,7 +26,7 @@ var kinds = []struct {
 		func(yes bool) error { return refused(yes) }},
 }
 
-// absent and refused are what a provider may define without importing errdefs.
+// absent and refused are error types that a provider may define without importing errdefs.
 type absent bool
 
 func (absent) Error() string    { return "absent" }
@@ -37,7 +37,7 @@ type refused bool
 func (refused) Error() string        { return "refused" }
 func (r refused) InvalidInput() bool { return bool(r) }
 
-// caused wraps in the older way: with Cause, without Unwrap.
+// caused wraps an error in the older way: with Cause, without Unwrap.
 type caused struct{ cause error }
 
 func (c caused) Error() string { return "caused by " + c.cause.Error() }
@@ -83,7 +83,7 @@ func TestKindSurvivesWrapping(t *testing.T) {
 	}
 }
 
-// saysNo has the method of the kind, answers false, and wraps one that is true.
+// saysNo has the method of the kind, returns false, and wraps an error for which the method returns true.
 type saysNo struct{ error }
 
 func (saysNo) NotFound() bool     { return false }

@@ -10,8 +10,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// An error of a service becomes one of a kind, by which the controllers decide: a pod that is not there is gone, one that can
-// never run fails, and all else is tried again.
+// An error of a service gets a kind, which determines the action of the controllers: a missing pod is gone, a pod that can never run fails, and all
+// other errors are retried.
 func Example() {
 	gone := errdefs.AsNotFound(errors.New("cloud: 404 group g1"))
 	fmt.Println(errdefs.IsNotFound(fmt.Errorf("delete pod default/web: %w", gone)))

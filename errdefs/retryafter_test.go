@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// tooMany is what a provider may define without importing errdefs.
+// tooMany is an error type that a provider may define without importing errdefs.
 type tooMany struct{ wait time.Duration }
 
 func (tooMany) Error() string               { return "too many requests" }

@@ -10,13 +10,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// named is a logger that can be told apart.
+// named is a logger with a name.
 type named struct {
 	log.Logger
 	name string
 }
 
-// setDefault assigns log.L for the length of the test.
+// setDefault assigns log.L during the test.
 func setDefault(t *testing.T, l log.Logger) {
 	t.Helper()
 	old := log.L

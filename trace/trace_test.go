@@ -30,7 +30,7 @@ func TestFieldsAreKeptWithoutTracer(t *testing.T) {
 	}
 }
 
-// recorder notes the names of the spans that it opens.
+// recorder records the names of the spans that it opens.
 type recorder struct {
 	names  *[]string
 	logger log.Logger

@@ -19,8 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log/klogv2"
 )
 
-// capture sends klog to a buffer for the length of the test, with the given
-// flags, and returns a function that gives what was written.
+// capture sends klog to a buffer during the test, with the given flags, and returns a function that returns the output.
 func capture(t *testing.T, flags map[string]string) func() string {
 	t.Helper()
 	state := klog.CaptureState()
@@ -47,7 +46,7 @@ func capture(t *testing.T, flags map[string]string) func() string {
 	}
 }
 
-// header is what klog puts before a message: severity, time, thread, source.
+// header matches the prefix of a klog message: severity, time, thread, source.
 var header = regexp.MustCompile(`^([IWEF])\d{4} \S+ +\d+ (\S+):(\d+)\] (.*)$`)
 
 func parse(t *testing.T, out string) (lines [][]string) {

@@ -125,7 +125,7 @@ func TestSourceIsTheCaller(t *testing.T) {
 	check(here + 9)
 }
 
-// fields drops what every line has, after checking it.
+// fields removes the fields that every line has, after checking them.
 func fields(t *testing.T, line map[string]any) map[string]any {
 	t.Helper()
 	stamp, _ := line[slog.TimeKey].(string)
@@ -172,8 +172,7 @@ type password string
 
 func (password) LogValue() slog.Value { return slog.StringValue("hidden") }
 
-// TestSlogConventions holds what testing/slogtest asks of a handler, as far as a
-// logger in front of one can break it.
+// TestSlogConventions checks the requirements of testing/slogtest that a logger in front of a handler can break.
 func TestSlogConventions(t *testing.T) {
 	l, last := capture(t, slog.LevelInfo, func(l *slog.Logger) *slog.Logger {
 		return l.With("outside", 1).WithGroup("g").With("inside", 2)

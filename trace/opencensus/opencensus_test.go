@@ -20,7 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace/opencensus"
 )
 
-// exporter keeps the spans that end, by name.
+// exporter keeps ended spans, by name.
 type exporter struct {
 	mu    sync.Mutex
 	spans map[string]*octrace.SpanData // guarded by mu

@@ -23,8 +23,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace/opentelemetry"
 )
 
-// record makes a provider that keeps its spans the global one, and returns a context whose
-// tracer is the adapter.
+// record sets a global tracer provider that keeps its spans, and returns a context whose tracer is the adapter.
 func record(t *testing.T) (context.Context, *tracetest.SpanRecorder) {
 	t.Helper()
 	recorder := tracetest.NewSpanRecorder()
@@ -34,7 +33,7 @@ func record(t *testing.T) (context.Context, *tracetest.SpanRecorder) {
 	return trace.WithTracer(t.Context(), opentelemetry.Adapter{}), recorder
 }
 
-// only returns the one span that ended.
+// only returns the only ended span.
 func only(t *testing.T, r *tracetest.SpanRecorder) sdktrace.ReadOnlySpan {
 	t.Helper()
 	if got := len(r.Ended()); got != 1 {

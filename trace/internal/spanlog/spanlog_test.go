@@ -23,7 +23,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace/internal/spanlog"
 )
 
-// memory is a backend that keeps everything.
+// memory is a backend that keeps all data.
 type memory struct {
 	off bool
 
