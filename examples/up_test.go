@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// TestUpAndDown follows the README's instructions for a first try. The node is killed before the end, so its
-// pods outlive it, and make down removes them nevertheless.
+// TestUpAndDown follows the README's instructions for a first try. The node is killed before the end, so its pods outlive it. make down still removes
+// them.
 func TestUpAndDown(t *testing.T) {
 	cache, cluster, script := demo(t, "process")
 	out, err := script("up.sh")
@@ -116,7 +116,7 @@ func demo(t *testing.T, provider string) (cache, cluster string, script func(nam
 			t.Skipf("find what make build makes: %v", err)
 		}
 	}
-	compiled, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output() // it is in the cache directory of the user, else
+	compiled, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output() // otherwise, it is in the cache directory of the user
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func demo(t *testing.T, provider string) (cache, cluster string, script func(nam
 	}
 	group := groupOfAnotherNode(t)
 	t.Cleanup(func() {
-		_, _ = script("down.sh") // once more, if the test has failed before
+		_, _ = script("down.sh") // again, if the test has failed before
 		if _, err := os.Stat(group); group != "" && err != nil {
 			t.Errorf("down removes what is not its own: %v", err)
 		}
@@ -169,8 +169,8 @@ func TestUpWithAnotherCluster(t *testing.T) {
 	down(t, cache, script)
 }
 
-// firstLog matches a line of the log of pod first, which writes one every two seconds. On a slow machine the
-// very first line is not among the shown lines.
+// firstLog matches a line of the log of pod first, which has a new line every two seconds. On a slow machine, the first line may be missing in the
+// output.
 var firstLog = regexp.MustCompile(`\n  hello \d+ from \S+\n`)
 
 // TestUpWithAnEmulatedCloud does the same as TestUpAndDown for each cloud provider with an emulator, without an
@@ -248,7 +248,7 @@ func below(t *testing.T, dir string) (found []string) {
 		t.Fatal(err)
 	}
 	for _, link := range all {
-		if at, err := os.Readlink(link); err == nil && strings.HasPrefix(at, dir+"/") { // also one that has been removed under it
+		if at, err := os.Readlink(link); err == nil && strings.HasPrefix(at, dir+"/") { // also a directory that was removed in the meantime
 			found = append(found, link)
 		}
 	}
