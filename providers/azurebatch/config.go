@@ -89,7 +89,7 @@ type SSH struct {
 	Enabled bool `json:"enabled,omitempty"`
 }
 
-// Cloud is an Azure.
+// Cloud selects an Azure cloud.
 type Cloud struct {
 	// Authority is the URL of the token service. Default: https://login.microsoftonline.com.
 	Authority string `json:"authority,omitempty" env:"AZURE_AUTHORITY_HOST"`
@@ -172,7 +172,7 @@ func (c Config) runtimeName() string {
 	return c.Containers
 }
 
-// size of a machine.
+// size has the resources of a machine.
 type size struct{ milliCPU, memory int64 }
 
 // sizes are machine sizes with the same memory per CPU, up to a number of CPUs. Source: github.com/microsoft/aspire,

@@ -247,7 +247,7 @@ func (d *driver) Update(ctx context.Context, pod *corev1.Pod, i instance) error 
 // more time.
 func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	uid := i.pod.UID
-	if i.said == nil && !hasEnded(i) { // by now it may have begun
+	if i.said == nil && !hasEnded(i) { // the pod may have started in the meantime
 		t, err := d.client.readTask(ctx, d.job, taskID(uid))
 		if err != nil {
 			return err
@@ -341,7 +341,7 @@ func (d *driver) Ended(i instance) bool { return hasEnded(i) }
 // Status implements service.Driver.
 func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return pod.Status // it is final
+		return pod.Status // the status is final
 	}
 	s := statusOf(pod, i)
 	s.QOSClass = pod.Status.QOSClass

@@ -82,7 +82,7 @@ func (m *machines) slotsOf(pod *corev1.Pod) (int32, error) {
 		want, has int64
 	}{{corev1.ResourceCPU, asked.Cpu().MilliValue(), m.each.milliCPU}, {corev1.ResourceMemory, asked.Memory().Value(), m.each.memory}, {m.gpus.Resource, gpus.Value(), m.gpus.PerNode}} {
 		if r.has == 0 {
-			continue // nobody knows
+			continue // the resource is unknown
 		}
 		if r.want > r.has {
 			return 0, errdefs.InvalidInputf("spec.containers: the pod requests more %s than one machine of pool %s has, which is a %s", r.name, m.pool, m.vmSize)

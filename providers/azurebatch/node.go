@@ -108,7 +108,7 @@ func (d *driver) explainWaits(ctx context.Context) {
 	}
 	text, err := d.client.countNodes(ctx, d.config.Pool)
 	if err != nil {
-		return // it is only a message
+		return // the result is only a message
 	}
 	d.mu.Lock()
 	d.asked, d.waits = time.Now(), ": "+text+m.resizing

@@ -19,10 +19,10 @@ import (
 
 // pace is the timing of the driver.
 type pace struct {
-	busy, rest, list time.Duration // lists
+	busy, rest, list time.Duration // intervals of lists
 	look             time.Duration // interval of a task's checks of its bundle and its logs
-	sweep            time.Duration // blobs are removed
-	pool             time.Duration // the pool is looked at
+	sweep            time.Duration // interval of removals of blobs
+	pool             time.Duration // interval of reads of the pool
 	seen             time.Duration // see service.Config.SeenWithin
 }
 
@@ -71,7 +71,7 @@ type machines struct {
 	each         size
 	slotsEach    int64
 	gpus         GPUs
-	most         int64 // of machines
+	most         int64 // maximum number of machines
 	seen         time.Time
 	resizing     string // why the pool is smaller than its target
 }

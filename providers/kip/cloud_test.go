@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/machine/machinetest"
 )
 
-// hostName tells a test process that it is a machine: it then runs the agent and the pod, like a machine.
+// hostName makes a test process a machine: it then runs the agent and the pod.
 const hostName = "kip-test"
 
 func init() {

@@ -328,7 +328,7 @@ func ec2Types() []Type {
 	var all []Type
 	for _, f := range []struct {
 		family string
-		gib    int64 // for each CPU
+		gib    int64 // per CPU
 		price  int64 // per CPU, in millionths
 	}{{"c5", 2, 42500}, {"m5", 4, 48000}, {"r5", 8, 63000}} {
 		for _, s := range []struct {

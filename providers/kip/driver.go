@@ -80,7 +80,7 @@ type cellState struct {
 	reason  string         // why the pod ended without a final status of its own; "": it did not
 	message string
 	began   time.Time        // when this process first saw the machine
-	seen    bool             // a list had the machine
+	seen    bool             // a list has shown the machine
 	silent  time.Time        // when the agent stopped answering; zero while it answers
 	taken   string           // why the cloud takes the machine away although the pod may still run; "": it does not
 	deleted bool             // the pod is being deleted, so List does not report its end
@@ -198,8 +198,8 @@ func (d *driver) List(ctx context.Context) ([]instance, error) {
 	return instances, nil
 }
 
-// awaitAgents waits up to d.at.speak until the agents of all running machines with pods have spoken. The caller holds d.mu; awaitAgents releases it while
-// it waits.
+// awaitAgents waits up to d.at.speak until the agents of all running machines with pods have reported. The caller holds d.mu; awaitAgents releases it
+// while it waits.
 func (d *driver) awaitAgents(ctx context.Context) {
 	timer := time.NewTimer(d.at.speak)
 	defer timer.Stop()
@@ -266,7 +266,7 @@ func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, err
 // Refuse implements service.Refuser.
 func (d *driver) Refuse(pod *corev1.Pod) error { return d.config.check(pod) }
 
-// Stop implements service.Driver. It tells a running pod to stop within its grace period. The node stops the machine when the pod has ended or the
+// Stop implements service.Driver. It orders a running pod to stop within its grace period. The node stops the machine when the pod has ended or the
 // grace period has expired. If the machine has not received the pod, Stop stops the machine at once.
 func (d *driver) Stop(ctx context.Context, pod *corev1.Pod, i instance) error {
 	d.mu.Lock()

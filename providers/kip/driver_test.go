@@ -691,7 +691,7 @@ func TestPodOfAnUntaggedMachineRunsOnce(t *testing.T) {
 				}
 				w.mu.Lock()
 				for _, s := range w.cells {
-					s.change() // the agent speaks
+					s.change() // the agent reports
 				}
 				w.mu.Unlock()
 				synctest.Wait()
@@ -717,7 +717,7 @@ func TestPodOfAnUntaggedMachineRunsOnce(t *testing.T) {
 	}
 }
 
-// TestMachineThatReportsAPodDoesNotWait: no other pod gets the machine, and fill does not stop it as surplus, whatever its tags say.
+// TestMachineThatReportsAPodDoesNotWait: no other pod gets the machine, and fill does not stop it as surplus, independently of its tags.
 func TestMachineThatReportsAPodDoesNotWait(t *testing.T) {
 	c := &cellState{Machine: machine.Machine{State: machine.Running, Tags: map[string]string{tagStandby: "true"}}}
 	for pod, want := range map[types.UID]bool{"": true, "another": false} {

@@ -75,7 +75,7 @@ func shortDir(t *testing.T) string {
 // smallType is the size of machines in tests.
 var smallType = Type{Name: "t3.nano", CPU: resource.MustParse("1"), Memory: resource.MustParse("256Mi")}
 
-// shellPod makes a pod whose container says hello and then waits.
+// shellPod makes a pod whose container prints hello and then waits.
 func shellPod(pod *corev1.Pod) {
 	pod.Spec.Containers[0].Command = []string{"sh", "-c", "echo hello; trap 'exit 0' TERM; while true; do sleep 1; done"}
 	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
@@ -271,7 +271,7 @@ func processesOf(dir string) (pids []int) {
 	return pids
 }
 
-// nodeName tells a test process that it is a node.
+// nodeName makes a test process a node.
 const nodeName = "kip-node"
 
 func init() { podjob.Main(nodeName, runNode) }

@@ -203,7 +203,7 @@ func (d *driver) waiting(pod *corev1.Pod, w wish) *cellState {
 	return nil
 }
 
-// isWaiting reports whether a machine waits for a pod. A machine that reports a pod does not wait, whatever its tags say.
+// isWaiting reports whether a machine waits for a pod. A machine that reports a pod does not wait, independently of its tags.
 func (c *cellState) isWaiting() bool {
 	return c.pod.UID == "" && (c.said == nil || c.said.Pod == "") && c.Tags[tagStandby] == "true" && !c.doomed && c.stopped.IsZero() && c.reason == "" && c.taken == "" &&
 		(c.State == machine.Starting || c.State == machine.Running)

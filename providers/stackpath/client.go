@@ -41,7 +41,7 @@ func newClient(c Config, next http.RoundTripper) *client {
 	return &client{c.Endpoint, &signed, plain.CloseIdleConnections}
 }
 
-// tokens asks for a token.
+// tokens requests tokens.
 type tokens struct {
 	Config
 	http *http.Client
@@ -54,7 +54,7 @@ func (t tokens) Token() (*oauth2.Token, error) {
 		ClientID: t.ClientID, ClientSecret: t.ClientSecret.Value(ctx), TokenURL: t.Endpoint + tokenPath, Scopes: []string{"workloads"}, AuthStyle: oauth2.AuthStyleInParams,
 	}).Token(ctx)
 	var refused *oauth2.RetrieveError
-	if errors.As(err, &refused) { // which quotes the answer
+	if errors.As(err, &refused) { // the error quotes the response
 		err = errors.New(errorOf("POST "+tokenPath, refused.Response.StatusCode, refused.Body).Error())
 	}
 	return token, err
@@ -104,7 +104,7 @@ func (c *client) askService(ctx context.Context, method, path string, body []byt
 	r.Header = http.Header{"Content-Type": {"application/json"}, "User-Agent": {"virtual-kubelet-stackpath"}}
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return err // it names the request
+		return err // the error names the request
 	}
 	defer answer.Body.Close()
 	got, what := io.LimitReader(answer.Body, maxAnswer), method+" "+r.URL.Path

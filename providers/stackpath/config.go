@@ -52,7 +52,7 @@ type Config struct {
 	// Capacity is the capacity of the node. Required.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	busy, rest, idle, seenWithin time.Duration // of tests
+	busy, rest, idle, seenWithin time.Duration // for tests
 }
 
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_STACKPATH"}

@@ -210,7 +210,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[seen], opts api.Con
 			_, err := io.Copy(&text, log)
 			return err
 		})
-		query.Del("tail_lines") // of what comes later, all
+		query.Del("tail_lines") // later reads get all new lines
 		return logs.Stamped(text.String()), err
 	})
 }
@@ -245,7 +245,7 @@ func (d *driver) Examine(ctx context.Context) error {
 	client, failed := d.config.Console.Dial(ctx, "doctor")
 	if failed == nil {
 		client.Close()
-	} else if errors.Is(failed, sshexec.ErrRefused) { // nothing was shown to it
+	} else if errors.Is(failed, sshexec.ErrRefused) { // the console received nothing
 		failed = nil
 	}
 	return errors.Join(err, failed)

@@ -19,7 +19,7 @@ func TestWrongHostKey(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	pinned := h.config.Console.HostKey
-	h.config.Console.HostKey = stackpath.NewConsole(h.region.Server).HostKey() // of somebody else
+	h.config.Console.HostKey = stackpath.NewConsole(h.region.Server).HostKey() // of another server
 	p, stop := h.start()
 	pod := h.Pod("default", "web", stays())
 	pod.Spec.ServiceAccountName = ""

@@ -271,7 +271,7 @@ func TestSlugOfAWorkloadThatGoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.driver.Stop(t.Context(), pod, seen{workload: workload{ID: was}}); err != nil { // somebody else does
+	if err := p.driver.Stop(t.Context(), pod, seen{workload: workload{ID: was}}); err != nil { // another client deletes the workload
 		t.Fatal(err)
 	}
 	if _, found, err := p.driver.Find(t.Context(), pod); found || err != nil {

@@ -43,7 +43,7 @@ type action struct {
 	FinishTime string `json:"finish_time"`
 }
 
-// The collections of Zun.
+// Collections of Zun.
 const (
 	containers = "containers"
 	capsules   = "capsules"
@@ -67,7 +67,7 @@ func (c *client) eachItem(ctx context.Context, collection string, query url.Valu
 
 func (c *client) readContainer(ctx context.Context, uuid string) (out container, err error) {
 	_, err = c.call(ctx, "read container", http.MethodGet, containers+"/"+uuid, nil, nil, &out)
-	out.Labels = nil // its reader knows the pod
+	out.Labels = nil // the reader already knows the pod
 	return out, err
 }
 

@@ -118,7 +118,7 @@ func (c Config) complete() (Config, error) {
 	i := c.Identity
 	app, user := i.ApplicationCredentialSecret.IsSet() && i.ApplicationCredentialID != "", i.Password.IsSet() && i.Username != ""
 	switch {
-	case c.Cloud != "": // its file has the rest
+	case c.Cloud != "": // the clouds file has the other settings
 	case i.AuthURL == "":
 		problem("cloud: is missing: name a cloud of a clouds.yaml, or set identity.authURL and who asks there; the variables OS_CLOUD and OS_AUTH_URL do, too")
 	case !app && !user:

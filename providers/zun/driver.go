@@ -318,7 +318,7 @@ func (d *driver) Remove(ctx context.Context, uuid string) error {
 		return errdefs.RetryAfter(err, time.Minute)
 	}
 	if err == nil {
-		d.kit.Cache().Hurry() // lists confirm it
+		d.kit.Cache().Hurry() // lists confirm the action
 	}
 	return err
 }

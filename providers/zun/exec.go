@@ -52,7 +52,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	if err != nil {
 		return err
 	}
-	go func() { _ = e.Send(ctx, attach.Stdin(), s.Send) }() // it ends with the session
+	go func() { _ = e.Send(ctx, attach.Stdin(), s.Send) }() // ends with the session
 	for {
 		_, data, err := s.ReadMessage()
 		switch {

@@ -46,7 +46,7 @@ func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api
 		if since.Before(from) {
 			since = from
 		}
-		if !since.IsZero() { // 0 is an error of Zun
+		if !since.IsZero() { // 0 is an error at Zun
 			query.Set("since", strconv.FormatInt(since.Unix(), 10))
 		}
 		var text string

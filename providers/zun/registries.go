@@ -72,7 +72,7 @@ func (l *logins) useRegistry(ctx context.Context, in *service.Inputs) (id string
 	if id == "" {
 		var made struct{ Registry struct{ UUID string } }
 		if _, err := l.client.call(ctx, "create registry", http.MethodPost, registries, nil, map[string]any{"registry": wanted}, &made); err != nil {
-			l.all = false // Zun may have made it
+			l.all = false // Zun may have made the registry
 			return "", err
 		}
 		id = made.Registry.UUID

@@ -45,7 +45,7 @@ type Blob struct {
 	Modified   time.Time
 	Size       int64
 	Metadata   map[string]string // by names in lower case
-	Data       []byte            // of Get
+	Data       []byte            // set by Get
 }
 
 // Error is an error response.
@@ -245,7 +245,7 @@ func (c *Container) Append(ctx context.Context, name string, data []byte, size i
 		return err
 	}
 	if has, headErr := c.Head(ctx, name); headErr == nil && has.Size == size+int64(len(data)) {
-		return nil // an answer was lost
+		return nil // the response was lost
 	}
 	return err
 }

@@ -52,7 +52,7 @@ func Answered(err error) bool {
 
 // Errors explains the errors of a service of Azure.
 type Errors struct {
-	// Service is its name.
+	// Service is the name of the service.
 	Service string
 	// Advice is the advice for an error, by its code.
 	Advice map[string]string

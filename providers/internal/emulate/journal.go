@@ -77,7 +77,7 @@ func markRefused(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// heard keeps an answer.
+// heard is a response writer that keeps the response.
 type heard struct {
 	http.ResponseWriter
 	status  int

@@ -229,7 +229,7 @@ func stopAll(ctx context.Context, runner node.PodLifecycleHandler) {
 		for _, pod := range pods {
 			pod = pod.DeepCopy()
 			pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(1))
-			_ = runner.DeletePod(ctx, pod) // the loop tries again
+			_ = runner.DeletePod(ctx, pod) // the loop retries
 		}
 		select {
 		case <-tick.C:

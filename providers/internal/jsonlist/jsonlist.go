@@ -23,7 +23,7 @@ var errForm = errors.New("the answer is no JSON of the documentation")
 func Read[T any](r io.Reader, lists []string, take func(T), rest map[string]any) error {
 	in := &reader{r: r}
 	err := readObject(json.NewDecoder(in), lists, take, rest)
-	if err != nil && in.err != nil { // the answer was cut
+	if err != nil && in.err != nil { // the response is incomplete
 		return fmt.Errorf("read the answer: %w", in.err)
 	}
 	return err

@@ -71,7 +71,7 @@ type known[T any] struct {
 // request about an instance. pause is the minimum time between two requests about an unsettled instance, and between the start of a change and the
 // first request.
 func New[T any](perMinute int, start, pause time.Duration, ask func(ctx context.Context, id string) (answer T, settled bool, err error)) *Lookups[T] {
-	burst := max(1, perMinute/12) // of a round each 5 s
+	burst := max(1, perMinute/12) // for a round every 5 s
 	return &Lookups[T]{ask: ask, start: start, pause: pause, budget: rate.NewLimiter(rate.Limit(float64(perMinute)/60), burst), known: map[string]known[T]{}}
 }
 
@@ -136,7 +136,7 @@ func (l *Lookups[T]) dueInstances(instances map[string]Listed, now time.Time) (d
 			turns[id] = 3 // settled instances have 2 at most
 		default:
 			due = append(due, id)
-			l.budget.AllowN(now, 1) // it comes without, too
+			l.budget.AllowN(now, 1) // the budget does not limit it
 		}
 	}
 	slices.SortFunc(others, func(a, b string) int { return cmp.Or(cmp.Compare(turns[b], turns[a]), cmp.Compare(a, b)) })

@@ -42,7 +42,7 @@ type Login struct {
 // clients.
 type Cloud struct{ Name, File, Region, Interface, CAFile string }
 
-// Login reads the file.
+// Login reads the credentials of the cloud.
 func (c Cloud) Login() (l Login, err error) {
 	var options []clouds.ParseOption
 	for _, o := range []struct {
@@ -141,7 +141,7 @@ func (c *Client) Call(ctx context.Context, method, path string, query url.Values
 		}
 		response, err := service.Request(ctx, method, where, &options)
 		switch {
-		case gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) && old == nil: // the token has ended
+		case gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) && old == nil: // the token has expired
 			old = service
 		case err != nil:
 			return nil, explain(err)

@@ -37,7 +37,7 @@ type part struct {
 
 func newViewer() *viewer { return &viewer{more: make(chan struct{}, 1), behind: make(chan struct{})} }
 
-// add never waits.
+// add adds output to the buffer. It never waits.
 func (v *viewer) add(b []byte, stderr bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -39,7 +39,7 @@ type container struct {
 	exitCode          int32
 	lost              bool   // its end is unknown
 	oomKilled         bool   // the kernel killed it because memory was used up
-	startError        string // why it never ran
+	startError        string // why the container never ran
 	viewers           map[*viewer]bool
 }
 
@@ -293,7 +293,7 @@ func (r *runtime) StopContainer(ctx context.Context, id string, timeout int64) e
 		return nil
 	}
 	if timeout > 0 {
-		_ = syscall.Kill(pid, c.stopSignal) // it may have ended
+		_ = syscall.Kill(pid, c.stopSignal) // the process may have ended
 		timer := time.NewTimer(time.Duration(timeout) * time.Second)
 		defer timer.Stop()
 		select {

@@ -19,8 +19,8 @@
 // Config has the rest: where logs go, which variables of this process containers have, what containers must not see, and how long the machine leaves
 // to the pod after SIGTERM. Rules for a host:
 //
-//   - Each call has a timeout of 10 seconds, because signals wait meanwhile. A slower host uses its own goroutine. The function that calls Run starts
-//     and ends that goroutine.
+//   - Each call has a timeout of 10 seconds, because signals wait in the meantime. A slower host uses its own goroutine. The function that calls Run
+//     starts and ends that goroutine.
 //   - A status with Ended is the last one. The logs of the pod are complete by then. A host that uploads logs uploads the rest of them before it
 //     writes this status, so that a reader who sees the end of the pod finds its logs.
 //   - Logs are files below Config.LogDir: NAMESPACE_NAME_UID/CONTAINER/RUN.log, in the format of the CRI, one file for each run of a container.

@@ -21,7 +21,7 @@ const (
 	FrameResult // a Result; the last one
 )
 
-// maxFrame bounds a frame.
+// maxFrame is the maximum size of a frame.
 const maxFrame = 1 << 20
 
 // frameEnd ends a frame: the transport of a stream may buffer data until the end of a line.
@@ -63,7 +63,7 @@ type Frames struct {
 	err error // guarded by mu: half a frame may have been written
 }
 
-// NewFrames writes to w.
+// NewFrames returns Frames that write to w.
 func NewFrames(w io.Writer) *Frames { return &Frames{w: w} }
 
 // Send writes data as one frame, or as several frames if the data is long.

@@ -25,7 +25,7 @@ type Host interface {
 	StopOrder(ctx context.Context) (*Stop, error)
 }
 
-// hostTime bounds a call of the host, because signals wait meanwhile.
+// hostTime bounds a call of the host, because signals wait in the meantime.
 const hostTime = 10 * time.Second
 
 // Config configures Run.

@@ -100,7 +100,7 @@ func (l *logFile) write(line []byte) {
 func (l *logFile) rotate() {
 	_ = l.file.Close()
 	for i := KeptLogs; i > 1; i-- {
-		_ = os.Rename(fmt.Sprintf("%s.%d", l.path, i-1), fmt.Sprintf("%s.%d", l.path, i)) // it need not be there
+		_ = os.Rename(fmt.Sprintf("%s.%d", l.path, i-1), fmt.Sprintf("%s.%d", l.path, i)) // the file may be missing
 	}
 	_ = os.Rename(l.path, l.path+".1")
 	l.open()

@@ -30,7 +30,7 @@ var (
 // runtime has the containers of one pod, as child processes that end with this process.
 type runtime struct {
 	unsupported
-	dir     string // of this machine
+	dir     string // a directory of this machine
 	address string
 	hidden  string     // the part of it that containers must not see
 	store   imageStore // nil: containers are programs of the machine

@@ -51,7 +51,7 @@ func (s *supervisor) session(ctx context.Context, conn net.Conn) {
 	stdin, typed := io.Pipe()
 	sess := &session{req: req, frames: NewFrames(conn), stdin: stdin, sizes: make(chan api.TermSize, 8)}
 	go func() {
-		defer cancel() // the client has gone
+		defer cancel() // the client has disconnected
 		defer close(sess.sizes)
 		sess.receive(conn, typed)
 	}()

@@ -237,7 +237,7 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 			select {
 			case <-s.changed:
 			case <-ticker.C:
-				sawTick = true // it begins no more, whatever its pod waits for
+				sawTick = true // the startup is over, even if the pod still waits
 				look = !stopping
 			case <-s.config.Wake:
 				look = true
@@ -300,7 +300,7 @@ func lateSignal(signals <-chan os.Signal) os.Signal {
 		return sig
 	case <-time.After(signalSpread):
 	}
-	select { // both may have come
+	select { // both may have arrived
 	case sig := <-signals:
 		return sig
 	default:
@@ -328,7 +328,7 @@ func (s *supervisor) findOrder(ctx context.Context, sig os.Signal, look bool) (g
 	if stop, err := s.config.Host.StopOrder(ctx); err == nil && stop != nil {
 		return stop.GraceSeconds, "", true
 	}
-	return 0, "", false // the host is asked again
+	return 0, "", false // the host is asked again later
 }
 
 func (s *supervisor) stop(ctx context.Context, grace int64) error {

@@ -48,7 +48,7 @@ type Options struct {
 // Session is a session in a container. One goroutine reads, and any goroutine writes.
 type Session struct {
 	*websocket.Conn
-	mu sync.Mutex // of writes
+	mu sync.Mutex // guards writes
 }
 
 // Open opens a session, which lives until ctx ends.

@@ -26,7 +26,7 @@ type Host struct {
 	dir    string
 	runPod RunPod
 
-	running sync.WaitGroup // agents
+	running sync.WaitGroup // running agents
 
 	mu        sync.Mutex
 	all       map[string]*agent // guarded by mu; by the ID of the instance

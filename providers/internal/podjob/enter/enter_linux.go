@@ -169,7 +169,7 @@ func lookPath(name string, env []string) (string, error) {
 		}
 		for dir := range strings.SplitSeq(list, ":") {
 			path := name
-			if dir != "" { // else it is the working directory
+			if dir != "" { // an empty entry means the working directory
 				path = strings.TrimSuffix(dir, "/") + "/" + name
 			}
 			if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {

@@ -43,7 +43,7 @@ func (r *root) overlay(e Entry) error {
 			return fmt.Errorf("mount at %s: %w", m.Target, err)
 		}
 	}
-	delete(r.made, "/dev") // it is the machine's
+	delete(r.made, "/dev") // /dev belongs to the machine
 	shm := join(r.dir, "dev", "shm")
 	if _, err := os.Stat(shm); err != nil {
 		return nil //nolint:nilerr // the machine has none

@@ -235,7 +235,7 @@ func runHook(bundle string, h Hook) error {
 	}
 	p, err := os.StartProcess(h.Path, h.Args, &os.ProcAttr{Env: h.Env, Files: []*os.File{in, os.Stderr, os.Stderr}})
 	_ = in.Close()
-	_, _ = out.Write(state) // a hook need not read it
+	_, _ = out.Write(state) // a hook may ignore its input
 	_ = out.Close()
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ func segmentName(log, run string, segment int) string {
 	return fmt.Sprintf("%s%s/%06d", log, run, segment)
 }
 
-// Names of metadata.
+// Keys of metadata.
 const (
 	metaStatus = "status"
 	metaGrace  = "grace"
@@ -87,7 +87,7 @@ func Written(s podjob.Status) (data []byte, meta map[string]string, err error) {
 func packStatus(status []byte) map[string]string {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
-	_, _ = z.Write(status) // a buffer takes all
+	_, _ = z.Write(status) // writes to a buffer never fail
 	_ = z.Close()
 	text := base64.StdEncoding.EncodeToString(out.Bytes())
 	if len(text) > maxMeta {

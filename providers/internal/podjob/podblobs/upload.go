@@ -43,7 +43,7 @@ type upload struct {
 	segment int
 	size    int64 // of the segment
 	blocks  int
-	made    bool // the segment
+	made    bool // the segment exists
 }
 
 func newUploader(c *azblobs.Container, prefix func(string) string, dir string) *uploader {
@@ -87,7 +87,7 @@ func (u *uploader) uploadRun(ctx context.Context, path string) error {
 		r = &upload{}
 		u.runs[path] = r
 	}
-	var files []*os.File // the oldest first
+	var files []*os.File // oldest first
 	defer func() {
 		for _, f := range files {
 			_ = f.Close()
@@ -100,14 +100,14 @@ func (u *uploader) uploadRun(ctx context.Context, path string) error {
 		}
 		f, err := os.Open(name)
 		if err != nil {
-			continue // it is not there
+			continue // the file is missing
 		}
 		info, err := f.Stat()
 		if err != nil {
 			return errors.Join(err, f.Close())
 		}
 		if r.file != nil && os.SameFile(r.file, info) {
-			for _, older := range files { // they are copied
+			for _, older := range files { // older files are already copied
 				_ = older.Close()
 			}
 			files = nil

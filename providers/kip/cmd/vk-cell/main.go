@@ -76,7 +76,7 @@ func runAgent(args []string) error {
 		return err
 	}
 	cgroups := findCgroups()
-	if cgroups != "" { // else containers would keep the score of the agent
+	if cgroups != "" { // otherwise, containers would keep the score of the agent
 		if err := os.WriteFile("/proc/self/oom_score_adj", []byte(agentScore), 0); err != nil {
 			return fmt.Errorf("keep the agent when memory is used up: %w", err)
 		}
@@ -119,7 +119,8 @@ func runAgent(args []string) error {
 // agentScore makes the kernel kill containers before the agent when the memory of the machine is used up.
 const agentScore = "-998"
 
-// findCgroups returns the parent of the pod's cgroups, or "" if the machine has no controller. It says which limits of containers the machine does not keep.
+// findCgroups returns the parent of the pod's cgroups, or "" if the machine has no controller. It logs which limits of containers the machine cannot
+// enforce.
 func findCgroups() string {
 	missing := podjob.MissingControllers("/sys/fs/cgroup")
 	for _, name := range missing {

@@ -271,7 +271,7 @@ func (a *Agent) requestCertificate(nonce []byte) (joinAnswer, error) {
 	return joinAnswer{Proof: proveSecret(a.kept.UserData.Secret, nonce, a.cert.Leaf.RawSubjectPublicKeyInfo), Request: der}, nil
 }
 
-// takeCertificate saves the certificate from the node, and drops the secret, which has no use any more.
+// takeCertificate saves the certificate from the node, and drops the secret, which is no longer needed.
 func (a *Agent) takeCertificate(der []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

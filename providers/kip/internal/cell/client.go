@@ -43,7 +43,7 @@ type Client struct {
 	seen atomic.Pointer[x509.Certificate] // the last certificate of the machine
 }
 
-// Times of a client.
+// Time limits of a client.
 const (
 	callTime    = 30 * time.Second // for a request with an immediate answer
 	connectTime = 10 * time.Second
@@ -402,7 +402,7 @@ func (c *Client) sendImage(ctx context.Context, w Want) {
 	}
 	line, err := json.Marshal(head)
 	if err != nil {
-		return // it is made of strings
+		return // the value has only strings
 	}
 	out, in := io.Pipe()
 	sent := make(chan struct{})

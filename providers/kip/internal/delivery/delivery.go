@@ -69,7 +69,7 @@ WantedBy=multi-user.target
 func UserData(c Config, k Keys, agent []byte) []byte {
 	host, err := ssh.MarshalPrivateKey(k.Host, "")
 	if err != nil {
-		panic(err) // it is a key
+		panic(err) // the input is a valid key
 	}
 	public, node := publicKey(k.Host), publicKey(k.Node)
 	user := map[string]any{"name": c.User, "ssh_authorized_keys": []string{node}}
@@ -84,7 +84,7 @@ func UserData(c Config, k Keys, agent []byte) []byte {
 		}},
 	})
 	if err != nil {
-		panic(err) // it is made of strings
+		panic(err) // the value has only strings
 	}
 	return append([]byte("#cloud-config\n"), text...)
 }
@@ -93,7 +93,7 @@ func UserData(c Config, k Keys, agent []byte) []byte {
 func publicKey(k ed25519.PrivateKey) string {
 	key, err := ssh.NewPublicKey(k.Public())
 	if err != nil {
-		panic(err) // it is a key
+		panic(err) // the input is a valid key
 	}
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }

@@ -104,7 +104,7 @@ const ReasonPreempted = "Preempted"
 // Refusal is the reason why a cloud makes no machine now. The cloud may make one later, or of another type.
 type Refusal int
 
-// The refusals.
+// Refusals.
 const (
 	NoCapacity Refusal = iota + 1 // the cloud has no machine of this type now
 	Quota                         // the account has reached a limit

@@ -132,7 +132,7 @@ func (d *Driver) Start(ctx context.Context, spec machine.Spec) (machine.Machine,
 	if err != nil {
 		return machine.Machine{}, fmt.Errorf("start machine %s: %w", id, err)
 	}
-	defer lock.Close()                                     // QEMU has the lock by then
+	defer lock.Close()                                     // QEMU holds the lock by then
 	if old, err := d.record(id); err == nil && old.Begun { // the machine of the token has run and ended
 		old.Machine.State, old.Machine.Address = machine.Gone, ""
 		return old.Machine, nil

@@ -440,7 +440,7 @@ func TestStrangerCertificate(t *testing.T) {
 	}
 }
 
-// TestSpotNoticeReachesTheNode: the agent reads EC2's notice from a metadata service that its pod cannot reach, and tells the node.
+// TestSpotNoticeReachesTheNode: the agent reads EC2's notice from a metadata service that its pod cannot reach, and reports it to the node.
 func TestSpotNoticeReachesTheNode(t *testing.T) {
 	l := open(t)
 	if said := l.exec(t, "echo GET / | nc -w 2 169.254.169.254 80 && echo connected"); strings.Contains(said, "connected") {
