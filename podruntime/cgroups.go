@@ -29,7 +29,7 @@ type cgroups struct {
 	pids int64
 	// sandbox is the default overhead of a pod.
 	sandbox corev1.ResourceList
-	all     podcgroup.Limits // of all pods together
+	all     podcgroup.Limits // limits of all pods together
 }
 
 // openCgroups makes the cgroup tree of the pods. Its name comes from the directory of this node. No other

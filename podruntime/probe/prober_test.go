@@ -142,8 +142,7 @@ func TestStoppedContainerIsNotReadyAtOnce(t *testing.T) {
 	})
 }
 
-// TestOutcomeOfStoppedContainerIsDropped: the result of a probe does not count if the container was stopped
-// meanwhile.
+// TestOutcomeOfStoppedContainerIsDropped: the result of a probe does not count if the container was stopped in the meantime.
 func TestOutcomeOfStoppedContainerIsDropped(t *testing.T) {
 	inBubble(t, func(w *world) {
 		stop := make(chan struct{})

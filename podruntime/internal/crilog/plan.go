@@ -22,7 +22,7 @@ type part struct {
 type plan struct {
 	parts  []part   // rotated files, the oldest first
 	live   *os.File // at the offset of the part; nil if the file does not exist
-	size   int64    // of live
+	size   int64    // size of live
 	newest string   // of all rotated files, without .gz
 }
 

@@ -18,7 +18,7 @@ import (
 
 // reader is the requested part of a log. It has no goroutine: Read reads the files.
 type reader struct {
-	ctx    context.Context // of the answered request
+	ctx    context.Context // of the request
 	log    logFile
 	alive  func() bool // nil without Follow
 	since  time.Time
@@ -141,7 +141,7 @@ func (r *reader) advanceRead(mayRead bool) error {
 		r.showPiece(piece)
 		return nil
 	case !errors.Is(err, io.EOF):
-		return err // errMustRead too
+		return err // also errMustRead
 	case r.isLive && r.alive != nil:
 		return r.awaitMore()
 	}

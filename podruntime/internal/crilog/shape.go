@@ -7,12 +7,12 @@ import "bytes"
 // shape converts entries to output: it joins parts, and adds timestamps at the beginning of lines.
 type shape struct {
 	pending []byte // the next output; points into head or the buffer of the file
-	then    []byte // goes out after pending
+	then    []byte // output after pending
 	head    [1 + maxHead]byte
 
 	inLine bool // the next piece continues the entry
 	keep   bool // the entry is shown
-	part   bool // and is a part of a line
+	part   bool // the entry is a part of a line
 
 	atStart bool // the output is at the beginning of a line
 	joins   bool // or within one of this stream

@@ -7,7 +7,7 @@ import "strconv"
 // standard is the default threshold of a kubelet with an upper bound for large machines.
 type standard struct {
 	signal  Signal
-	percent float64 // 0 is most itself
+	percent float64 // 0: only most applies
 	most    float64
 }
 

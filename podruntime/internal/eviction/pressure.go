@@ -16,7 +16,7 @@ const Transition = 5 * time.Minute
 
 // Pressure has the true conditions of a node. The zero value has none.
 type Pressure struct {
-	last map[corev1.NodeConditionType]time.Time // when there was a cause
+	last map[corev1.NodeConditionType]time.Time // time of the last cause
 }
 
 // Update records the met thresholds, and reports whether the conditions have changed.

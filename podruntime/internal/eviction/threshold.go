@@ -17,7 +17,7 @@ import (
 // Signal is a measured resource of a machine, with its name in the settings of a kubelet.
 type Signal string
 
-// The signals.
+// Signals.
 const (
 	MemoryAvailable   Signal = "memory.available"
 	NodeFsAvailable   Signal = "nodefs.available"

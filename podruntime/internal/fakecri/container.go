@@ -253,7 +253,7 @@ func (c *container) userMessage() *runtimeapi.ContainerUser {
 	return &runtimeapi.ContainerUser{Linux: user}
 }
 
-// statusesIn needs r.mu.
+// statusesIn returns the statuses of the containers in a sandbox. The caller holds r.mu.
 func (r *Runtime) statusesIn(s *sandbox) []*runtimeapi.ContainerStatus {
 	var list []*runtimeapi.ContainerStatus
 	for _, c := range r.containers {

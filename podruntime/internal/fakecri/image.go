@@ -99,7 +99,7 @@ func (r *Runtime) AddImage(i Image) {
 	r.storeImage(name, i)
 }
 
-// storeImage needs r.mu.
+// storeImage stores an image on the machine. The caller holds r.mu.
 func (r *Runtime) storeImage(name string, i Image) *image {
 	id := imageID(name)
 	if at := strings.Index(name, "@"); at >= 0 {

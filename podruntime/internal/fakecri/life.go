@@ -92,7 +92,7 @@ func (r *Runtime) Script(match Match, lives ...Life) {
 	r.scripts = append(r.scripts, &script{match: match, lives: lives})
 }
 
-// lifeOf needs r.mu.
+// lifeOf returns the life of the next start of a container. The caller holds r.mu.
 func (r *Runtime) lifeOf(c *container) Life {
 	for i := len(r.scripts) - 1; i >= 0; i-- {
 		s := r.scripts[i]

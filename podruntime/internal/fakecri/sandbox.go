@@ -73,7 +73,7 @@ func (c *Client) StopPodSandbox(ctx context.Context, id string) error {
 	})
 }
 
-// stopSandbox needs r.mu.
+// stopSandbox stops a sandbox and its containers. The caller holds r.mu.
 func (r *Runtime) stopSandbox(s *sandbox) {
 	for _, c := range r.containers {
 		if c.sandbox == s {

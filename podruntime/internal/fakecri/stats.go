@@ -60,7 +60,7 @@ func (c *Client) ListContainerStats(ctx context.Context, filter *runtimeapi.Cont
 	})
 }
 
-// statsOf needs r.mu.
+// statsOf returns the usage of the running containers for the filter. The caller holds r.mu.
 func (r *Runtime) statsOf(filter *runtimeapi.ContainerStatsFilter) []*runtimeapi.ContainerStats {
 	var list []*runtimeapi.ContainerStats
 	for _, c := range r.containers {

@@ -56,7 +56,7 @@ type Collector struct {
 
 	// owned by Run
 	seen   map[string]*seen // by ID
-	failed bool             // the last time
+	failed bool             // the last collection failed
 }
 
 // NewCollector returns a Collector with the fields of c.

@@ -176,7 +176,7 @@ func (p *Puller) Forget(uid types.UID) {
 	}
 }
 
-// keyOf names a delay.
+// keyOf returns the key of a delay.
 func keyOf(uid types.UID, image string) string { return string(uid) + "_" + image }
 
 func (p *Puller) sendEvent(req Request, eventType, reason, message string) {

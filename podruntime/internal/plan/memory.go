@@ -31,7 +31,7 @@ type Memory struct {
 	finished   bool // the volumes are removed
 	sandbox    try
 	sandboxID  string                      // of the last started sandbox
-	sandboxAt  time.Time                   // when
+	sandboxAt  time.Time                   // time of that start
 	sandboxes  map[string]*sandboxMemory   // by ID
 	containers map[string]*containerMemory // by name
 	instances  map[string]*instanceMemory  // by ID
@@ -78,8 +78,8 @@ type containerMemory struct {
 	starting  bool
 	cancelled bool
 	id        string    // of the instance from the last successful start
-	startedAt time.Time // when that start was over
-	again     time.Time // after a failed start
+	startedAt time.Time // time of the end of that start
+	again     time.Time // time of the retry after a failed start
 	// Reason in the status why the container waits, or nil if unknown.
 	waiting *corev1.ContainerStateWaiting
 	backoff backoff

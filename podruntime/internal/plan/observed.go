@@ -61,7 +61,7 @@ type Container struct {
 	Reason     string
 	Message    string
 
-	Image    string // by the runtime
+	Image    string // as reported by the runtime
 	ImageRef string // the digest; imageID of the status
 	// Hash is the label with Hash(container) at creation; "" means unknown.
 	Hash string

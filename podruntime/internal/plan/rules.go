@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// Sidecar reports whether an init container is restartable: it runs beside the main containers.
+// Sidecar reports whether an init container is restartable: it runs concurrently with the main containers.
 func Sidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

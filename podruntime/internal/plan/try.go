@@ -18,8 +18,8 @@ const (
 type try struct {
 	busy     bool
 	failures int
-	again    time.Time // not before
-	message  string    // of the last failure
+	again    time.Time // earliest time of the next attempt
+	message  string    // error of the last attempt
 }
 
 func (t *try) beginTry() { t.busy = true }

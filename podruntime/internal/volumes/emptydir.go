@@ -99,8 +99,8 @@ func (v *Volumes) makeDirectory(pod *corev1.Pod, name string, memory bool, limit
 	return nil
 }
 
-// memorySize returns the size of a file system in memory: the memory of the pod, else of the node, or the volume's own limit if that is less. 0 means
-// unknown.
+// memorySize returns the size of a file system in memory: the memory of the pod, or else of the node, or the volume's own limit if that is less. 0
+// means unknown.
 func (v *Volumes) memorySize(pod *corev1.Pod, limit int64) int64 {
 	var size int64
 	if v.cfg.Allocatable != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // giveTo changes the group of a directory and its content to the pod's. The group may read, and write unless the volume is read-only. New files in
-// the directories get the same group. Containers of other pods may write a PersistentVolume meanwhile: see changeOne.
+// the directories get the same group. Containers of other pods may write to a PersistentVolume at the same time: see changeOne.
 func giveTo(root *os.Root, name string, group *int64, readOnly bool) error {
 	if group == nil {
 		return nil
