@@ -108,7 +108,7 @@ func (d Declaration) Remark(f Feature) string {
 // Unsupported is a field of a pod for a missing feature.
 type Unsupported struct {
 	Need
-	// Why says so to users.
+	// Why is the reason, for users.
 	Why string
 }
 

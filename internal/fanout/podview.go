@@ -63,7 +63,7 @@ func (v *PodView) remove(pod *corev1.Pod) {
 	}
 }
 
-// replacePods takes the complete list of pods, and tells handlers about changed pods only.
+// replacePods applies a complete list of pods, and notifies handlers only of changes.
 func (v *PodView) replacePods(pods []*corev1.Pod, first bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

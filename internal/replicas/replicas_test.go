@@ -234,7 +234,7 @@ func TestALeaseThatSomebodyDeletes(t *testing.T) {
 	inGroup(t, func(t *testing.T, client *fake.Clientset, start func(string) (*Group, func())) {
 		a, _ := start("a")
 		b, _ := start("b")
-		time.Sleep(3*time.Second + 50*time.Millisecond) // at no moment of a look
+		time.Sleep(3*time.Second + 50*time.Millisecond) // not at the time of a check
 		since := time.Now()
 		for i := range 300 {
 			if i%20 == 0 {

@@ -75,8 +75,8 @@ func (l *logger) WithError(err error) log.Logger {
 	return &next
 }
 
-// openSink sets out to the sink with all fields. It starts from the sink, so that a field that was set twice is written once even if the logging library
-// keeps every value. The sink chooses the name of the error's field.
+// openSink sets out to the sink with all fields. It starts from the sink, so that a field that was set twice is written once even if the logging
+// library keeps every value. The sink chooses the name of the error's field.
 func (l *logger) openSink() {
 	l.out = l.sink.WithFields(l.fields)
 	if l.withErr {

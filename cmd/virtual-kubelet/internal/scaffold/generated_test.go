@@ -96,7 +96,7 @@ func TestNewProviderInPython(t *testing.T) {
 	failsUntilFilled(t, dir)
 }
 
-// failsUntilFilled checks that the tests fail until all FILL comments are gone, one by one.
+// failsUntilFilled checks that filled.sh fails until all FILL marks are removed and all boxes are ticked.
 func failsUntilFilled(t *testing.T, dir string) {
 	t.Helper()
 	names := map[string]bool{}

@@ -49,7 +49,7 @@ func TestContract(t *testing.T) {
 		},
 		Command:        func(p program.Program) ([]string, error) { return p.Args(), nil },
 		Except:         map[string]string{},
-		OwnStartErrors: true, // the toy says no reasons
+		OwnStartErrors: true, // the toy reports no reasons
 		Patience:       20 * time.Second, Tick: 50 * time.Millisecond, Parallel: 8,
 	})
 }
