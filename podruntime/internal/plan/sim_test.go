@@ -211,7 +211,7 @@ func (s *sim) begin(a plan.Action) {
 	s.perform(a)
 }
 
-// want compares the log with the lines. The last words of a line may be omitted.
+// want compares the log with the lines. A line may omit words at its end.
 func (s *sim) want(lines string) {
 	s.t.Helper()
 	var want []string
