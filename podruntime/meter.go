@@ -32,7 +32,7 @@ var errNotMeasured = errors.New("its volumes are being measured")
 // because a container can make as many files as it likes.
 type meter struct {
 	walk  func(ctx context.Context, pod *corev1.Pod) (map[string]volumes.Use, error)
-	begin func(work func(ctx context.Context)) bool // runs work in the background until ctx ends, see Runtime.runBackground
+	begin func(work func(ctx context.Context)) bool // runs work in the background until ctx ends: see background.beginWithin
 	turns chan struct{}
 
 	mu   sync.Mutex

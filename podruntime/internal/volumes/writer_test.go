@@ -60,7 +60,7 @@ func visible(t *testing.T, dir string) string {
 	return strings.Join(out, " ")
 }
 
-// TestACrashAtAnyPointIsMadeGood: project completes a volume after a process ended at any point within project.
+// TestACrashAtAnyPointIsMadeGood: projectFiles completes a volume after a process ended at any point within projectFiles.
 func TestACrashAtAnyPointIsMadeGood(t *testing.T) {
 	old, next := map[string]file{"a": {data: []byte("1"), mode: 0o644}, "gone": {mode: 0o644}}, map[string]file{"a": {data: []byte("2"), mode: 0o644}, "b": {data: []byte("3"), mode: 0o644}}
 	for point, crash := range map[string]func(*os.Root) error{
@@ -189,7 +189,7 @@ func readAll(data *os.Root) []string {
 }
 
 // TestAWriterFollowsNoLinkOut: a container that can write the volume, perhaps a privileged one, makes links in
-// it. project follows none of them out of the volume.
+// it. projectFiles follows none of them out of the volume.
 func TestAWriterFollowsNoLinkOut(t *testing.T) {
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "precious"), []byte("keep"), 0o644); err != nil {
