@@ -27,7 +27,7 @@ type nomad struct {
 
 	mu   sync.Mutex
 	jobs map[string]string // guarded by mu; the name of the pod, by the ID of its job
-	pods map[string]lived  // guarded by mu; by the ID of the job
+	pods map[string]lived  // guarded by mu; keyed by the ID of the job
 }
 
 // nomadEvents are some of the event stream.

@@ -16,7 +16,7 @@ import (
 // the controller identifies pods only by UID.
 type givenUIDs struct {
 	mu sync.Mutex
-	of map[string]givenPod // guarded by mu; by key
+	of map[string]givenPod // guarded by mu; keyed by key
 }
 
 // givenPod is the pod that the backend last received under a name. before is the previous pod of the name, until CreatePod succeeds or the

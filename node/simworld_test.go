@@ -45,7 +45,7 @@ type simWorld struct {
 	mu       sync.Mutex
 	fail     map[string]int // guarded by mu; number of failing requests, by verb
 	lose     map[string]int // guarded by mu; number of requests with a lost response, by verb
-	oldLists map[string]int // guarded by mu; by key and UID: number of lists that showed an ended pod as running
+	oldLists map[string]int // guarded by mu; keyed by key and UID: number of lists that showed an ended pod as running
 }
 
 // simSpan is a period of time.

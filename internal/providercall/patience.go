@@ -23,7 +23,7 @@ const (
 // hanging call from a slow backend. The zero value is ready to use, and safe for concurrent use.
 type Patience struct {
 	mu    sync.Mutex
-	usual map[string]time.Duration // guarded by mu; by method
+	usual map[string]time.Duration // guarded by mu; keyed by method
 }
 
 // With returns the time after which a call of the method counts as slow.

@@ -111,7 +111,7 @@ type execStreams struct {
 
 	mu     sync.Mutex
 	conn   *watchedConn
-	ids    map[string]spdy.StreamId // guarded by mu; by type
+	ids    map[string]spdy.StreamId // guarded by mu; keyed by type
 	count  int                      // guarded by mu; of the opened streams, of every type
 	unsaid []byte                   // guarded by mu; replies to send when conn is set
 	ready  chan struct{}            // closed when all streams exist

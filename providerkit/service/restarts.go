@@ -36,7 +36,7 @@ type restarts struct {
 	wake  chan struct{} // holds a value if another container has ended
 
 	mu    sync.Mutex
-	lives map[types.UID]*life // guarded by mu; by the UIDs of pods
+	lives map[types.UID]*life // guarded by mu; keyed by the UIDs of pods
 }
 
 // life is the history of the runs of a container.

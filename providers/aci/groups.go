@@ -78,7 +78,7 @@ type groups struct {
 	eager  bool               // request every group in each round, for tests that do not count requests
 
 	mu     sync.Mutex       // not held during requests to ACI
-	views  map[string]*view // guarded by mu; by the names of groups
+	views  map[string]*view // guarded by mu; keyed by the names of groups
 	listed time.Time        // guarded by mu; time of the last list
 	pages  int              // guarded by mu; of the last list
 	failed bool             // guarded by mu; the last request failed

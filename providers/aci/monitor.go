@@ -35,7 +35,7 @@ type monitor struct {
 
 	mu    sync.Mutex       // held during a request to Azure Monitor, so that two callers share one request
 	asked time.Time        // guarded by mu
-	last  map[string]usage // guarded by mu; by group and container
+	last  map[string]usage // guarded by mu; keyed by group and container
 }
 
 // usage is the usage of a container.

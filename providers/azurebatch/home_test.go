@@ -103,7 +103,7 @@ func outside(t *testing.T) string {
 // still is a Runner whose tasks report that they run, and never end. It counts the runs of each pod.
 type still struct {
 	mu   sync.Mutex
-	runs map[string]int // guarded by mu; by the IDs of tasks
+	runs map[string]int // guarded by mu; keyed by the IDs of tasks
 	put  func(name string, data []byte, meta map[string]string)
 }
 

@@ -50,7 +50,7 @@ type driver struct {
 	tasks    map[types.UID]taskState // guarded by mu; from the last list
 	lost     map[types.UID]string    // guarded by mu; the reason, for pods whose task runs again
 	stopping map[types.UID]time.Time // guarded by mu; the deadline for the removal of a pod's task
-	logins   map[string]login        // guarded by mu; by the IDs of machines
+	logins   map[string]login        // guarded by mu; keyed by the IDs of machines
 }
 
 // taskState is a task of a pod of this node.

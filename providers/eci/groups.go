@@ -44,8 +44,8 @@ type groups struct {
 	inCluster func() []running
 
 	mu        sync.Mutex           // not held during requests to ECI
-	requested map[string]request   // guarded by mu; by the names of groups
-	had       map[string]instance  // guarded by mu; by the IDs of groups
+	requested map[string]request   // guarded by mu; keyed by the names of groups
+	had       map[string]instance  // guarded by mu; keyed by the IDs of groups
 	removed   map[string]time.Time // guarded by mu; when ECI accepted the delete of a group, by its ID
 }
 

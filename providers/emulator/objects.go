@@ -20,7 +20,7 @@ var _ node.PodObjects = (*Objects)(nil)
 // value has none.
 type Objects struct {
 	mu      sync.Mutex
-	secrets map[string]map[string]*corev1.Secret // guarded by mu; by group and name
+	secrets map[string]map[string]*corev1.Secret // guarded by mu; keyed by group and name
 }
 
 func (o *Objects) set(group, name string, files map[string][]byte) {

@@ -50,7 +50,7 @@ type channel struct {
 
 	mu      sync.Mutex
 	number  int64                 // guarded by mu; of the next message
-	waiting map[int64]*waitingFor // guarded by mu; by number
+	waiting map[int64]*waitingFor // guarded by mu; keyed by number
 }
 
 // waitingFor is a message that is not acknowledged yet.

@@ -20,7 +20,7 @@ const goneAfter = 3
 // inquiries records the requests for tasks.
 type inquiries struct {
 	mu sync.Mutex
-	of map[string]*inquiry // guarded by mu; by ARN
+	of map[string]*inquiry // guarded by mu; keyed by ARN
 }
 
 // inquiry records the last request for a task, and its result.

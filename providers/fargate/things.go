@@ -39,7 +39,7 @@ type things struct {
 	turn chan struct{} // held during a lookup or a create, so that many replicas cause only one
 
 	mu  sync.Mutex
-	all map[string]thing // guarded by mu; by the name of a secret, or definitionThing and family
+	all map[string]thing // guarded by mu; keyed by the name of a secret, or definitionThing and family
 }
 
 func newThings() things { return things{turn: make(chan struct{}, 1), all: map[string]thing{}} }

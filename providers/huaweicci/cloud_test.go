@@ -48,7 +48,7 @@ type cloud struct {
 	used     map[string]bool      // guarded by mu; the requested actions
 	tokens   map[string]time.Time // guarded by mu; the expiry of each token
 	logins   int                  // guarded by mu
-	networks map[string][]network // guarded by mu; by namespace
+	networks map[string][]network // guarded by mu; keyed by namespace
 	quota    int                  // guarded by mu; the maximum number of pods, 0 for none
 	throttle string               // guarded by mu; Retry-After of the answers; "" for none
 	seen     []string             // guarded by mu; method and path

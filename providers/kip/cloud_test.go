@@ -55,7 +55,7 @@ type processes struct {
 	cloud *machinetest.Cloud
 
 	mu   sync.Mutex
-	pids map[string]int // guarded by mu; by the ID of the machine
+	pids map[string]int // guarded by mu; keyed by the ID of the machine
 }
 
 // newProcesses returns a cloud of processes, with their files below a new directory.

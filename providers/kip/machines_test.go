@@ -88,7 +88,7 @@ type machineHost struct {
 	dir, image string
 
 	mu  sync.Mutex
-	all map[string]*hosted // guarded by mu; by the ID of the instance
+	all map[string]*hosted // guarded by mu; keyed by the ID of the instance
 }
 
 type hosted struct {

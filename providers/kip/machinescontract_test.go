@@ -34,7 +34,7 @@ type faulty struct {
 
 	mu     sync.Mutex
 	faults machinetest.Faults // guarded by mu; Dark, LoseStarts and Throttled
-	ended  map[string]bool    // guarded by mu; by ID: machines whose pod had ended before the node stopped them
+	ended  map[string]bool    // guarded by mu; keyed by ID: machines whose pod had ended before the node stopped them
 }
 
 func (f *faulty) set(change func(*machinetest.Faults)) {

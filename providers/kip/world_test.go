@@ -48,7 +48,7 @@ type world struct {
 	events   *record.FakeRecorder
 
 	mu    sync.Mutex
-	cells map[string]*simulated // guarded by mu; by token
+	cells map[string]*simulated // guarded by mu; keyed by token
 	given map[types.UID]int     // guarded by mu; number of machines that received the pod
 	boots time.Duration         // guarded by mu; boot time of a machine
 	taken bool                  // guarded by mu; machines boot with a notice that the cloud takes them

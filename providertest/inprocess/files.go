@@ -25,7 +25,7 @@ type file struct {
 // volume is a directory.
 type volume struct {
 	mu       sync.Mutex
-	files    map[string]file // guarded by mu; by path
+	files    map[string]file // guarded by mu; keyed by path
 	readOnly bool
 }
 

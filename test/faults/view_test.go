@@ -45,7 +45,7 @@ type view[T object] struct {
 	what string
 
 	mu      sync.Mutex
-	now     map[string]T  // guarded by mu; by namespace/name
+	now     map[string]T  // guarded by mu; keyed by namespace/name
 	past    []version[T]  // guarded by mu
 	changed chan struct{} // guarded by mu; closed at the next change
 }

@@ -38,7 +38,7 @@ type fleet struct {
 	*world
 	names    []string
 	mu       sync.Mutex
-	backends map[string]*memory.Backend // guarded by mu; by node
+	backends map[string]*memory.Backend // guarded by mu; keyed by node
 }
 
 // ofFleet is the provider of one node of the fleet.

@@ -11,7 +11,7 @@ import (
 // gates limit the concurrent pulls from each registry separately, because an unresponsive registry would otherwise block all pulls.
 type gates struct {
 	mu  sync.Mutex
-	all map[string]*gate // guarded by mu; by registry, while the gate is in use
+	all map[string]*gate // guarded by mu; keyed by registry, while the gate is in use
 }
 
 type gate struct {

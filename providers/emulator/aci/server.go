@@ -73,11 +73,11 @@ type Server struct {
 	place Place
 
 	mu       sync.Mutex
-	groups   map[string]*group   // guarded by mu; by name
+	groups   map[string]*group   // guarded by mu; keyed by name
 	started  int                 // guarded by mu
 	stale    []map[string]any    // guarded by mu; the frozen content of lists; nil: lists are not frozen
 	sessions map[string]*session // guarded by mu
-	windows  map[int]*window     // guarded by mu; by limits
+	windows  map[int]*window     // guarded by mu; keyed by limits
 }
 
 // Audiences are the audiences of tokens.

@@ -39,7 +39,7 @@ type Server struct {
 	groups   []*group            // guarded by mu; the oldest first
 	made     int                 // guarded by mu; number of groups so far
 	tokens   map[string]string   // guarded by mu; the IDs of groups by the tokens of their creates, including deleted groups
-	sessions map[string]*session // guarded by mu; by the secret of their addresses
+	sessions map[string]*session // guarded by mu; keyed by the secret of their addresses
 }
 
 type object = map[string]any

@@ -69,16 +69,16 @@ type Server struct {
 	fleet  *emulator.Fleet
 
 	mu          sync.Mutex
-	definitions map[string][]*definition // guarded by mu; by family
-	tasks       map[string]*task         // guarded by mu; by ID
+	definitions map[string][]*definition // guarded by mu; keyed by family
+	tasks       map[string]*task         // guarded by mu; keyed by ID
 	order       []string                 // guarded by mu; IDs in the order of starts
-	tokens      map[string]*task         // guarded by mu; by client token
-	secrets     map[string]*secret       // guarded by mu; by name
-	streams     map[string]*stream       // guarded by mu; by group and name
-	sessions    map[string]*session      // guarded by mu; by ID
+	tokens      map[string]*task         // guarded by mu; keyed by client token
+	secrets     map[string]*secret       // guarded by mu; keyed by name
+	streams     map[string]*stream       // guarded by mu; keyed by group and name
+	sessions    map[string]*session      // guarded by mu; keyed by ID
 	commands    int                      // guarded by mu; running commands of sessions
 	stale       *listed                  // guarded by mu; the frozen content of lists; nil: lists are not frozen
-	limits      map[string]*limit        // guarded by mu; by operation
+	limits      map[string]*limit        // guarded by mu; keyed by operation
 	queue       queue
 	last        int // guarded by mu; number of the last created object
 }

@@ -66,9 +66,9 @@ type Server struct {
 	mu         sync.Mutex
 	records    []*record           // guarded by mu; the oldest first
 	registries []*registry         // guarded by mu
-	sessions   map[string]*session // guarded by mu; by their tokens
+	sessions   map[string]*session // guarded by mu; keyed by their tokens
 	synced     time.Time           // guarded by mu
-	byRun      map[string]*record  // guarded by mu; by the IDs of groups
+	byRun      map[string]*record  // guarded by mu; keyed by the IDs of groups
 }
 
 type object = map[string]any

@@ -43,7 +43,7 @@ type unpacker struct {
 	pulling chan struct{} // holds one value during a pull
 	usual   sync.Once     // restores the default garbage collection once
 	mu      sync.Mutex
-	names   map[string]*Image // guarded by mu; by the names in pods and by ID
+	names   map[string]*Image // guarded by mu; keyed by the names in pods and by ID
 }
 
 func newUnpacker(dir string, pull PullFunc) *unpacker {

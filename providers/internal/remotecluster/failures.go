@@ -16,7 +16,7 @@ import (
 // objects unnoticed.
 type Failures struct {
 	mu  sync.Mutex
-	all map[string]*failure // guarded by mu; by the watched kind
+	all map[string]*failure // guarded by mu; keyed by the watched kind
 }
 
 // failure is a pointer type, to distinguish failures with the same error.

@@ -31,7 +31,7 @@ type outages struct {
 	restored func() // called when the remote cluster was or may have been restored
 
 	mu   sync.Mutex
-	dark map[string]bool // guarded by mu; by the watched kind
+	dark map[string]bool // guarded by mu; keyed by the watched kind
 }
 
 func (o *outages) recordOutage(of string) {

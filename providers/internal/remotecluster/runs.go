@@ -17,7 +17,7 @@ type runs struct {
 	of *Cluster
 
 	mu    sync.Mutex
-	known map[types.UID]*run // guarded by mu; by the UID at home
+	known map[types.UID]*run // guarded by mu; keyed by the UID at home
 }
 
 // run is the latest of several remote pods that are one home pod.

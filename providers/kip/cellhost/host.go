@@ -29,7 +29,7 @@ type Host struct {
 	running sync.WaitGroup // running agents
 
 	mu        sync.Mutex
-	all       map[string]*agent // guarded by mu; by the ID of the instance
+	all       map[string]*agent // guarded by mu; keyed by the ID of the instance
 	network   int               // guarded by mu; second number of the addresses
 	addresses int               // guarded by mu; number of addresses that were tried
 }

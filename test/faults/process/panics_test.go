@@ -29,7 +29,7 @@ import (
 // only to pods whose name begins with bad.
 type panicking struct {
 	mu    sync.Mutex
-	times map[string]int // guarded by mu; by method and key
+	times map[string]int // guarded by mu; keyed by method and key
 }
 
 // panicsEach is the number of panics of each method for each pod.

@@ -33,7 +33,7 @@ type uploader struct {
 	dir    string
 
 	mu   sync.Mutex
-	runs map[string]*upload // guarded by mu; by the path of the file
+	runs map[string]*upload // guarded by mu; keyed by the path of the file
 }
 
 // upload is the progress of the copy of a run.

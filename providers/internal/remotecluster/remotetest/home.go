@@ -53,7 +53,7 @@ type Home struct {
 	Pods, Services cache.Indexer
 
 	mu         sync.Mutex
-	configMaps map[string]*corev1.ConfigMap // guarded by mu; by namespace and name
+	configMaps map[string]*corev1.ConfigMap // guarded by mu; keyed by namespace and name
 	secrets    map[string]*corev1.Secret    // guarded by mu
 	tokens     int                          // guarded by mu; number of tokens so far
 	tokenLife  time.Duration                // guarded by mu; the time until a token must be replaced

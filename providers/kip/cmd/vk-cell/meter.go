@@ -25,7 +25,7 @@ type meter struct {
 	mu         sync.Mutex
 	at         time.Time             // guarded by mu: the time of the last measurement
 	seconds    float64               // guarded by mu: the CPU time of all CPUs at that time
-	containers map[string]*container // guarded by mu; by name
+	containers map[string]*container // guarded by mu; keyed by name
 }
 
 // container is the last measurement of a container.

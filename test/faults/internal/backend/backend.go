@@ -45,7 +45,7 @@ type Backend struct {
 	fault     func(method, key string) Fault // guarded by mu
 	replay    bool                           // guarded by mu
 	numbers   int                            // guarded by mu; given to instances and reports
-	instances map[string][]*instance         // guarded by mu; by namespace/name, oldest first
+	instances map[string][]*instance         // guarded by mu; keyed by namespace/name, oldest first
 	watchers  map[*watcher]struct{}          // guarded by mu
 	closed    bool                           // guarded by mu
 }

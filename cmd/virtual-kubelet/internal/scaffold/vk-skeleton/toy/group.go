@@ -30,7 +30,7 @@ type Server struct {
 	routes http.ServeMux
 
 	mu     sync.Mutex
-	groups map[string]*group // guarded by mu; by name
+	groups map[string]*group // guarded by mu; keyed by name
 	runs   int               // guarded by mu
 }
 
