@@ -6,7 +6,7 @@
 // The guarantee: results side by side come from one run, on one control plane, with the same client, the same
 // credentials and the same log of requests. The agents take turns in every round.
 //
-// The surprise: API server, agent and client share one machine, so the client's own speed is part of the
+// Note: API server, agent and client share one machine, so the client's own speed is part of the
 // results. Compare the agents of one run. Of different runs compare only the ratios.
 package main
 

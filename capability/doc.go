@@ -6,5 +6,5 @@
 // it, so they never disagree. A pod with an undeclared feature is refused, with the path of each such field. A declaration has two features by
 // default: see Has.
 //
-// The surprise: a provider without a declaration gets every pod, as before. A field without a feature in the table of this package is ignored.
+// Note: a provider without a declaration gets every pod, as before. A field without a feature in the table of this package is ignored.
 package capability

@@ -13,6 +13,6 @@
 // exist are refused with a message that names the replacement. Flags override the environment, which overrides
 // the file, which overrides the defaults.
 //
-// The surprise: the kubelet API is served only with a certificate, and only to callers that the API server knows
+// Note: the kubelet API is served only with a certificate, and only to callers that the API server knows
 // and allows. To disable this, the user must ask for it by name.
 package cli

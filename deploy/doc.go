@@ -6,6 +6,6 @@
 // The guarantee: a real API server accepts everything in this package, in a namespace that enforces the
 // restricted pod security standard, and the node gets the rights that it needs and no others.
 //
-// The surprise: it is a module of its own, because Helm is a large dependency. Run `go test . -update` to write
+// Note: it is a module of its own, because Helm is a large dependency. Run `go test . -update` to write
 // the manifests again.
 package deploy

@@ -5,7 +5,7 @@
 // A kind is a method, not a type: any error with a method NotFound() bool or InvalidInput() bool belongs to that kind if the method returns true, so
 // providers can use their own error types. The kind survives wrapping with %w, errors.Join and the older Cause() error convention.
 //
-// The surprise: the outermost error with the method decides. An error whose NotFound returns false hides a NotFound below it.
+// Note: the outermost error with the method decides. An error whose NotFound returns false hides a NotFound below it.
 package errdefs
 
 // kindError gives an error a kind without changing its message.

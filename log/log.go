@@ -5,7 +5,7 @@
 // The library logs only through log.G(ctx), so a program chooses the logging library: adapters for logrus, klog
 // and slog are in the subpackages.
 //
-// The surprise: nothing is logged until the program assigns L; the default logger discards everything.
+// Note: nothing is logged until the program assigns L; the default logger discards everything.
 package log
 
 import "context"

@@ -88,6 +88,6 @@
 // logs that, unless processes share the node. Another process for the same node waits until the holder has ended or has not renewed for 12
 // s. It reads everything again before it acts.
 //
-// The surprise: a deleted pod stays Terminating for as long as the backend does not confirm its stop, however
+// Note: a deleted pod stays Terminating for as long as the backend does not confirm its stop, however
 // long that takes.
 package node

@@ -6,6 +6,6 @@
 // The guarantee: a pod gets the same features as from a kubelet, or is refused with a reason. The runtime stores all state: after a restart of the
 // process, every pod is found by the labels of its sandbox, with the same containers.
 //
-// The surprise: the containers of an ended pod stay, stopped, until the pod is deleted, so that their logs can be read. This package does not remove
+// Note: the containers of an ended pod stay, stopped, until the pod is deleted, so that their logs can be read. This package does not remove
 // a sandbox with its label but without a pod. The pod controller does, after it has verified that the pod is gone.
 package podruntime

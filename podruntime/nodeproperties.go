@@ -38,7 +38,7 @@ func (p *nodeProperties) fillNode(ctx context.Context, n *corev1.Node) {
 	wellConditions(n, time.Now())
 }
 
-// fillCapacity writes the capacity of the machine, or of the configuration, into s, and the allocatable amounts. It keeps other values in s.
+// fillCapacity writes the capacity of the machine, or of the configuration, into s, and the allocatable amounts. It keeps a value that s already has, unless the configuration sets that resource.
 func (p *nodeProperties) fillCapacity(s *corev1.NodeStatus) {
 	if s.Capacity == nil {
 		s.Capacity = corev1.ResourceList{}

@@ -6,6 +6,6 @@
 // The guarantee: Serve offers exactly the abilities of the provider. A provider in a plugin behaves like a
 // built-in one: it has the same results, error kinds, deadlines and order of reports.
 //
-// The surprise: the plugin is the server. It keeps its pods while no node is connected. After a restart of the
+// Note: the plugin is the server. It keeps its pods while no node is connected. After a restart of the
 // plugin or of the node it may get the same requests again.
 package providerrpc

@@ -17,7 +17,7 @@
 // A check removes all its objects, even if its context ends. Its result names the remaining pods. RemoveLeftovers removes the pods of a
 // killed run.
 //
-// The surprise: checks call the provider as the node does, but there is no node and no API server. They wait for
+// Note: checks call the provider as the node does, but there is no node and no API server. They wait for
 // expected changes for as long as Harness.Patience, so a broken provider takes much longer than a healthy one.
 // In the bubble of testing/synctest waiting costs nothing, but T.Run is not allowed: use Verify there.
 //

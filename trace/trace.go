@@ -5,7 +5,7 @@
 // The library opens spans only through StartSpan, so a program chooses the tracing library: adapters for OpenTelemetry and OpenCensus are in the
 // subpackages.
 //
-// The surprise: a span also carries a logger. Fields added to a span are also added to the logger of the returned context, even without a tracer.
+// Note: a span also carries a logger. Fields added to a span are also added to the logger of the returned context, even without a tracer.
 package trace
 
 import (

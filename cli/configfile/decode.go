@@ -6,7 +6,7 @@
 // field. Field names come from the json tags, and types that decode themselves from JSON (quantities, durations)
 // work.
 //
-// The surprise: a repeated field, a value of another type, or a second document in the file is an error.
+// Note: a repeated field, a value of another type, or a second document in the file is an error.
 package configfile
 
 import (

@@ -10,7 +10,7 @@
 //
 // The guarantee: the same sources, version and toolchain make the same bytes, on every machine and at any time.
 //
-// The surprise: the image is written without a container engine, as an OCI layout in a tar file, which skopeo,
+// Note: the image is written without a container engine, as an OCI layout in a tar file, which skopeo,
 // crane, podman and `docker load` read. The authorities in it are Mozilla's, as the Go project publishes them.
 package main
 

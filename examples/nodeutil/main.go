@@ -2,7 +2,7 @@
 
 // Command nodeutil runs a virtual node with an HTTPS server, assembled by package nodeutil: kubectl logs and exec work on its pods.
 //
-// It keeps its pods in memory, and exec prints the given command. The surprise: -ca-file should be the authority of the API server's client
+// It keeps its pods in memory, and exec prints the given command. Note: -ca-file should be the authority of the API server's client
 // certificate. Otherwise, the API server is refused like every other client.
 package main
 

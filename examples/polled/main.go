@@ -3,7 +3,7 @@
 // Command polled runs a virtual node on a backend that cannot report changes of pods, so the pod controller
 // polls it.
 //
-// The surprise: no code here asks for polling. A provider without NotifyPods is polled.
+// Note: no code here asks for polling. A provider without NotifyPods is polled.
 package main
 
 import (

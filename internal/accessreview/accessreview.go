@@ -10,7 +10,7 @@
 // identity may send that request, and a negative result is not a refusal in the audit log. The wait ends after Patience. Other identities do not
 // wait.
 //
-// The surprise: the answer comes from one API server. If the next request goes to another API server that lags further behind, it may still be
+// Note: the answer comes from one API server. If the next request goes to another API server that lags further behind, it may still be
 // refused, and is retried.
 package accessreview
 

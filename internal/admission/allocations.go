@@ -4,7 +4,7 @@
 //
 // The guarantee: it decides about one pod at a time, because two pods may fit separately but not together.
 //
-// The surprise: an ended pod keeps its reservation until it is gone or until another pod lacks room, so the sums are upper bounds. Checking all pods
+// Note: an ended pod keeps its reservation until it is gone or until another pod lacks room, so the sums are upper bounds. Checking all pods
 // for each new pod would take minutes on a node with thousands of pods.
 package admission
 

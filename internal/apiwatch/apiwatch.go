@@ -4,7 +4,7 @@
 //
 // The guarantee: an error of the API server about the request itself counts as an answer and is returned to the caller.
 //
-// The surprise: "too many requests" counts as an answer, because the API server is reachable, and a retry before the requested delay would increase
+// Note: "too many requests" counts as an answer, because the API server is reachable, and a retry before the requested delay would increase
 // its load.
 package apiwatch
 

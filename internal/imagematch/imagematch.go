@@ -4,7 +4,7 @@
 //
 // The guarantee: the rules are those of a kubelet.
 //
-// The surprise: an image without a registry is at Docker Hub, which has several names.
+// Note: an image without a registry is at Docker Hub, which has several names.
 package imagematch
 
 import (

@@ -5,7 +5,7 @@
 // The guarantee: work for one key never overlaps. A key that is added during its work is processed again. Failed work is retried according to the
 // retry policy. First-time work is not delayed, retries are.
 //
-// The surprise: Add does not shorten the delay of a retry, so the watch event of a failure's own status update cannot defeat the backoff. AddNow
+// Note: Add does not shorten the delay of a retry, so the watch event of a failure's own status update cannot defeat the backoff. AddNow
 // does, and resets the backoff.
 package keyqueue
 

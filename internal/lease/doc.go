@@ -6,5 +6,5 @@
 // this process has no access to the lease, and AllowStop, which allows a stop of a pod for longer. Claim relies on changes of the lease and on the
 // clock of this machine, and never compares the clocks of two machines.
 //
-// The surprise: an annotation names the process, because the control plane expects the node's name in the holder identity.
+// Note: an annotation names the process, because the control plane expects the node's name in the holder identity.
 package lease

@@ -5,7 +5,7 @@
 //
 // The guarantee: decisions depend only on their arguments. The package has no client, clock or goroutine; the time is an argument.
 //
-// The surprise: Next also returns steps that only ask for or record a fact. After such a step the caller calls Next again with the
+// Note: Next also returns steps that only ask for or record a fact. After such a step the caller calls Next again with the
 // completed facts. Steps that change the backend come last.
 //
 // # The states of a pod

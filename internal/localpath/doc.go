@@ -8,6 +8,6 @@
 // from the API server shows that the volume is released, belongs to this node and must be deleted. The object is deleted after the directory. If a
 // volume cannot be made, the claim gets an event. A standby process does nothing.
 //
-// The surprise: the package watches all claims of the cluster, because claims cannot be selected by node. If a claim is deleted while its directory
+// Note: the package watches all claims of the cluster, because claims cannot be selected by node. If a claim is deleted while its directory
 // is made, the volume is still made, and then released.
 package localpath

@@ -4,7 +4,7 @@
 //
 // The registry is separate, so importing the library adds nothing to a program's default registry. A program serves it by gathering Registry.
 //
-// The surprise: several nodes in one process share these metrics. Metrics about nodes have the label node.
+// Note: several nodes in one process share these metrics. Metrics about nodes have the label node.
 package metrics
 
 import (

@@ -4,7 +4,7 @@
 //
 // The guarantee: fields of other writers stay. Our fields are removed when the provider no longer sets them, even after a restart.
 //
-// The surprise: the Node object itself records our fields, in annotations that the same patch updates.
+// Note: the Node object itself records our fields, in annotations that the same patch updates.
 package nodestate
 
 import (

@@ -6,6 +6,6 @@
 // volume are bound to each other, and if the node affinity of the volume includes this node. A claim that was made for a pod serves only that pod.
 // Errors have a kubelet's messages.
 //
-// The surprise: the package caches nothing. The caller stores the results that it needs, because containers may restart while the API server is
+// Note: the package caches nothing. The caller stores the results that it needs, because containers may restart while the API server is
 // unavailable.
 package podclaims

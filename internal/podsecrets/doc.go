@@ -7,7 +7,7 @@
 // pod references. A token is bound to the pod's UID and has the audience and lifetime that a projected volume of the pod requests. It is renewed at
 // 80 % of its lifetime or after 24 hours, and dropped with the pod, even if it arrives later.
 //
-// The surprise: there are no background goroutines, and nothing is read for a pod before the first request. The provider never requests secrets for a
+// Note: there are no background goroutines, and nothing is read for a pod before the first request. The provider never requests secrets for a
 // pod that waits, or that has no room on the node. A token is renewed when a caller requests it. Callers get the time of the next request. While the
 // API server does not answer, they get the old token as long as it is valid.
 package podsecrets

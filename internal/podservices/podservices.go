@@ -4,7 +4,7 @@
 //
 // Its guarantees are those of the lister.
 //
-// The surprise: it is separate from package podenv, so that a program that resolves pods without an API server needs no client.
+// Note: it is separate from package podenv, so that a program that resolves pods without an API server needs no client.
 package podservices
 
 import (

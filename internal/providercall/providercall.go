@@ -6,7 +6,7 @@
 // The guarantee: Do returns only when the call has returned, so two calls for one pod never overlap. A panic becomes an error of type *Panic. Errors
 // of the provider are redacted.
 //
-// The surprise: a call that ignores its context is not abandoned at the deadline. Do reports it as overdue and waits for it, because otherwise calls
+// Note: a call that ignores its context is not abandoned at the deadline. Do reports it as overdue and waits for it, because otherwise calls
 // could overlap.
 package providercall
 

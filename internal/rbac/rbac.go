@@ -6,7 +6,7 @@
 // The guarantee: the table has exactly the permissions that a node uses: a test compares it with the audit log of an API server. It has no wildcards.
 // Every permission that can be limited to the node itself is limited.
 //
-// The surprise: RBAC cannot limit a permission to the pods of a node. A holder of the token of this ServiceAccount can read every ConfigMap and
+// Note: RBAC cannot limit a permission to the pods of a node. A holder of the token of this ServiceAccount can read every ConfigMap and
 // Secret whose name it knows, and delete every pod. A node with the identity system:node:NAME cannot, and does not need these permissions.
 package rbac
 

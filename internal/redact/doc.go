@@ -6,7 +6,7 @@
 // that it gave to the pod, whether plain, in base64, URL-escaped or quoted. No text contains a bearer token, a password in a URL or a private key. No
 // text is longer than Limit.
 //
-// The surprise: shorter values stay, because Secrets also contain settings such as "http" and "prod", and texts would be unreadable without these
+// Note: shorter values stay, because Secrets also contain settings such as "http" and "prod", and texts would be unreadable without these
 // words. A value that the process has not read, for example of a pod that it found at the backend after a restart, is only removed if it looks like a
 // credential.
 package redact

@@ -6,5 +6,5 @@
 // may take them: it stops 7 s after the last renewal of its lease, and others count it as gone after 9 s without a renewal. No process compares the
 // clocks of two machines. All processes with the same view of the members divide the nodes in the same way, evenly.
 //
-// The surprise: a share only has the nodes that a process tries to get. The lease of a node decides which process acts for it: see package lease.
+// Note: a share only has the nodes that a process tries to get. The lease of a node decides which process acts for it: see package lease.
 package replicas

@@ -5,7 +5,7 @@
 // Fields follow the message, sorted by name: "pod created [node=n pod=p]". Lines keep the caller's file and
 // line.
 //
-// The surprise: debug lines appear from verbosity 4 on (-v=4, or -vmodule for the calling file), and Fatal ends
+// Note: debug lines appear from verbosity 4 on (-v=4, or -vmodule for the calling file), and Fatal ends
 // the process with all stacks, as klog does.
 package klogv2
 

@@ -5,7 +5,7 @@
 // Lines keep the caller's file and line when the logrus logger reports callers. Fatal ends the process, as
 // logrus does.
 //
-// The surprise: logrus drops a value of a function type and replaces it by a note in the line.
+// Note: logrus drops a value of a function type and replaces it by a note in the line.
 package logrus
 
 import (

@@ -5,7 +5,7 @@
 // Arguments are joined as fmt.Sprint does, regardless of their types. Lines keep the caller's file and line. A
 // repeated field appears once, with its last value.
 //
-// The surprise: Fatal logs at LevelFatal and does not end the process, because slog has no such feature; a
+// Note: Fatal logs at LevelFatal and does not end the process, because slog has no such feature; a
 // program can add it in a handler.
 package slog
 

@@ -6,7 +6,7 @@
 // The guarantee: the context of a provider call ends within a second after the client went away, for plain requests, SPDY and WebSocket
 // alike. A provider that panics costs one request, not the process.
 //
-// The surprise: a handler returns only when the function of the provider has returned. When the client goes, or
+// Note: a handler returns only when the function of the provider has returned. When the client goes, or
 // half a second after the base context of the server ends, the connection is closed and the streams end. So a
 // provider that copies streams stops without looking at the context. A provider that ignores both keeps a
 // goroutine, but not the connection. It does not delay the Shutdown of the server for exec, attach and

@@ -6,7 +6,7 @@
 // The guarantee: NewNode checks and connects everything without starting anything; Run starts everything, and nothing outlives Run.
 // Heartbeats have their own client whenever possible, so that pod traffic never makes the node appear unreachable.
 //
-// The surprise: the server authenticates and authorizes even if the program forgot to ask for it. WebhookAuth protects handlers that are
+// Note: the server authenticates and authorizes even if the program forgot to ask for it. WebhookAuth protects handlers that are
 // not from WithAuth, and provider routes that a request reaches without a WithAuth. To serve everybody, a program must use NoAuth or
 // WithInsecureUnauthenticatedServer. See NodeConfig.Handler.
 package nodeutil

@@ -16,7 +16,7 @@ import (
 var podStartDuration = metrics.NewHistogram("kubelet_pod_start_duration_seconds", "Time from the first sight of a pod to its phase Running.",
 	0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600)
 
-// podStarts measures the start times of pods. It is an event handler of their informer.
+// podStarts measures how long pods take to start. It is an event handler of their informer.
 type podStarts struct {
 	mu   sync.Mutex
 	seen map[types.UID]time.Time // guarded by mu; pods that are not running yet

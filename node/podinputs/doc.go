@@ -5,6 +5,6 @@
 //
 // The guarantee: it imports the API types of Kubernetes but no client, so that programs that run pods without an API server stay small.
 //
-// The surprise: package node has the same types under the same names, and providers use the types of package
+// Note: package node has the same types under the same names, and providers use the types of package
 // node.
 package podinputs

@@ -8,6 +8,6 @@
 // alternatives. A Secret is never printed, logged or marshalled, and a Secret in a file is read again when the
 // file changes. A renamed field is also read by its old name, with a warning.
 //
-// The surprise: an empty environment variable counts as unset, so it cannot empty a field of the file. Only the
+// Note: an empty environment variable counts as unset, so it cannot empty a field of the file. Only the
 // file sets maps and lists of structs.
 package config

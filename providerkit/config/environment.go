@@ -183,7 +183,7 @@ func parse(v reflect.Value, text string) error {
 	return nil
 }
 
-// parseList sets v to the values between the commas in text.
+// parseList sets v to the comma-separated values in text.
 func parseList(v reflect.Value, text string) error {
 	if v.Type().Elem().Kind() == reflect.Struct {
 		return errors.New("it is set by the file alone: unset the variable")

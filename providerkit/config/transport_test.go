@@ -80,7 +80,7 @@ func TestFilesOfTLSAreReadForEachConnection(t *testing.T) {
 	}
 }
 
-// TestRetryAfter checks that a delay is a number of seconds, and anything else none.
+// TestRetryAfter checks that only a number of seconds gives a delay.
 func TestRetryAfter(t *testing.T) {
 	for text, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "-1": 0, "Sun, 29 Nov 2026 03:00:00 GMT": 0} {
 		if got := RetryAfter(http.Header{"Retry-After": {text}}); got != want {

@@ -6,7 +6,7 @@
 // The guarantee: pods, nodes and clusters with different names or UIDs have different names at the service. An instance with the tags of
 // another cluster or node is never Owned.
 //
-// The surprise: the name of an instance contains no readable part of the pod's name, because services allow few
+// Note: the name of an instance contains no readable part of the pod's name, because services allow few
 // characters. The tags contain the pod's name.
 package identity
 

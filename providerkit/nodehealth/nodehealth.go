@@ -4,7 +4,7 @@
 //
 // The guarantee: a node with these conditions is Ready as soon as it is registered, and not Ready while Ping fails.
 //
-// The surprise: without them, the node of a provider that implements node.NodeProvider is never Ready.
+// Note: without them, the node of a provider that implements node.NodeProvider is never Ready.
 package nodehealth
 
 import (

@@ -18,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// TestContainerGoesBeforeItsPod checks that each setting of the user is that of the container, else that of the pod.
+// TestContainerGoesBeforeItsPod checks that runAsUser, runAsGroup and runAsNonRoot of the container override those of the pod.
 func TestContainerGoesBeforeItsPod(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1), RunAsGroup: ptr.To[int64](2), RunAsNonRoot: ptr.To(true)}}}
 	c := &corev1.Container{SecurityContext: &corev1.SecurityContext{RunAsUser: ptr.To[int64](0)}}

@@ -7,6 +7,6 @@
 // has not succeeded. The phase is terminal only if the backend reports the end of the pod, or if all containers
 // have ended and none starts again. It is a pure function.
 //
-// The surprise: the package has neither conditions nor the rules over time, such as that restart counts never decrease and a terminal phase
+// Note: the package has neither conditions nor the rules over time, such as that restart counts never decrease and a terminal phase
 // stays. The pod controller implements them for every provider.
 package podstatus

@@ -5,7 +5,7 @@
 //
 // The guarantee: a Prober does not change a Target, and a Result is the state that is known now.
 //
-// The surprise: the package has no code. The Prober needs a newer Kubernetes API than the library, whose users choose their own version.
+// Note: the package has no code. The Prober needs a newer Kubernetes API than the library, whose users choose their own version.
 package probing
 
 import (

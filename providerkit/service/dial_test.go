@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// reachable is a network with the same server at every address. The server reads its whole input and sends it
+// reachable returns a Dial that connects every address to the same server. The server reads its whole input and sends it
 // back.
 func reachable(t *testing.T, asked *string) Dial {
 	t.Helper()

@@ -27,6 +27,6 @@
 //	a service lacks a probe                  this process does it for a Prober; a probe that cannot be asked has no result for the container
 //	a startup or liveness probe fails        a Restarter restarts the container by the restart policy; else the pod ends as Failed, with the reason
 //
-// The surprise: errors do not begin with text such as "create pod", because the node adds that. A provider calls New; the kit has no type
+// Note: errors do not begin with text such as "create pod", because the node adds that. A provider calls New; the kit has no type
 // to embed. Everything that is not in the table is in the driver, which may store the Provider to feed its Cache.
 package service

@@ -44,7 +44,7 @@ func TestWhatIsLeftBehindIsRemovedOnce(t *testing.T) {
 		}
 		for range 5 {
 			time.Sleep(time.Minute)
-			p.Leave("d") // asked for again, it is not tried sooner
+			p.Leave("d") // another Leave does not bring the retry of the removal forward
 		}
 		count := func(name string) (n int) {
 			driver.mu.Lock()

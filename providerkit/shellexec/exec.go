@@ -218,8 +218,8 @@ func (e *Exec) pass(n int) error {
 // Begun returns a channel that is closed when the command starts.
 func (e *Exec) Begun() <-chan struct{} { return e.begun }
 
-// Ended reports whether the command has ended. err is nil, or an error with the exit code in the form of the
-// kubelet API.
+// Ended reports whether the command has ended. err is nil for exit code 0, and otherwise an
+// utilexec.CodeExitError.
 func (e *Exec) Ended() (ended bool, err error) {
 	if e.exit == nil {
 		return false, nil

@@ -6,7 +6,7 @@
 // The guarantee: a found size is never smaller than the request. Of all sizes that are large enough, it has the fewest CPUs, and then the
 // least memory. A table is data, with its source and date beside it.
 //
-// The surprise: the package knows no prices. If prices do not increase with the CPUs, a table needs its own order.
+// Note: the package knows no prices. If prices do not increase with the CPUs, a table needs its own order.
 package sizing
 
 import (
@@ -79,7 +79,7 @@ func Asked(defaults corev1.ResourceList, of corev1.ResourceRequirements) corev1.
 	return all
 }
 
-// Of returns the CPU and memory in a list.
+// Of returns the CPU and memory of a resource list as a Size.
 func Of(l corev1.ResourceList) Size {
 	cpu, memory := l[corev1.ResourceCPU], l[corev1.ResourceMemory]
 	return Size{cpu.MilliValue(), memory.Value()}

@@ -6,6 +6,6 @@
 // The guarantee: an error with a kind of package errdefs, or of an ended context, has the same kind on the other
 // side. A connection error has no kind: a broken connection is never not-found.
 //
-// The surprise: errors of gRPC itself have codes, too. So only codes that gRPC never generates are used for
+// Note: errors of gRPC itself have codes, too. So only codes that gRPC never generates are used for
 // kinds.
 package wire

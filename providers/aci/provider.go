@@ -6,7 +6,7 @@
 // one pod forever, by its name and its tags, so a repeated create makes no second group. A group is gone only
 // when ACI says so.
 //
-// The surprise: lists of ACI do not show the states of containers. The provider follows starting groups by
+// Note: lists of ACI do not show the states of containers. The provider follows starting groups by
 // lists, and running groups one by one, as many a minute as Config.Requests allows. So the delay until an end is
 // seen depends on the number of running pods.
 package aci

@@ -7,6 +7,6 @@
 // The guarantees are those of package remotecluster. This package adds the configuration, and determines the node
 // constraints of a pod in the target. A scheduler chooses the target of a pod; package agent is such a scheduler.
 //
-// The surprise: unlike in Admiralty, pods have no finalizers. The watch and every later list show that the target
+// Note: unlike in Admiralty, pods have no finalizers. The watch and every later list show that the target
 // has lost a pod.
 package admiralty

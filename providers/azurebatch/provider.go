@@ -5,7 +5,7 @@
 // The guarantee: a pod runs once, even if Batch reruns its task. Tasks contain nothing secret. The statuses of pods are in blobs, which outlive the
 // machines.
 //
-// The surprise: each task runs this program itself. The program pulls images and runs containers, so the pool must not have a containerConfiguration,
+// Note: each task runs this program itself. The program pulls images and runs containers, so the pool must not have a containerConfiguration,
 // which would run every task inside a container.
 package azurebatch
 

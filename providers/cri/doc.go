@@ -6,6 +6,6 @@
 // The guarantee: a restart of this process or of the runtime does not affect running containers. Package
 // podruntime manages the pods; this package has the connection and the configuration.
 //
-// The surprise: the runtime must not be shared with a kubelet, because a kubelet stops all unknown pods in its
+// Note: the runtime must not be shared with a kubelet, because a kubelet stops all unknown pods in its
 // runtime. Calls are not logged, because their messages contain credentials and the environment of containers.
 package cri

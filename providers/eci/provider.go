@@ -7,7 +7,7 @@
 // writes nothing. Everything in a pod that a group cannot have is refused with its field. A failed list is never
 // an empty list, and an exit code that ECI does not report is unknown.
 //
-// The surprise: the states of groups have no tags. So the provider recognizes a group from before a restart by
+// Note: the states of groups have no tags. So the provider recognizes a group from before a restart by
 // its name, which is the hash of its pod, or by a second request.
 package eci
 

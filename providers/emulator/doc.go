@@ -7,7 +7,7 @@
 // The guarantee: a request that a fault answers has no effect, a request with a lost answer has its effect, and the record has both. A
 // created group appears late and a deleted group disappears late, by the time of Lag.
 //
-// The surprise: this package has no service and no client. The server of a service checks authentication,
+// Note: this package has no service and no client. The server of a service checks authentication,
 // validates each request against the vendor's own description, and keeps its states. This package only runs the
 // containers behind the server.
 package emulator

@@ -126,7 +126,7 @@ func (s *shelled) write(ctx context.Context, pod *corev1.Pod, c *corev1.Containe
 	return nil
 }
 
-// given counts the loopback addresses in use.
+// given is the number of loopback addresses handed out so far.
 var given atomic.Int32
 
 func (s *shelled) listen(ctx context.Context, pod *corev1.Pod, port int32) error {

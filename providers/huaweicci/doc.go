@@ -7,6 +7,6 @@
 // CCI does not silently drop fields. Requests and limits are equal, and each pod has the smallest sufficient size
 // that CCI offers.
 //
-// The surprise: API 2.0 is the Kubernetes API under another name. A transport replaces v1 by cci/v2, so the
+// Note: API 2.0 is the Kubernetes API under another name. A transport replaces v1 by cci/v2, so the
 // client is a normal Kubernetes client. All pods are in one CCI namespace, which has one network.
 package huaweicci

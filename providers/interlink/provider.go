@@ -6,7 +6,7 @@
 // The guarantees: one request returns the states of all pods. A create request whose answer was lost never starts a second job. An API
 // server that does not answer, or answers with an error, never makes a pod look lost.
 //
-// The surprise: the protocol has no list. The provider asks the server only for pods of the cluster. If a pod is
+// Note: the protocol has no list. The provider asks the server only for pods of the cluster. If a pod is
 // removed by force while this node is down, its job keeps running and the provider never asks for it.
 package interlink
 

@@ -7,6 +7,6 @@
 // this process does not run. In the home cluster it stays the same pod, and its containers count as restarted. A
 // pod is gone only when both the ShadowPod and the remote pod are gone.
 //
-// The surprise: Liqo maps namespaces to remote namespaces in a NamespaceMap in the home cluster, which a node has
+// Note: Liqo maps namespaces to remote namespaces in a NamespaceMap in the home cluster, which a node has
 // no permission to read. So users must configure access to the NamespaceMap, or the namespaces.
 package liqo

@@ -82,8 +82,8 @@ func TestJobThatNobodyKnows(t *testing.T) {
 	}
 }
 
-// TestListFromBeforeAStop checks that a list that is older than a stop does not end the stop, although it lacks
-// the stop's evaluation.
+// TestListFromBeforeAStop checks that a list from before a stop request does not mark the stop as finished,
+// although the list lacks its evaluation; a newer list does.
 func TestListFromBeforeAStop(t *testing.T) {
 	d, p := openDouble(t, objects{secret: map[string][]byte{"a": []byte("1")}})
 	pod := keysPod()

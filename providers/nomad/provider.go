@@ -8,7 +8,7 @@
 // Values of Secrets and tokens are in a Nomad Variable that only the tasks of the job can read, never in the
 // job. One event stream delivers the changes at Nomad for all pods.
 //
-// The surprise: the drivers exec and raw_exec have no images, so their containers need a command. A container
+// Note: the drivers exec and raw_exec have no images, so their containers need a command. A container
 // that has failed for good ends the other containers of its pod: this is Nomad's rule for the tasks of a group.
 package nomad
 

@@ -7,6 +7,6 @@
 // call returns an error, the node is not ready with a reason, and no pod is lost. When the plugin is back, the
 // provider requests the status of every pod.
 //
-// The surprise: the declarations of the plugin in the first handshake hold until virtual-kubelet restarts. A
+// Note: the declarations of the plugin in the first handshake hold until virtual-kubelet restarts. A
 // plugin that later declares less is not used.
 package plugin

@@ -9,7 +9,7 @@
 // The guarantee: after a restart or a kill of the daemon, every container is found again with its ID. When a
 // container has ended, none of its processes is left.
 //
-// The surprise: with isolation none or podNetwork host, pods use the host network, so the address of a pod is the
+// Note: with isolation none or podNetwork host, pods use the host network, so the address of a pod is the
 // node's, and two pods cannot listen on the same port. The isolation of containers depends on the privileges of
 // the daemon and on the kernel; the provider tests it at the start, and reports it in the log and in the node's
 // status. Programs of the machine run only with isolation none. A process that runs this binary under the name

@@ -6,7 +6,7 @@
 // refused, with the name of the field. The client secret goes only to hosts that the configuration names, and only to a console with the configured
 // host key.
 //
-// The surprise: lists show which workloads exist, but not whether they run. Each instance needs its own request, so a budget limits these requests.
+// Note: lists show which workloads exist, but not whether they run. Each instance needs its own request, so a budget limits these requests.
 package stackpath
 
 import (

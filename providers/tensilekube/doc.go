@@ -6,6 +6,6 @@
 // The guarantees are those of package remotecluster. This package adds the configuration, and the annotation with
 // which a pod selects nodes of the lower cluster. The cluster of the node is called the upper cluster.
 //
-// The surprise: a pod's own nodeSelector, affinity and tolerations apply to nodes of the upper cluster, and are
+// Note: a pod's own nodeSelector, affinity and tolerations apply to nodes of the upper cluster, and are
 // not copied.
 package tensilekube

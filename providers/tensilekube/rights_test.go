@@ -31,7 +31,7 @@ func (u *upper) asTheReadmeSays() {
 func TestLeastRights(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "rights", "vk-0")
-	u.config.Capacity = nil // nodes and all pods are read, too
+	u.config.Capacity = nil // without a configured capacity, the provider also reads nodes and all pods
 	u.asTheReadmeSays()
 	u.Put("default", "objects", "one")
 	u.Identify("another")

@@ -6,7 +6,7 @@
 // Kubernetes API. A pod with a setting that Zun does not support is refused, with the name of the field. An exit code that Zun does not report is
 // unknown.
 //
-// The surprise: lists of Zun show the end of a container only after Zun's own check, once a minute. So the provider also reads single containers, as
+// Note: lists of Zun show the end of a container only after Zun's own check, once a minute. So the provider also reads single containers, as
 // often as the configuration allows. Pods with several containers are capsules, which current clouds cannot run.
 package zun
 

@@ -7,7 +7,7 @@
 // The guarantee: the backend outlives its providers, as a cloud does. A Provider keeps nothing that it could not
 // find again, and everything ends with the context of New.
 //
-// The surprise: a container runs one program.Program, given in its last argument; an image means nothing. And
+// Note: a container runs one program.Program, given in its last argument; an image means nothing. And
 // package memory is another backend: it starts nothing, but it lies, fails and keeps a ledger.
 //
 // It does not replace the runtime of podruntime's tests, podruntime/internal/fakecri. That runtime is a level

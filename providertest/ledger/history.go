@@ -6,7 +6,7 @@
 // The guarantee: a checker looks only at the two histories, never at the claims of a controller, and returns the
 // same for the same histories.
 //
-// The surprise: an undecidable case is no violation. Entries and events of the same moment may have happened in
+// Note: an undecidable case is no violation. Entries and events of the same moment may have happened in
 // either order, unless one Recorder recorded both, and effects shortly before the end may still be under way.
 package ledger
 

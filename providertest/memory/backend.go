@@ -12,7 +12,7 @@
 // in which it happened, so the invariants of package ledger can be judged. Each start has an instance of its
 // own, which also shows in the container IDs. A call that overlaps another call for the same pod is recorded.
 //
-// The surprise: a Backend does not report by itself; its Notifying form does. And it does not tell a second
+// Note: a Backend does not report by itself; its Notifying form does. And it does not tell a second
 // CreatePod for the same UID from the first, unless it is Idempotent: it starts a second instance, because tests
 // must find that mistake. The contract of providers does not run on it: its instances run no program, so they
 // print nothing and end as they are told. The contract runs on the in-memory provider of package inprocess.

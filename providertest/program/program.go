@@ -7,7 +7,7 @@
 //
 // The guarantee: the same Program behaves and prints the same in all three.
 //
-// The surprise: a Program that is not Deaf ends with exit code 0 when it is asked to stop, regardless of Exit.
+// Note: a Program that is not Deaf ends with exit code 0 when it is asked to stop, regardless of Exit.
 package program
 
 import (

@@ -6,5 +6,5 @@
 // All tests share one private containerd; each has a node of its own. The tests are skipped where no containerd
 // can run; package containerdtest lists the requirements.
 //
-// The surprise: a restart of containerd affects every node, so such tests are not parallel and run first.
+// Note: a restart of containerd affects every node, so such tests are not parallel and run first.
 package containerd

@@ -15,6 +15,6 @@
 // The user in the kubeconfig needs create on pods, and get on nodes/proxy. Pods come with the image nginx and a
 // toleration for every taint.
 //
-// The surprise: the suite reaches the node as kubectl does, through the nodes/proxy subresource. So the node may authenticate and authorize
+// Note: the suite reaches the node as kubectl does, through the nodes/proxy subresource. So the node may authenticate and authorize
 // its callers, and no pod must replace it.
 package e2e

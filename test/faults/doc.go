@@ -6,5 +6,5 @@
 //
 // The guarantee: without an API server the tests are skipped, never passed.
 //
-// The surprise: time budgets are loose except in `make faults`.
+// Note: time budgets are loose except in `make faults`.
 package faults

@@ -6,6 +6,6 @@
 // program, and a record of its node's requests. It waits on watches, and on calls of the backend; it never
 // sleeps.
 //
-// The surprise: tests run in parallel on one cluster. Scheduled workloads name their node, or their pods could
+// Note: tests run in parallel on one cluster. Scheduled workloads name their node, or their pods could
 // get to the node of another test.
 package integration

@@ -73,8 +73,8 @@ func bearing(config *rest.Config, token string) *rest.Config {
 	return config
 }
 
-// ask sends a request and returns the status code. It verifies the node's certificate with the cluster's
-// authority.
+// ask sends a request and returns the status code. It verifies the node's serving certificate against the CA of
+// the cluster.
 func (w *world) ask(t *testing.T, config *rest.Config, method, url string) int {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)

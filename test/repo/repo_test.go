@@ -3,7 +3,7 @@
 // Package repo_test holds the rules of this repository. Each rule has its reason beside it; the checks themselves are in
 // internal/testing/repocheck.
 //
-// The surprise: the rules also apply to the nested modules, in files of every build tag. The tests run at the top of the tree.
+// Note: the rules also apply to the nested modules, in files of every build tag. The tests run at the top of the tree.
 package repo_test
 
 import (

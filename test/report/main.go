@@ -7,7 +7,7 @@
 // The guarantee: it ends with an error when a row has no test, or has a failed or skipped test, and shows that
 // in the table.
 //
-// The surprise: several runs of the faults may be given; the last result of a test counts.
+// Note: several runs of the faults may be given; the last result of a test counts.
 package main
 
 import (

@@ -5,7 +5,7 @@
 // Log lines within a span are also annotations of the span, with the attribute "level" and the fields of the logger. The logger of a span has the
 // field "method", the name of the span.
 //
-// The surprise: no other package of this module imports OpenCensus. Its authors no longer maintain it.
+// Note: no other package of this module imports OpenCensus. Its authors no longer maintain it.
 package opencensus
 
 import (

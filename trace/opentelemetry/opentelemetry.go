@@ -5,7 +5,7 @@
 // Spans go to the global tracer provider, under one tracer name: the path of this module. Log lines within a span are also events of the span, with
 // the attribute "level" and the fields of the logger. The logger of a span has the field "method", the name of the span.
 //
-// The surprise: the kind of an error is the attribute "error.type", because the status of an OpenTelemetry span knows only Ok and Error.
+// Note: the kind of an error is the attribute "error.type", because the status of an OpenTelemetry span knows only Ok and Error.
 package opentelemetry
 
 import (

@@ -6,7 +6,7 @@
 // nothing at the backend. The checks use the settings and the identity of the node, so they have the same
 // permissions and network access as the node.
 //
-// The surprise: the provider is created as for a running node, because only then can it be asked. To test the connection from the API
+// Note: the provider is created as for a running node, because only then can it be asked. To test the connection from the API
 // server to the node, the doctor runs a temporary server on the node's port, unless the node itself serves there. This test needs the
 // permission to use nodes/proxy; the node does not have it.
 package doctor

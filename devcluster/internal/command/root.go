@@ -3,7 +3,7 @@
 // Package command is devcluster's command line.
 //
 // Each command is one file. Commands reach a running cluster only through its directory and its API server, so
-// they work from any terminal. The surprise: "up --detach" starts the same program again with the same
+// they work from any terminal. Note: "up --detach" starts the same program again with the same
 // arguments, in a session of its own, and reads its progress from a pipe.
 package command
 

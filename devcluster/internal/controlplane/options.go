@@ -2,7 +2,7 @@
 
 // Package controlplane runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler in this process.
 //
-// Run returns only when all of them have ended, and with an error if one of them ended on its own. The surprise:
+// Run returns only when all of them have ended, and with an error if one of them ended on its own. Note:
 // feature gates, metrics and the log are global to the process in Kubernetes, so a process runs one control
 // plane, once, and a feature gate for the API server applies to all.
 package controlplane

@@ -3,7 +3,7 @@
 // Package pki makes the certificates, keys and kubeconfigs of one development cluster.
 //
 // The guarantee: everything is in one directory that only its owner can read, every certificate has exactly the usages and organisations
-// that its holder needs, and an incomplete directory is never used. The surprise: a restarted cluster keeps its certificates but may get
+// that its holder needs, and an incomplete directory is never used. Note: a restarted cluster keeps its certificates but may get
 // another port, so kubeconfigs are written again at every start.
 package pki
 

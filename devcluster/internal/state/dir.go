@@ -4,7 +4,7 @@
 //
 // Each cluster has one directory, named after it, below a base directory. A cluster runs exactly while a process
 // holds the lock in its directory. The kernel drops the lock when that process ends, however it ends, so no
-// leftover file makes a dead cluster look alive. The surprise: the lock belongs to the process, and closing any
+// leftover file makes a dead cluster look alive. Note: the lock belongs to the process, and closing any
 // other descriptor of the same file would drop it, so only this package opens it.
 package state
 

@@ -6,6 +6,6 @@
 // The guarantee: for each kind separately, it uses v1 if the API server serves it, and otherwise v1beta1, with the same request content. If the API
 // server lacks a kind, the error says so, and the next request checks again.
 //
-// The surprise: requests are plain JSON, without the typed client. The library also builds with a client-go that has these kinds only in older
+// Note: requests are plain JSON, without the typed client. The library also builds with a client-go that has these kinds only in older
 // versions (decision 21), and a current Kubernetes serves none of those by default.
 package certapi

@@ -5,7 +5,7 @@
 // The guarantee: callers get the current content of the files within a second. Missing, broken or mismatched files are ignored, and the last good
 // content stays in use.
 //
-// The surprise: nothing runs in the background. A request for the content reads the files, at most ten times a second, to bound the cost of
+// Note: nothing runs in the background. A request for the content reads the files, at most ten times a second, to bound the cost of
 // handshakes by unknown clients.
 package certfile
 

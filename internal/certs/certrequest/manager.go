@@ -5,7 +5,7 @@
 // The guarantee: a certificate is renewed after 70 to 90 % of its lifetime, and as soon as it lacks a required name. After a denied, failed or
 // removed request, the manager creates another request. The last good certificate stays in use until it expires, and is never replaced by a fallback.
 //
-// The surprise: the manager waits for an undecided request as long as the request exists. So an administrator can approve it by its name, and
+// Note: the manager waits for an undecided request as long as the request exists. So an administrator can approve it by its name, and
 // requests do not accumulate. Unlike the manager of client-go, it leaves no goroutines after Run.
 package certrequest
 

@@ -5,7 +5,7 @@
 // The guarantee: a replaced certificate, key or authority is in use within a second, and no request is lost. Requests in progress finish on their
 // connection. Files that do not match are ignored, and the last good files stay in use.
 //
-// The surprise: nothing runs in the background. A request reads the files.
+// Note: nothing runs in the background. A request reads the files.
 package clientcert
 
 import (

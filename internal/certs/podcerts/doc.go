@@ -7,6 +7,6 @@
 // reason. A certificate that could not be renewed stays in use until it expires. After a restart, a valid pair of key and certificate in the volume
 // stays in use; otherwise, a new pair is requested. All data of a pod is dropped with the pod.
 //
-// The surprise: there are no background goroutines. A request makes progress when a caller asks for the certificate again. Only the first call waits
+// Note: there are no background goroutines. A request makes progress when a caller asks for the certificate again. Only the first call waits
 // for a moment. After a restart, the renewal time of the signer is unknown, so the renewal is after two thirds of the certificate's lifetime.
 package podcerts

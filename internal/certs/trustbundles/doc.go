@@ -7,6 +7,6 @@
 // number of pods. While the API server does not answer, callers get the last answer, as from a kubelet. "Does not exist" and "could not be read" are
 // different answers.
 //
-// The surprise: there are no background goroutines and no watches: a caller sees a change up to 30 s later, when it asks again. A selection without
+// Note: there are no background goroutines and no watches: a caller sees a change up to 30 s later, when it asks again. A selection without
 // callers is dropped.
 package trustbundles

@@ -6,7 +6,7 @@
 // The guarantee: a test that calls Compare proves that the command and the node agree about these common pods of
 // users, for its provider.
 //
-// The surprise: a provider may refuse a pod of this package, or may have learned to run the pod.
+// Note: a provider may refuse a pod of this package, or may have learned to run the pod.
 package checkcase
 
 import (

@@ -9,6 +9,6 @@
 // package. Its containers outlive it, as they do in production: Restart and Kill leave them running, and Close
 // removes them and their files.
 //
-// The surprise: the next process that starts a containerd here removes the remains of a killed process, because slots are numbered and each
+// Note: the next process that starts a containerd here removes the remains of a killed process, because slots are numbered and each
 // is locked by its user. Images are not kept: a start takes half a second, and an import of busybox another half.
 package containerdtest

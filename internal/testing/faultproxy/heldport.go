@@ -22,7 +22,7 @@ func holdPort() (_ *held, err error) {
 		}
 	}()
 	syscall.CloseOnExec(fd)
-	// With this option here and at the listener, both may bind as long as one listens.
+	// With this option on both sockets, both can bind the port, because only one of them listens.
 	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
 		return nil, fmt.Errorf("share the port: %w", err)
 	}

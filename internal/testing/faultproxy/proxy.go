@@ -7,7 +7,7 @@
 // slows bytes down. Above, a [Fault] delays requests, answers them itself, or shows an older view. The proxy records every request. Any
 // goroutine may change any of this at any time, and Close ends everything.
 //
-// The surprise: requests answered by a fault never reach the API server, but they are in the record.
+// Note: requests answered by a fault never reach the API server, but they are in the record.
 package faultproxy
 
 import (

@@ -5,7 +5,7 @@
 //
 // The guarantee: a row's result is the result of its tests. Their measurements are their own text.
 //
-// The surprise: time budgets are loose under the race detector, with CI set and in plain `go test`; `make
+// Note: time budgets are loose under the race detector, with CI set and in plain `go test`; `make
 // faults` holds the row's own figures (Strict).
 package faultrow
 

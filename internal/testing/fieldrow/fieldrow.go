@@ -6,7 +6,7 @@
 // The guarantee: the page names the public source of each row and its tests; a test of the repository compares
 // page and tree.
 //
-// The surprise: only the name of a test selects its row, such as TestPublishedA1UnknownPodOfThePlugin for row
+// Note: only the name of a test selects its row, such as TestPublishedA1UnknownPodOfThePlugin for row
 // A1.
 package fieldrow
 

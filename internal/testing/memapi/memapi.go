@@ -5,7 +5,7 @@
 // The guarantee: it deletes gracefully, honours UID preconditions, finalizers and the status subresource, and
 // watches as the API server does, which client-go's fake does not. test/faults compares it with a real one.
 //
-// The surprise: a watch can begin at any resource version unless Compact was called. The defaults of a spec are
+// Note: a watch can begin at any resource version unless Compact was called. The defaults of a spec are
 // not filled in.
 package memapi
 

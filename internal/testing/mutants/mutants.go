@@ -7,7 +7,7 @@
 // mutants with passing tests, and ends with 0. The reader decides whether such a mutant is a rule without a
 // test, or has no effect.
 //
-// The surprise: the tests are built once. All mutants are in the program, and MUTANT selects a mutant, so two
+// Note: the tests are built once. All mutants are in the program, and MUTANT selects a mutant, so two
 // thousand take minutes.
 package main
 

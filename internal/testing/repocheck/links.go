@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// link matches the target of a Markdown link, except for URLs and places on the same page.
+// link matches the target of a Markdown link, except for URLs and anchors on the same page.
 var link = regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^):\s]*)?\)`)
 
 // Links checks that every link of a Markdown page to a file of the tree leads to a file. The links of parts are

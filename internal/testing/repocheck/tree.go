@@ -5,7 +5,7 @@
 // Every check returns the breaches, one sentence each, with the file and the remedy; an empty result is a pass.
 // Nothing is downloaded.
 //
-// The surprise: nested modules are part of the tree. Their import paths continue the library's, so a folder and
+// Note: nested modules are part of the tree. Their import paths continue the library's, so a folder and
 // an import path mean the same thing.
 package repocheck
 

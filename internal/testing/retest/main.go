@@ -10,7 +10,7 @@
 // panicked or timed out, the whole package is repeated. Failures that cannot be flakes are not repeated: a
 // package that does not build, a data race, a random input that rapid found.
 //
-// The surprise: a lane whose failures can be repeated ends with 0, since retest repeat decides on them.
+// Note: a lane whose failures can be repeated ends with 0, since retest repeat decides on them.
 package main
 
 import (

@@ -6,7 +6,7 @@
 // The guarantee: the page names every test of a promise, and every promise without a test, with the reason; a
 // test of the repository compares page and tree.
 //
-// The surprise: only the name of a test selects its promise, such as TestSecurityA7StreamsNeedCreate for row A7.
+// Note: only the name of a test selects its promise, such as TestSecurityA7StreamsNeedCreate for row A7.
 package securityrow
 
 import (

@@ -8,7 +8,7 @@
 // DEVCLUSTER_BIN another devcluster than bin/devcluster in this repository. Without any of them the test is
 // skipped, or fails if VK_REQUIRE_TESTAPI is 1.
 //
-// The surprise: nothing cleans a shared cluster between tests. A test works in a namespace from [API.Namespace]
+// Note: nothing cleans a shared cluster between tests. A test works in a namespace from [API.Namespace]
 // and with a node name from [API.NodeName], and looks at nothing else.
 package testapi
 

@@ -4,7 +4,7 @@
 //
 // The guarantee: the same pod always gives the same configuration, which equals the configuration of a kubelet.
 //
-// The surprise: after a restart of the process, the labels and annotations of this package are the only information about a pod until its spec
+// Note: after a restart of the process, the labels and annotations of this package are the only information about a pod until its spec
 // arrives.
 package criconfig
 

@@ -7,6 +7,6 @@
 // independently of the length of the log and its lines. A following reader misses no line when files are rotated, and ends after the container has
 // ended and everything is read.
 //
-// The surprise: parts of a line (P) are joined and count as one line, while a kubelet counts the parts. Only a tail counts a line of more than 64 KiB
+// Note: parts of a line (P) are joined and count as one line, while a kubelet counts the parts. Only a tail counts a line of more than 64 KiB
 // as several lines. The lines of rotated files are read, too, while a kubelet ignores them.
 package crilog

@@ -6,5 +6,5 @@
 // The guarantee: it is a pure function of the measurements. A signal without a measurement is never met. A condition stays for some time after its
 // last cause, so that the conditions of a node near a threshold do not oscillate.
 //
-// The surprise: a pod within its requests is evicted after all pods above their requests, independently of their priorities.
+// Note: a pod within its requests is evicted after all pods above their requests, independently of their priorities.
 package eviction

@@ -7,7 +7,7 @@
 // behaviour of a container. Logs are real files in CRI format. No code waits on a mutex or starts a goroutine, so the package works in
 // the bubbles of testing/synctest.
 //
-// The surprise: it is strict where runtimes differ. To stop a missing container is an error. The directory of a log must exist before the container
+// Note: it is strict where runtimes differ. To stop a missing container is an error. The directory of a log must exist before the container
 // starts. Lists are unordered. A stopped sandbox loses its address.
 //
 // providertest/inprocess does not replace this package: it accepts whole pods, and restarts and probes their containers itself, which is the work of

@@ -4,6 +4,6 @@
 //
 // The guarantee: the files and the events equal those of a kubelet. The size of all files is bounded.
 //
-// The surprise: /etc/hosts is rewritten in place before each start of a container, because a mount refers to the inode. Changes by containers are
+// Note: /etc/hosts is rewritten in place before each start of a container, because a mount refers to the inode. Changes by containers are
 // lost. A pod on the network of the machine with the policy ClusterFirst gets the machine's DNS, as the API documents.
 package hostfiles

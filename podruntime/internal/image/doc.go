@@ -7,7 +7,7 @@
 // the policy allows it. An unresponsive registry does not block other registries. A pod may use a private image on the machine only with the
 // credentials of its pull, even after a restart.
 //
-// The surprise: Ensure does not wait for the delay. It fails at once, and its error has the time until the next attempt.
+// Note: Ensure does not wait for the delay. It fails at once, and its error has the time until the next attempt.
 package image
 
 import (

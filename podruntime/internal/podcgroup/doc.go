@@ -7,6 +7,6 @@
 // The guarantee: nothing outside of the tree is changed, and no process is moved. The leftovers of a pod are found by the name of its group,
 // independently of the program that made them.
 //
-// The surprise: a group is in every hierarchy in which a runtime may have made it, including hierarchies without limits. Files of missing controllers
+// Note: a group is in every hierarchy in which a runtime may have made it, including hierarchies without limits. Files of missing controllers
 // are skipped.
 package podcgroup

@@ -5,7 +5,7 @@
 //
 // The guarantee: restart counts never fall, and the phase is terminal only when all containers have ended and plan.Finish is done.
 //
-// The surprise: this package does not set the conditions Ready and PodScheduled, or observed generations. The pod controller derives them, and keeps
+// Note: this package does not set the conditions Ready and PodScheduled, or observed generations. The pod controller derives them, and keeps
 // the conditions of this package unchanged.
 package podstatus
 

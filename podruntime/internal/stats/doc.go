@@ -6,6 +6,6 @@
 // The guarantee: unknown values are omitted and never reported as zero, counters of a pod do not fall when one of its containers restarts, and the
 // runtime gets at most one round of requests per second, for any number of callers.
 //
-// The surprise: with a runtime without sandbox statistics, such as containerd 1.6, the usage of a pod is the sum of its containers. On systems
+// Note: with a runtime without sandbox statistics, such as containerd 1.6, the usage of a pod is the sum of its containers. On systems
 // without /proc, the values of the machine are missing.
 package stats

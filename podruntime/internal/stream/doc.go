@@ -7,5 +7,5 @@
 // client's input. That reader ends with the input; the caller closes the input. A command succeeds only if the runtime reports success: a broken
 // connection is an error, which the client of k8s.io/client-go mistakes for success.
 //
-// The surprise: it uses SPDY, not WebSocket, because the streaming server of containerd refuses the latter.
+// Note: it uses SPDY, not WebSocket, because the streaming server of containerd refuses the latter.
 package stream

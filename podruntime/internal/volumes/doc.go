@@ -13,6 +13,6 @@
 //   - If the machine has a file system in memory, secrets and tokens are never on a disk.
 //   - A volume that the node cannot provide is refused with the name of its field, never silently omitted.
 //
-// The surprise: only volumes that a container mounts are set up. If this process may not mount, all volumes in memory share one file system: a
+// Note: only volumes that a container mounts are set up. If this process may not mount, all volumes in memory share one file system: a
 // sizeLimit is then only checked by measurements, and a subPath of a volume that is written from the API follows its updates.
 package volumes

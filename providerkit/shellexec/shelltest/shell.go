@@ -5,7 +5,7 @@
 //
 // The guarantee: a command gets the words, the input and the kind of terminal that a shell would give it.
 //
-// The surprise: it recognises the scripts by their parts and runs nothing of them. Package shellexec tests with
+// Note: it recognises the scripts by their parts and runs nothing of them. Package shellexec tests with
 // the shells of the machine that real shells do the same.
 package shelltest
 

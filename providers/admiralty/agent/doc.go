@@ -8,6 +8,6 @@
 // leaves nothing to undo. A bound pod is subtracted from the free resources of its target until it exists there.
 // A lease allows one agent at a time. No object gets a finalizer.
 //
-// The surprise: a pod fits only if a single node of the target has enough free resources for it, whatever the sum
+// Note: a pod fits only if a single node of the target has enough free resources for it, whatever the sum
 // that the virtual node offers.
 package agent

@@ -7,6 +7,6 @@
 // fields of the vendor's description, of their types. Otherwise the server refuses it as ACI does. Lists have no
 // instanceView, and secret values are never shown again.
 //
-// The surprise: undocumented behaviour of ACI is a guess here: the start time of a group, how a command is split into words, and the events
+// Note: undocumented behaviour of ACI is a guess here: the start time of a group, how a command is split into words, and the events
 // of a readiness probe.
 package aci

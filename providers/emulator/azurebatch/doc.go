@@ -6,5 +6,5 @@
 // The guarantee: a request has only fields of the description of the service. A task with a lost machine runs
 // again on another machine, whatever its retry count is. A task takes blobs with the identity of the pool.
 //
-// The surprise: Batch publishes neither the delay of lists nor how a task is killed, so both are settings.
+// Note: Batch publishes neither the delay of lists nor how a task is killed, so both are settings.
 package azurebatch

@@ -6,6 +6,6 @@
 // The guarantee: each parameter of a request is one of the vendor's service model (fields.json). A client token makes one instance. An
 // instance whose machine powers itself off ends according to its InstanceInitiatedShutdownBehavior.
 //
-// The surprise: it checks that a request has a signature of version 4, and not the signature itself. Without a Host,
+// Note: it checks that a request has a signature of version 4, and not the signature itself. Without a Host,
 // instances have addresses and no machine.
 package ec2

@@ -5,6 +5,6 @@
 // The guarantee: a request is refused if the service would refuse its shape. fields.json has the fields of all
 // requests, from the vendor's own client, with the date.
 //
-// The surprise: the answers to valid requests are our reading of the documentation, so they can share our
+// Note: the answers to valid requests are our reading of the documentation, so they can share our
 // misreadings.
 package eci

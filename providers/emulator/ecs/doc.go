@@ -7,6 +7,6 @@
 // does not allow it, or if the service would refuse its shape. fields.json has the input of each operation, from
 // the vendor's own model, with the date. Containers really run, at the runner behind the server.
 //
-// The surprise: rules beyond shapes, such as the sizes of tasks and the order of states, are our reading of the
+// Note: rules beyond shapes, such as the sizes of tasks and the order of states, are our reading of the
 // documentation. So the server can share our misreadings.
 package ecs

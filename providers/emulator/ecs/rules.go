@@ -20,7 +20,7 @@ type rule struct {
 // maxDefinition is the maximum size of a task definition in bytes.
 const maxDefinition = 64 << 10
 
-// rules are the published rules. The first rule that a definition breaks refuses it.
+// rules are the published rules. A definition is rejected with the error of the first rule that it breaks.
 var rules = []rule{
 	{"floci-io/floci#1269", "2026-06-10", func(d *definition) string {
 		return textIf(d.NetworkMode != "awsvpc" || !slices.Equal(d.RequiresCompatibilities, []string{"FARGATE"}), "Fargate only supports network mode 'awsvpc'.")

@@ -6,5 +6,5 @@
 // The guarantee: only the principal and the identities of machines get tokens, each token is for one audience,
 // and each token expires.
 //
-// The surprise: tokens are random strings, so only the same process recognizes them.
+// Note: tokens are random strings, so only the same process recognizes them.
 package entra

@@ -4,5 +4,5 @@
 //
 // The guarantee: unknown fields, fields of another type, and fields that only the service writes are problems.
 //
-// The surprise: descriptions are data in the emulators, with their source and date; this package has none.
+// Note: descriptions are data in the emulators, with their source and date; this package has none.
 package fields

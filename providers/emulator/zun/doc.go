@@ -7,6 +7,6 @@
 // the states, from Zun's own source, with the date. As in Zun, lists show the last refreshed states, names are not unique, and starts and
 // stops end later. A create that is refused late leaves a container behind, and capsules do not report the end of their containers.
 //
-// The surprise: each start of a container is a new group at the runner, so its files begin anew. The server
+// Note: each start of a container is a new group at the runner, so its files begin anew. The server
 // keeps the log of stopped runs, except for their last lines.
 package zun

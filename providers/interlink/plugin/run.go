@@ -8,7 +8,7 @@
 // a pod, the plugin reports an unknown end, never exit code 0. Records of pods contain secrets; only the user of
 // the plugin can read them.
 //
-// The surprise: the plugin answers both forms of the protocol: the form of its description (POST), and the form
+// Note: the plugin answers both forms of the protocol: the form of its description (POST), and the form
 // of the programs (GET and DELETE with bodies). The plugin also answers the requests of a virtual node to an API
 // server, so a virtual node can connect to it directly.
 package plugin

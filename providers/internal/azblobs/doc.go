@@ -4,6 +4,6 @@
 //
 // The guarantee: only one process can put a blob with Once, and appended bytes are in the blob once, even if responses are lost.
 //
-// The surprise: the package does not use the Azure SDK, because the SDK depends on a library for columnar data. Without it, the program is smaller
+// Note: the package does not use the Azure SDK, because the SDK depends on a library for columnar data. Without it, the program is smaller
 // and starts faster.
 package azblobs

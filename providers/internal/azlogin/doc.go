@@ -5,5 +5,5 @@
 // The guarantee: the provider asks for a token when a request needs one, a replaced secret is used from the next token on, and no error contains a
 // secret.
 //
-// The surprise: this package does not retry requests, because the node waits for the retry delay of the service.
+// Note: this package does not retry requests, because the node waits for the retry delay of the service.
 package azlogin

@@ -4,7 +4,7 @@
 //
 // The guarantee: the node, the declaration and the check of pods read the same file in the same way.
 //
-// The surprise: the declaration and the check ignore incomplete settings, because only the node needs them.
+// Note: the declaration and the check ignore incomplete settings, because only the node needs them.
 package configured
 
 import (

@@ -4,7 +4,7 @@
 //
 // The guarantee: a reader finds the old content or the new content, complete. Only the user of this process can read a file.
 //
-// The surprise: a reader on another machine may see a file of Show before the file is on stable storage.
+// Note: a reader on another machine may see a file of Show before the file is on stable storage.
 package jsonfile
 
 import (

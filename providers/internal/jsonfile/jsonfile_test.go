@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestFileIsWholeAndPrivate checks that only its user can read a file, that a failed write leaves the old content and no other file, and that the
-// error of a damaged file differs from that of a missing file and does not quote the content.
+// TestFileIsWholeAndPrivate checks that only the owner can read a file, and that a failed write keeps the old content and leaves no temporary
+// file. Damaged and missing files give different errors, without any content.
 func TestFileIsWholeAndPrivate(t *testing.T) {
 	for name, write := range map[string]func(string, any) error{"Write": Write, "Show": Show} {
 		dir := t.TempDir()

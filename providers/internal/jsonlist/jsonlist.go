@@ -4,7 +4,7 @@
 //
 // The guarantee: the memory for a page is that of its largest item. A page that ends early is an error.
 //
-// The surprise: before an error, the caller has already received some items of the page.
+// Note: before an error, the caller has already received some items of the page.
 package jsonlist
 
 import (

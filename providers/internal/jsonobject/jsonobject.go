@@ -4,7 +4,7 @@
 //
 // The guarantee: the same values give the same text, because names are sorted.
 //
-// The surprise: WithoutEmpty also leaves out false and 0. A field that must be sent with such a value gets a pointer to it.
+// Note: WithoutEmpty also leaves out false and 0. A field that must be sent with such a value gets a pointer to it.
 package jsonobject
 
 import (

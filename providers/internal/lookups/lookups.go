@@ -7,7 +7,7 @@
 // the longest wait, relative to their running time, because most ends come early. An unknown instance is looked up at once, so every listed instance
 // has an answer.
 //
-// The surprise: an error about one instance fails the whole round, because callers need a complete list.
+// Note: an error about one instance fails the whole round, because callers need a complete list.
 package lookups
 
 import (

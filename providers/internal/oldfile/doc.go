@@ -5,5 +5,5 @@
 // The guarantee: an unknown name, a repeated name, and a value of another type are errors with the name of the
 // file.
 //
-// The surprise: a quoted number is a number, because those files quote all numbers.
+// Note: a quoted number is a number, because those files quote all numbers.
 package oldfile

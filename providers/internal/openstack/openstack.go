@@ -5,7 +5,7 @@
 // The guarantee: the error of a failed login is never a Refusal, so it is not mistaken for a response of the service. No error has the address or the
 // body of a request, which may have credentials.
 //
-// The surprise: the credentials are read again for each login, so they may change while the process runs. If the token expires during a request, the
+// Note: the credentials are read again for each login, so they may change while the process runs. If the token expires during a request, the
 // client logs in again and repeats the request.
 package openstack
 

@@ -42,5 +42,5 @@
 // the status. PROGRAM enter.Marker enter.ModeStream SOCKET connects its standard input and output to the socket, for ssh and similar tools.
 // Config.Listener accepts the same frames over a network. The node's side is the function Stream.
 //
-// The surprise: the program may be the same program as the node. A process with enter.Marker as its first argument never reaches main.
+// Note: the program may be the same program as the node. A process with enter.Marker as its first argument never reaches main.
 package podjob

@@ -10,7 +10,7 @@
 // objects with its labels. If the remote cluster does not answer, no pod is lost: the provider reports the last
 // known state.
 //
-// The surprise: a pod that a third party deletes in the remote cluster never ends as Succeeded, whatever the exit
+// Note: a pod that a third party deletes in the remote cluster never ends as Succeeded, whatever the exit
 // codes of its containers. The provider reports it as running until it is gone, and then the node treats it like
 // any pod that its backend lost. If the deletion was requested while the provider did not run, so that its origin
 // is unknown, the pod is reported as failed.

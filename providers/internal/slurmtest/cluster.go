@@ -8,7 +8,7 @@
 // The guarantee: all its processes have ended and all its files are removed after the test. It cancels the jobs first, and then ends each daemon by
 // its process ID.
 //
-// The surprise: the number of CPUs of the nodes is independent of the machine. Jobs run as the user of the test. The user must be root.
+// Note: the number of CPUs of the nodes is independent of the machine. Jobs run as the user of the test. The user must be root.
 package slurmtest
 
 import (

@@ -5,7 +5,7 @@
 // The guarantee: nothing is sent to a server whose host key differs from the configured key. The caller gets the exit code of the command, and both
 // outputs separately. Everything started by Run ends with ctx, except for a read of the caller's input, which ends with the input.
 //
-// The surprise: SSH sends a command as one string, and the shell of the server splits the text into words. Every word is quoted.
+// Note: SSH sends a command as one string, and the shell of the server splits the text into words. Every word is quoted.
 package sshexec
 
 import (

@@ -5,7 +5,7 @@
 //
 // The promise: such a node offers ephemeral-storage, so that the scheduler binds pods that request it.
 //
-// The surprise: the sum over all pods is only a bound for the scheduler. The mapping decides whether one pod may request that much.
+// Note: the sum over all pods is only a bound for the scheduler. The mapping decides whether one pod may request that much.
 package storage
 
 import (

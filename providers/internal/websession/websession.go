@@ -5,7 +5,7 @@
 // The guarantee: the address of a session gives access to the container, so no error contains it, and it is not sent without TLS unless the caller
 // allows this.
 //
-// The surprise: a session sends keep-alives until its context ends, because services close idle sessions.
+// Note: a session sends keep-alives until its context ends, because services close idle sessions.
 package websession
 
 import (

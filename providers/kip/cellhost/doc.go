@@ -5,5 +5,5 @@
 // The guarantee: each instance has the real agent, which reads its user data from the metadata service of the instance, and talks to the node over mutual
 // TLS at an own address of the loopback device.
 //
-// The surprise: the caller runs the pods. No program of a pod has to run.
+// Note: the caller runs the pods. No program of a pod has to run.
 package cellhost

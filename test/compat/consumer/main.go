@@ -3,7 +3,7 @@
 // Command consumer is like a provider's program outside of this repository: its k8s.io libraries are two minor
 // versions behind the newest, and one line of its go.mod replaces the library by this tree.
 //
-// The surprise: it is not run. The test is whether it builds, and with which versions.
+// Note: it is not run. The test is whether it builds, and with which versions.
 package main
 
 import (

@@ -7,6 +7,6 @@
 // it outlives the daemon, which is another process. A test records the pods in the API server, from a raw watch,
 // and the actions of the backend. It checks the records of a pod at the pod's end.
 //
-// The surprise: only the faults themselves take time; tests wait for nothing else. In a plain run faults are
+// Note: only the faults themselves take time; tests wait for nothing else. In a plain run faults are
 // shorter and fewer than in the matrix.
 package process

@@ -43,7 +43,7 @@ func TestFault08MemoryOfAThousandPods(t *testing.T) {
 			return nil
 		})
 	}
-	_ = group.Wait() // an actor fails the test itself
+	_ = group.Wait() // always nil: an actor that fails calls Fatal
 	w.await(fmt.Sprintf("%d pods run", pods), func() bool { return len(w.instances()) == pods })
 	w.awaitInStep()
 	rss, most := c.memory("VmRSS"), c.memory("VmHWM")

@@ -5,7 +5,7 @@
 //
 // The tracing adapters share this package, so that they behave in the same way.
 //
-// The surprise: a line goes to the innermost span only. The logger of an inner span has the fields of the outer span, but does not record lines in
+// Note: a line goes to the innermost span only. The logger of an inner span has the fields of the outer span, but does not record lines in
 // it.
 package spanlog
 

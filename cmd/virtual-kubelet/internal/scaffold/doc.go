@@ -6,6 +6,6 @@
 // The guarantee: a provider is written completely or not at all. The written code is tested unchanged: vk-skeleton/ is a program of this module that
 // passes the contract tests, and the tests generate, build and run both languages.
 //
-// The surprise: templates have no placeholders. They are the files of a provider called skeleton, and every occurrence of its name is replaced, even
+// Note: templates have no placeholders. They are the files of a provider called skeleton, and every occurrence of its name is replaced, even
 // inside words.
 package scaffold

@@ -305,7 +305,7 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// list is everything in a folder.
+// list returns the paths of all files and folders below a folder.
 func list(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {

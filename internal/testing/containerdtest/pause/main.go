@@ -5,7 +5,7 @@
 // Command pause is the program of sandboxes in tests: it keeps the namespaces of a pod and, in pods with one
 // process namespace, reaps orphaned processes.
 //
-// The surprise: it ends with 0 on a signal, because runtimes show the exit code of a sandbox nowhere. With the
+// Note: it ends with 0 on a signal, because runtimes show the exit code of a sandbox nowhere. With the
 // argument "deaf" it ignores the signal.
 package main
 

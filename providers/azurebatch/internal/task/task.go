@@ -4,7 +4,7 @@
 //
 // The guarantee: neither the command line nor the environment contains data of the pod.
 //
-// The surprise: it does not import the SDK of Batch, so that a task starts fast.
+// Note: it does not import the SDK of Batch, so that a task starts fast.
 package task
 
 import (

@@ -3,7 +3,7 @@
 // Package wire defines the messages of the InterLink protocol, JSON over HTTP: from the virtual node to the API
 // server, and from the API server to a plugin.
 //
-// The surprise: field names follow no single style, and requests with the method GET have a body. The API server
+// Note: field names follow no single style, and requests with the method GET have a body. The API server
 // decodes and encodes every message again, so a field missing in this package is lost on the way.
 package wire
 

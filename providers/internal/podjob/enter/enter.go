@@ -7,7 +7,7 @@
 // package has almost no imports, and does its work in its init function. The packages of Kubernetes and net/http have paths that sort after this
 // package, or import a package with such a path.
 //
-// The surprise: os.Args decides whether the process runs this code or the normal main function.
+// Note: os.Args decides whether the process runs this code or the normal main function.
 package enter
 
 // Marker is the first argument of a process of a job.

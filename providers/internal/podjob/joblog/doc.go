@@ -4,5 +4,5 @@
 //
 // The guarantee: a reader gets each line of a run once and in order, even if the file is rotated during the read.
 //
-// The surprise: a followed log is polled, five times in a second.
+// Note: a followed log is polled, five times in a second.
 package joblog

@@ -4,5 +4,5 @@
 //
 // The guarantee: a bundle has every object of the pod's volumes. A missing object is an error unless it is optional.
 //
-// The surprise: this package is separate from package podjob, because podjob runs inside machines and must not contain code of providers.
+// Note: this package is separate from package podjob, because podjob runs inside machines and must not contain code of providers.
 package pack

@@ -14,7 +14,7 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// TestContainersAreMeasured: the statistics have the processes of each running container, without other processes.
+// TestContainersAreMeasured: the statistics of each running container count its processes and no others.
 func TestContainersAreMeasured(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("containers have namespaces of their own: run it as root")

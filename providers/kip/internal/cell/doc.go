@@ -18,6 +18,6 @@
 // Client.Watch keeps one connection for each machine. The machine sends its State at each change. The node sends a byte from time to time, so that the
 // machine knows that the node needs it. The only other requests renew the machine's certificate after half of its validity.
 //
-// The surprise: neither side trusts the clock of the other. Certificates are valid from a day before their creation, and the machine sets its clock to the
+// Note: neither side trusts the clock of the other. Certificates are valid from a day before their creation, and the machine sets its clock to the
 // time of the node.
 package cell

@@ -6,5 +6,5 @@
 // The guarantee: a machine without the host key that the node made gets nothing. An incomplete copy never runs: the machine compares its hash, and the next
 // delivery replaces it.
 //
-// The surprise: the last step of a delivery ends the SSH server of the machine, so a machine takes one delivery.
+// Note: the last step of a delivery ends the SSH server of the machine, so a machine takes one delivery.
 package delivery

@@ -5,7 +5,7 @@
 // The guarantee: the call that makes an instance also tags the instance, its volumes and its network interface. EC2 terminates the instance when it powers
 // itself off.
 //
-// The surprise: EC2 remembers tokens, and refuses a repeated start with changed user data. Start then returns the instance of the token.
+// Note: EC2 remembers tokens, and refuses a repeated start with changed user data. Start then returns the instance of the token.
 package ec2
 
 import (

@@ -5,7 +5,7 @@
 // The guarantee: a server has its metadata and its tag from the call that makes it. If the answer to a create was lost, the driver does not create the
 // machine of that token again until lists must show it.
 //
-// The surprise: Nova has no client token. The name of a server is its token, and Start looks for the name before it creates a server. A server that powers
+// Note: Nova has no client token. The name of a server is its token, and Start looks for the name before it creates a server. A server that powers
 // itself off still costs money, so the driver reports it as Gone, and the provider deletes it.
 package nova
 

@@ -3,7 +3,7 @@
 // Command shell is sh in the image of the first pod: mvdan.cc/sh, whose interpreter needs no other program. It
 // runs a command (-c), files, and lines from standard input. It shows a prompt if standard input is a terminal.
 //
-// The surprise: it has no job control. Ctrl-C ends the running command, not the shell.
+// Note: it has no job control. Ctrl-C ends the running command, not the shell.
 package main
 
 import (

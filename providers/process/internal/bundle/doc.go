@@ -5,6 +5,6 @@
 // The guarantee: a container gets nothing of the machine except the contents of its [shim.Spec]. An unsupported
 // spec is an error. Mounts are ordered by depth, so no mount hides another mount below it.
 //
-// The surprise: the limits of memory and CPU are not in the configuration. The daemon sets them in the cgroup,
+// Note: the limits of memory and CPU are not in the configuration. The daemon sets them in the cgroup,
 // and passes the path of the cgroup to the runtime.
 package bundle

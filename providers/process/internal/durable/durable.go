@@ -9,7 +9,7 @@
 // it and may free the disk. KeepRoom reserves space in advance, so that a later WriteLastJSON succeeds on a full
 // disk.
 //
-// The surprise: each write syncs twice, the file and its directory. That is fine for a few records of each pod,
+// Note: each write syncs twice, the file and its directory. That is fine for a few records of each pod,
 // but too slow for data that changes constantly.
 package durable
 

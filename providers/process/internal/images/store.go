@@ -6,7 +6,7 @@
 // digest is its ID. Unpacking an image cannot write outside of its directory. Its use of disk and memory is
 // limited. A pull returns an existing image only if its credentials have access to every layer.
 //
-// The surprise: each image has one directory for all its layers, so images share no disk space. An image in one
+// Note: each image has one directory for all its layers, so images share no disk space. An image in one
 // of the archive directories counts as present on the machine.
 package images
 

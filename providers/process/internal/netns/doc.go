@@ -4,6 +4,6 @@
 //
 // The guarantee: no other goroutine runs on a thread that is in a namespace.
 //
-// The surprise: the mounts belong to the daemon's mount namespace. After a reboot, or after a restart of a daemon
+// Note: the mounts belong to the daemon's mount namespace. After a reboot, or after a restart of a daemon
 // with private mounts, the files exist without namespaces: see [Alive].
 package netns

@@ -5,7 +5,7 @@
 // The guarantee: no argument contains a secret. The runtime gets its input from files, which the caller stores in
 // memory.
 //
-// The surprise: most functions only describe commands. A supervisor runs them in its own way, without os/exec.
+// Note: most functions only describe commands. A supervisor runs them in its own way, without os/exec.
 package oci
 
 import (

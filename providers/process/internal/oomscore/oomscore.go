@@ -6,7 +6,7 @@
 // The guarantee: Restore and Run give child processes the daemon's original score. Otherwise they would inherit
 // the lowered score.
 //
-// The surprise: the score is global state of the process.
+// Note: the score is global state of the process.
 package oomscore
 
 import (

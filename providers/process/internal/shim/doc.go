@@ -6,7 +6,7 @@
 // The guarantee: when a shim's container has ended, none of its processes is left, and the final state is on disk
 // before any caller gets it. When a shim is killed, the kernel kills its container.
 //
-// The surprise: a binary that imports the package can be a shim. A process whose argv[0] is Argv0 never reaches
+// Note: a binary that imports the package can be a shim. A process whose argv[0] is Argv0 never reaches
 // main: the package's init function runs the shim and exits. It has few dependencies, so it is initialised before
 // large packages, and a shim needs a fraction of the daemon's memory.
 package shim

@@ -106,7 +106,7 @@ type Network struct {
 	Link   podnet.Link
 }
 
-// NetworkError returns the reason why the sandbox in dir has lost its network, or "" if it has one.
+// NetworkError returns why the sandbox in dir cannot be attached to its network again, or "" if there is no such failure.
 func NetworkError(dir string) string {
 	why, err := os.ReadFile(filepath.Join(dir, networkErrorFile))
 	if err != nil {

@@ -5,7 +5,7 @@
 // The guarantee: when the program ends for any reason, it leaves nothing. The end of its first process ends all other processes, and
 // removes its mounts and its network, which cannot reach other machines.
 //
-// The surprise: cgroups outlive processes, so the caller's process removes the cgroups of a box at the end. And /run is empty, because
+// Note: cgroups outlive processes, so the caller's process removes the cgroups of a box at the end. And /run is empty, because
 // container runtimes keep sockets at fixed paths in it.
 package box
 

@@ -18,7 +18,7 @@ import (
 type node struct {
 	number        int
 	name, address string
-	pods          string // the network of its pods
+	pods          string // the pod CIDR of the node
 	netns         string // the file of its network namespace; "" is the namespace of the box
 	dir, cgroup   string
 	runtime       *containerdtest.Containerd // nil with the provider process

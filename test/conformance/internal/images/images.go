@@ -3,7 +3,7 @@
 // Package images makes the images of Kubernetes' suite, under the names that the suite expects, from programs of
 // this machine: agnhost and similar programs are built from Kubernetes' sources, the rest comes from Debian.
 //
-// The surprise: these are substitutes. The same busybox is behind every version of busybox, and nginx is a busybox
+// Note: these are substitutes. The same busybox is behind every version of busybox, and nginx is a busybox
 // that serves files. The results of a test about the node do not depend on that; docs/reports/conformance.md
 // names the one exception.
 package images

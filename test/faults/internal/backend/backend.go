@@ -6,7 +6,7 @@
 // The guarantee: it records all of its actions in their order. An instance exists as soon as a create arrives, even if the daemon dies
 // before the response.
 //
-// The surprise: a create is not idempotent. A second create for a UID starts a second instance, to show duplicates. An ended instance is
+// Note: a create is not idempotent. A second create for a UID starts a second instance, to show duplicates. An ended instance is
 // kept until Forget. A call that arrives later than staleAfter, for example from a frozen process, is refused, because its sender's state
 // is outdated.
 package backend

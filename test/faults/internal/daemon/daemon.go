@@ -5,7 +5,7 @@
 //
 // The guarantee: only the provider and the points of failure are special to tests.
 //
-// The surprise: it writes "ready" to its standard output when the node is ready, and its log to its standard
+// Note: it writes "ready" to its standard output when the node is ready, and its log to its standard
 // error.
 package daemon
 

@@ -6,7 +6,7 @@
 // The guarantee: the process dies as by kill -9, at the n-th pass of the point. Production code is not changed:
 // the package wraps the provider and the HTTP transport.
 //
-// The surprise: "after" a request is after its response has arrived, but before any code has read it: the write has taken effect, and the
+// Note: "after" a request is after its response has arrived, but before any code has read it: the write has taken effect, and the
 // process does not know.
 package failpoint
 

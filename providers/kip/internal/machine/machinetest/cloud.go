@@ -5,7 +5,7 @@
 // The guarantee: with any fault, the cloud keeps the rules of machine.Driver. A machine has its tags from the beginning, and a token makes one machine
 // while lists show that machine.
 //
-// The surprise: the test supplies the program in a machine.
+// Note: the test supplies the program in a machine.
 package machinetest
 
 import (

@@ -5,7 +5,7 @@
 // The guarantees are those of package providerkit/service, which has all policies. This package has the requests of the service and their meaning. It
 // keeps no state, so a restart finds all pods unchanged.
 //
-// The surprise: the generated client uses package toy.
+// Note: the generated client uses package toy.
 package skeleton
 
 import (

@@ -12,5 +12,5 @@
 //	GET    /v1/groups/NAME/containers/C/log       lines with their times; with previous=true the lines of the run before, with since=TIME the newer ones
 //	GET    /v1/groups/NAME/containers/C/exec      a websocket; command=WORD for each word, stdin=true, tty=true; see session.go
 //
-// The surprise: it loses all state when it ends, requires no credentials, and gives each group an address of the loopback network.
+// Note: it loses all state when it ends, requires no credentials, and gives each group an address of the loopback network.
 package toy
