@@ -28,9 +28,9 @@ type Provider struct {
 	// Readme is the provider's README in Markdown. The command providers shows the text after the colon in its
 	// title, "# NAME: …", and the YAML below its heading "Configuration file" as a sample.
 	Readme string
-	// New makes the provider. It is called once for each node, before the node is registered; ctx lives as long as the program. The result
-	// may have more abilities than nodeutil.Provider, found by type assertion; node/abilities.go lists them, and the behavior without each
-	// of them:
+	// New makes the provider. It is called once for each node, before the node is registered; ctx lives as long as the program. The
+	// result may implement optional interfaces, which the node finds by type assertion. node/abilities.go has the behavior without each of
+	// them:
 	//   - node.PodNotifier: reports changes of pods; without it, the pods are polled;
 	//   - node.PodAuthority: knows whether its answers are complete; without it, the node doubts an answer that lacks many pods at once;
 	//   - node.PodObjectsUser: starts the containers of a pod one by one, each with the environment of that moment;

@@ -70,7 +70,7 @@ func (d *deletedUIDs) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return d.Backend.DeletePod(ctx, pod)
 }
 
-// TestProviderSeesNoUIDThatTheNodeMadeUp: a backend without UIDs has one pod that this process created, and one that it did not.
+// TestProviderSeesNoUIDThatTheNodeMadeUp: a backend without UIDs has two pods, and this process created one of them.
 func TestProviderSeesNoUIDThatTheNodeMadeUp(t *testing.T) {
 	b := memory.New()
 	b.KeepsNoUID = true

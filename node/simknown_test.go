@@ -151,8 +151,8 @@ func TestKnownSchedules(t *testing.T) {
 			{"lists lie", 1, 4, 0},
 			{"recreate", 0, 0, 2500 * time.Millisecond},
 		}},
-		// Three pods had the name: a visible one that had left, a hidden one that ran, and the wanted one, which had stopped and was held
-		// by a finalizer.
+		// Three pods had the name: a visible pod that had left, a hidden pod that ran, and the wanted pod. The wanted pod had stopped, and a
+		// finalizer held it.
 		"what runs beside a pod that has stopped and is held is left alone": {KeepsEnded: true, EndedFirst: true, ShowsAfter: 45 * time.Second, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"delete", 0, 0, 0},

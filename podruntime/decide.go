@@ -73,7 +73,7 @@ func (w *worker) beginAction(ctx context.Context, a plan.Action, now time.Time) 
 	w.workers.background.begin(func() {
 		outcome := job.runAction(ctx, a)
 		if outcome.Reason == reasonRemove && ctx.Err() == nil { // neither an event nor the status shows this failure
-			log.G(ctx).WithField("pod", w.id.String()).WithField("reason", outcome.Message).Warn("remove what a pod has left; it is tried again")
+			log.G(ctx).WithField("pod", w.id.String()).WithField("reason", outcome.Message).Warn("failed to remove the rest of the pod; it is tried again")
 		}
 		w.mail.putInput(func(in *inbox) { in.done = append(in.done, done{a, outcome, time.Now()}) })
 	})

@@ -61,7 +61,7 @@ func (l *leftovers) searchFiles(ctx context.Context) {
 			continue
 		}
 		if err := l.files.removeUnknown(uid); err != nil {
-			log.G(ctx).WithField("podUID", string(uid)).WithError(err).Warn("remove what a pod that is gone has left on disk")
+			log.G(ctx).WithField("podUID", string(uid)).WithError(err).Warn("failed to remove the files of a pod that no longer exists")
 			next[uid] = true
 		}
 	}

@@ -159,7 +159,7 @@ func TestRemovalThatFailsIsLogged(t *testing.T) {
 		write(t, pods, "no directory: nothing can be removed here")
 		w.Fail("RemovePodSandbox", 2, errors.New("device or resource busy"))
 		w.delete(pod, 1)
-		w.awaitLogged("remove what a pod has left", "default/web", "not a directory")
+		w.awaitLogged("failed to remove the rest of the pod", "default/web", "not a directory")
 		if s := w.last(pod.UID); s.Phase != corev1.PodRunning {
 			t.Errorf("got phase %s while volumes are there, want Running", s.Phase)
 		}
@@ -167,7 +167,7 @@ func TestRemovalThatFailsIsLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.awaitGone(pod)
-		w.awaitLogged("remove what a pod has left", "default/web", "device or resource busy")
+		w.awaitLogged("failed to remove the rest of the pod", "default/web", "device or resource busy")
 	})
 }
 

@@ -108,7 +108,7 @@ func (w *worker) runPass(ctx context.Context) (again time.Duration, gone bool) {
 // sweepPod forgets the pod, and removes its files.
 func (w *worker) sweepPod(ctx context.Context) {
 	if err := w.workers.files.removeFiles(w.pod); err != nil {
-		log.G(ctx).WithField("pod", w.id.String()).WithError(err).Warn("remove what is left on disk of a pod that is gone; it is tried again")
+		log.G(ctx).WithField("pod", w.id.String()).WithError(err).Warn("failed to remove the files of a pod that no longer exists; it is tried again")
 	}
 	w.exec.puller.Forget(w.id.uid)
 }

@@ -6,7 +6,7 @@
 // The guarantees:
 //
 //   - A volume that is written from the API changes at once: each version is a separate directory, which is complete before the link ..data points to
-//     it. A reader sees complete files, and a reader that has opened ..data sees one version, even after a crash.
+//     it. A reader sees complete files. A reader that has opened ..data sees one version, even after a crash.
 //   - No link of a container leads out of the volume: paths of a pod are opened through os.Root, and the opened file is mounted, not its name.
 //   - Remove touches nothing outside of the directory of the pod, follows no link and enters no mount: it first detaches a mount, without propagating
 //     the unmount to its source.

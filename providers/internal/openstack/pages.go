@@ -15,9 +15,8 @@ import (
 // maxPages bounds the pages of a list. A page has up to 1000 items.
 const maxPages = 100
 
-// EachItem passes each item of a collection to take, from all pages. get requests a page and gives its body to read. idOf returns the ID of an item:
-// the marker of the next page is the ID of the last item, because the link to the next page may have an address that is only reachable from the
-// service.
+// EachItem passes each item of a collection to take, from all pages. get requests a page and gives its body to read. idOf returns the ID of an item.
+// The ID of the last item is the marker of the next page. The link to the next page is not used, because it may have an address inside the cloud.
 func EachItem[T any](collection string, query url.Values, get func(query url.Values, read func(io.Reader) error) error, idOf func(T) string, take func(T)) error {
 	for range maxPages {
 		var next *string

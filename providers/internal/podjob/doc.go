@@ -21,8 +21,8 @@
 //
 //   - Each call has a timeout of 10 seconds, because signals wait in the meantime. A slower host uses its own goroutine. The function that calls Run
 //     starts and ends that goroutine.
-//   - A status with Ended is the last one. The logs of the pod are complete by then. A host that uploads logs uploads the rest of them before it
-//     writes this status, so that a reader who sees the end of the pod finds its logs.
+//   - A status with Ended is the last one. The logs of the pod are complete by then. A host that uploads logs uploads the rest of them before
+//     it writes this status.
 //   - Logs are files below Config.LogDir: NAMESPACE_NAME_UID/CONTAINER/RUN.log, in the format of the CRI, one file for each run of a container.
 //     Rotated files are in the same directory as RUN.log.1 (the newest) to RUN.log.4.
 //   - Bundle may be called at each read of an object. A host whose requests are expensive caches the result.
