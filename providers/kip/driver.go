@@ -88,8 +88,9 @@ type cellState struct {
 	stopBy  time.Time        // when to stop the machine, even if the pod runs; zero: never
 	stopped time.Time        // when the node asked for the stop of the machine
 	knows   *clusterServices // the Services that the machine knows
-	refused time.Time        // when the machine first rejected the Services; zero after it accepts them
-	asked   time.Time        // the last unsuccessful attempt to send the Services
+	rejects *clusterServices // the Services that the machine rejected last, or that did not reach it
+	refused time.Time        // since when the machine rejects the Services while a pod waits for it; zero: it does not
+	asked   time.Time        // when it was asked to take them, without success since then
 	step    chan struct{}    // holds a value when the follower has work
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/kip/internal/cell"
 )
@@ -144,7 +145,8 @@ func endpointsOf(all []*discoveryv1.EndpointSlice, port corev1.ServicePort, loca
 const servicesRetry = 10 * time.Second
 
 // sendServices sends the current Services to a machine that does not have them yet. It returns false if the machine still does not have them. A
-// machine that rejects them keeps its running pod. A pod that waits for its machine fails after StartWithin.
+// machine that rejects them keeps its running pod. A pod that waits for its machine fails if the machine rejects them for StartWithin from then on. An
+// outage of the network fails no pod.
 func (d *driver) sendServices(ctx context.Context, c *cellState, a agent, give bool) (known bool, err error) {
 	if !d.config.Services {
 		return true, nil
@@ -162,25 +164,33 @@ func (d *driver) sendServices(ctx context.Context, c *cellState, a agent, give b
 	err = a.SetServices(limited, now.data)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case err == nil:
-		c.knows, c.refused, c.asked = now, time.Time{}, time.Time{}
+	if err == nil {
+		c.knows, c.rejects, c.refused, c.asked = now, nil, time.Time{}, time.Time{}
 		return true, nil
-	case c.refused.IsZero():
-		c.refused = time.Now()
 	}
 	err = fmt.Errorf("send the Services of the cluster to machine %s, whose image may be too old for them: %w", c.id, err)
-	switch {
-	case !give:
-		log.G(ctx).WithError(err).Warn("The machine keeps the Services that it knows")
-		time.AfterFunc(servicesRetry, c.poke)
-		return false, nil
-	case time.Since(c.refused) >= d.config.StartWithin.Duration:
-		d.fail(ctx, c, reasonStart, fmt.Sprintf("the machine has not taken the Services of the cluster within %s: %s", d.config.StartWithin.Duration, strings.TrimSpace(err.Error())))
-		d.leave(c)
+	if !give {
+		if c.rejects != now && ctx.Err() == nil {
+			log.G(ctx).WithError(err).Warn("The machine keeps the Services that it knows")
+		}
+		c.rejects, c.refused = now, time.Time{}
+		if !errdefs.IsNotFound(err) { // a machine whose image is too old never takes them
+			time.AfterFunc(servicesRetry, c.poke)
+		}
 		return false, nil
 	}
-	return false, err
+	if !cell.IsAnswer(err) {
+		return false, err
+	}
+	if c.refused.IsZero() {
+		c.refused = time.Now()
+	}
+	if time.Since(c.refused) < d.config.StartWithin.Duration || c.doomed || c.reason != "" || !c.stopBy.IsZero() {
+		return false, err
+	}
+	d.fail(ctx, c, reasonStart, fmt.Sprintf("the machine has not taken the Services of the cluster within %s: %s", d.config.StartWithin.Duration, strings.TrimSpace(err.Error())))
+	d.leave(c)
+	return false, nil
 }
 
 // expectsClusterDNS reports whether a pod resolves names of Services.

@@ -153,6 +153,48 @@ func TestMachineTooOldForServices(t *testing.T) {
 	})
 }
 
+// TestPastOfAMachineFailsNoPod: a standby machine that rejects the Services, or that the node does not reach, fails no pod for that. The time limit begins
+// with the pod, and counts rejections only.
+func TestPastOfAMachineFailsNoPod(t *testing.T) {
+	for name, far := range map[string]bool{"rejects": false, "not reached": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, func(c *Config) {
+					c.QEMU, c.EC2, c.Services, c.Standby = nil, &ec2.Config{SubnetID: "subnet-1"}, true, []Standby{{Type: "small", Count: 1}}
+				})
+				p := w.open(newAuthority(t), 0, false)
+				all := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+				(&provider{p.driver.kit, p.driver}).UseEndpointSlices(discoverylisters.NewEndpointSliceLister(all))
+				p.begin()
+				p.keep(time.Minute)
+				set := func(bad bool) {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					w.old = bad && !far
+					for _, s := range w.cells {
+						s.silent = bad && far
+						s.change()
+					}
+				}
+				set(true)
+				_ = w.services.Add(aService("kube-dns", "10.96.0.10", nil))
+				p.keep(2 * w.config.StartWithin.Duration)
+				pod := w.pod("one", nil)
+				p.keep(w.config.StartWithin.Duration / 2)
+				if s := w.status(pod); s.Phase == corev1.PodFailed {
+					t.Errorf("the pod fails: %s", s.Message)
+				}
+				set(false)
+				p.keep(2 * time.Minute)
+				if s := w.status(pod); s.Phase != corev1.PodRunning {
+					t.Errorf("got %s: %s", s.Phase, s.Message)
+				}
+				w.finish(p)
+			})
+		})
+	}
+}
+
 // TestServicesNeedANetwork: machines of QEMU have no route to pods.
 func TestServicesNeedANetwork(t *testing.T) {
 	c := testConfig("home")

@@ -250,7 +250,7 @@ func (d *demo) startNode(ctx context.Context) error {
 // userEnvironment returns the variables of the user for the node. With an emulator, variables of the provider are removed, because they would connect
 // the node to the user's own account.
 func (d *demo) userEnvironment() []string {
-	if d.config != "" {
+	if !d.isEmulated() {
 		return os.Environ()
 	}
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {

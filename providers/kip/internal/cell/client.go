@@ -380,7 +380,20 @@ func (c *Client) sendRequest(ctx context.Context, over *http.Client, method, pat
 	case http.StatusNotFound:
 		return nil, errdefs.NotFound(said.Message)
 	}
-	return nil, errors.New(said.Message)
+	return nil, answerError(said.Message)
+}
+
+// answerError is an error that an agent answered, without a kind of its own.
+type answerError string
+
+// Error implements error.
+func (e answerError) Error() string { return string(e) }
+
+// IsAnswer reports whether the agent of a machine answered a request with this error. Any other error says nothing about the machine, because the network
+// of the node may be down.
+func IsAnswer(err error) bool {
+	var answer answerError
+	return errors.As(err, &answer) || errdefs.IsNotFound(err) || errdefs.IsInvalidInput(err)
 }
 
 // ServeImages makes Watch send wanted images that allowed permits. Pull gets the images. Without ServeImages, a machine gets no images. A pod may control

@@ -116,6 +116,7 @@ for unit in ssh.socket ssh.service sshd.socket sshd.service; do
   systemctl stop "$unit" || true
   systemctl mask "$unit" || true
   if systemctl is-active --quiet "$unit"; then
+    systemctl disable --now vk-cell.service
     echo "$unit is still active: stop it in the image" >&2
     exit 1
   fi

@@ -79,7 +79,7 @@ func newStock(t *testing.T) *stock {
 	}{
 		"root" + userDataFile: {string(told.Files[0].Content), 0o600}, "host": {told.SSH["ed25519_private"], 0o600}, "authorized": {told.Users[0].Keys[0] + "\n", 0o600},
 		"agent":         {strings.Repeat("agent\n", 1<<20), 0o600},
-		"bin/systemctl": {"#!/bin/sh\necho \"$@\" >>" + dir + "/systemctl\n[ \"$*\" != 'mask sshd.service' ] || exit 1\n[ $1 != is-active ] || exit 3\n", 0o755},
+		"bin/systemctl": {"#!/bin/sh\necho \"$@\" >>" + dir + "/systemctl\n[ \"$*\" != 'mask sshd.service' ] || exit 1\n[ $1 != is-active ] || [ -e " + dir + "/active ] || exit 3\n", 0o755},
 		"config": {fmt.Sprintf("ListenAddress %s\nHostKey %s/host\nAuthorizedKeysFile %[2]s/authorized\nPidFile none\nStrictModes no\nPermitRootLogin prohibit-password\n"+
 			"UsePAM no\nSetEnv PATH=%[2]s/bin:/usr/bin:/bin\n", server, dir), 0o600},
 	} {
@@ -177,6 +177,21 @@ func TestAgentIsDeliveredToOpenSSH(t *testing.T) {
 	}
 	did, _ := os.ReadFile(filepath.Join(filepath.Dir(s.root), "systemctl"))
 	if !strings.Contains(string(did), "enable --now vk-cell.service\nstop ssh.socket\nmask ssh.socket") {
+		t.Errorf("systemctl %s", did)
+	}
+}
+
+// TestOpenSSHServerIsNoSuccess: if the SSH server of a machine stays active, the delivery fails and the agent does not run.
+func TestOpenSSHServerIsNoSuccess(t *testing.T) {
+	s := newStock(t)
+	dir := filepath.Dir(s.root)
+	if err := os.WriteFile(filepath.Join(dir, "active"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := deliver(t.Context(), s.config, s.keys, "127.0.0.1", s.root); err == nil || !strings.Contains(err.Error(), "still active") {
+		t.Errorf("got %v", err)
+	}
+	if did, _ := os.ReadFile(filepath.Join(dir, "systemctl")); !strings.HasSuffix(string(did), "disable --now vk-cell.service\n") {
 		t.Errorf("systemctl %s", did)
 	}
 }
