@@ -199,7 +199,7 @@ func (p *Provider[T]) RunEnded(of Target[T]) bool {
 		return true
 	}
 	c := StateOf(pod, of.Container)
-	if c == nil || of.State == nil {
+	if c == nil || of.State == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return true
 	}
 	return c.RestartCount != of.State.RestartCount || c.State.Terminated != nil || of.State.State.Running != nil && c.State.Running == nil // the container waits for its next run

@@ -93,8 +93,8 @@ func (r resolved) resolved(spec *corev1.Container, at *field.Path) (*corev1.Cont
 		return nil, errdefs.InvalidInputf("%s: container %q was not resolved", at, spec.Name)
 	case c.WorkingDir != "":
 		return nil, errdefs.InvalidInputf("%s: a container of ACI has no field for it: change the directory in the command", at.Child("workingDir"))
-	case podspec.SecretWord(spec, at) != nil:
-		return nil, errdefs.InvalidInputf("%s: ACI shows commands, and this word names a variable of a Secret: read it in the program", podspec.SecretWord(spec, at))
+	case podspec.SecretWord(spec, c, at) != nil:
+		return nil, errdefs.InvalidInputf("%s: ACI shows commands, and this word names a variable of a Secret: read it in the program", podspec.SecretWord(spec, c, at))
 	case c.ImagePullPolicy == corev1.PullNever:
 		return nil, errdefs.InvalidInputf("%s: ACI pulls images", at.Child("imagePullPolicy"))
 	}

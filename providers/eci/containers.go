@@ -38,7 +38,7 @@ func (r resolved) container(spec *corev1.Container, isInit bool, at *field.Path)
 			return out, errdefs.InvalidInputf("%s: ECI shows the environment of init containers to everybody who may read groups: mount the secret as a file", from)
 		}
 		out.EnvironmentVarHide = true
-		if in := podspec.SecretWord(spec, at); in != nil {
+		if in := podspec.SecretWord(spec, c, at); in != nil {
 			return out, errdefs.InvalidInputf("%s: it names a variable that comes from a Secret, and ECI shows it to everybody who may read groups: let a shell in the container expand it", in)
 		}
 	}

@@ -76,7 +76,7 @@ func (v vault) secretOf(pod *corev1.Pod, c, resolved *corev1.Container, at *fiel
 	if len(text) > maxSecret {
 		return secret{}, false, errdefs.InvalidInputf("%s: %d bytes with secrets: Secrets Manager keeps %d at most", at.Child("env"), len(text), maxSecret)
 	}
-	if word := podspec.SecretWord(c, at); word != nil {
+	if word := podspec.SecretWord(c, resolved, at); word != nil {
 		return secret{}, false, errdefs.InvalidInputf("%s: it names a variable that may be a secret, and whoever may read task definitions reads commands: let the program read its environment", word)
 	}
 	s := v.shared(string(text))

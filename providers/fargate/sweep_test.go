@@ -220,3 +220,16 @@ func TestOtherNodesKeepTheirs(t *testing.T) {
 		t.Errorf("of the other node there are %d definitions and %d secrets, want one each", definitions, secrets)
 	}
 }
+
+// TestThingsKeepNoEmptyRecords: a thing that nothing uses and that has no ARN has no record, so pods leave nothing in memory while sweeps fail.
+func TestThingsKeepNoEmptyRecords(t *testing.T) {
+	all := newThings()
+	all.use(time.Now(), "vk-secret")
+	all.set("vk-secret", func(one *thing) { one.arn = "arn:secret" })
+	all.set("vk-secret", func(one *thing) { one.used = time.Time{} })
+	all.lose("vk-secret")
+	all.lose("vk-unknown")
+	if len(all.all) != 0 {
+		t.Errorf("got %v", all.all)
+	}
+}

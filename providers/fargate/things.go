@@ -57,6 +57,10 @@ func (t *things) set(name string, change func(*thing)) {
 	defer t.mu.Unlock()
 	one := t.all[name]
 	change(&one)
+	if one.arn == "" && one.used.IsZero() && one.secrets == nil {
+		delete(t.all, name)
+		return
+	}
 	t.all[name] = one
 }
 

@@ -50,6 +50,21 @@ func TestFailuresGrowApart(t *testing.T) {
 	}
 }
 
+// TestFailureDelaysOnlyItsAction: after a failed question for the address of a pod, the stop of a second allocation does not wait.
+func TestFailureDelaysOnlyItsAction(t *testing.T) {
+	d, p, pod, e := made(t)
+	p.d.store.tell(allocated(e, "x", nomadapi.AllocClientStatusRunning, 20))
+	d.set(func() { d.fail["GET /v1/allocation/"] = http.StatusInternalServerError })
+	p.d.due(t.Context(), pod.UID, time.Now())()
+	if p.d.due(t.Context(), pod.UID, time.Now()) != nil {
+		t.Error("the failed action is repeated at once")
+	}
+	p.d.store.tell(allocated(e, "y", nomadapi.AllocClientStatusRunning, 21))
+	if p.d.due(t.Context(), pod.UID, time.Now()) == nil {
+		t.Error("the stop of the second allocation waits")
+	}
+}
+
 // TestFailuresAreTriedAgain checks that a failed step is tried again without an event, at the next look at the
 // due steps.
 func TestFailuresAreTriedAgain(t *testing.T) {

@@ -59,10 +59,11 @@ func (e *entry) first() (a *nomadapi.Allocation, moved bool) {
 	return a, len(e.allocs) > 1
 }
 
-// failure has the time of the next try for a pod after a failure, and the last delay.
+// failure has the failed action for a pod, the time of its next try, and the last delay.
 type failure struct {
-	at   time.Time
-	wait time.Duration
+	action string
+	at     time.Time
+	wait   time.Duration
 }
 
 // away returns the allocation whose client is away, or "".

@@ -33,6 +33,9 @@ func (d *driver) due(ctx context.Context, uid types.UID, now time.Time) func() {
 		return nil
 	}
 	what, do := d.next(e, now)
+	if do != nil && what == e.failed.action && now.Before(e.failed.at) {
+		return nil
+	}
 	if do == nil {
 		if !now.Before(e.failed.at) {
 			e.failed = failure{} // the failed work is no longer due
@@ -53,8 +56,11 @@ func (d *driver) due(ctx context.Context, uid types.UID, now time.Time) func() {
 			return
 		}
 		asked, _ := errdefs.RetryAfterOf(err)
+		if e.failed.action != what {
+			e.failed = failure{} // the failure of one action does not delay another
+		}
 		wait := max(min(max(2*e.failed.wait, firstFailure), longestFailure), asked)
-		e.failed = failure{at: time.Now().Add(wait), wait: wait}
+		e.failed = failure{action: what, at: time.Now().Add(wait), wait: wait}
 		log.G(ctx).WithError(err).Warnf("Pod %s/%s: it was not possible to %s; it is tried again in %s", e.pod.Namespace, e.pod.Name, what, wait)
 	}
 }
@@ -63,7 +69,6 @@ func (d *driver) due(ctx context.Context, uid types.UID, now time.Time) func() {
 func (d *driver) next(e *entry, now time.Time) (what string, do func(context.Context) error) {
 	a, moved := e.first()
 	switch {
-	case now.Before(e.failed.at):
 	case (e.deleted && e.stopping || e.purged) && e.stopEval == "" && e.over():
 		return "forget it", func(ctx context.Context) error { return d.forget(ctx, e) }
 	case !d.lostAt(e).IsZero() && now.After(d.lostAt(e)) && d.outdated() == nil: // without news the client may be back

@@ -111,7 +111,7 @@ func runtimeSettings(s *corev1.PodSpec) object {
 
 // mapContainer maps one container of the spec; full is the same container with its environment.
 func (m mapping) mapContainer(c, full *corev1.Container, at *field.Path) (object, error) {
-	if in := podspec.SecretWord(c, at); in != nil {
+	if in := podspec.SecretWord(c, full, at); in != nil {
 		return nil, errdefs.InvalidInputf("%s: it names a variable that comes from a Secret, and commands are shown: let a shell in the container expand it", in)
 	}
 	size, err := sizeOf(c, at.Child("resources"))
